@@ -139,14 +139,20 @@ def replay(run_dir: str, **flags: Any) -> None:
 
 @cli.command(cls=GroupedCommand)
 @click.argument("run_dir", metavar="RUN_DIR")
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help="Also write the run's page to this file: one file that opens offline, as report.html in the run's directory.",
+)
 @options("report")
-def report(run_dir: str, **flags: Any) -> None:
+def report(run_dir: str, page: str | None, **flags: Any) -> None:
     """Print the report of a stored run."""
 
     def work(context: Any) -> int:
         from auditor.commands.replay import report as command
 
-        return command(context, run_dir)
+        return command(context, run_dir, page)
 
     call("report", flags, work)
 

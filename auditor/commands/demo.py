@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.commands.context import Context
+from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
+from auditor.errors import OutputError
+from auditor.evidence.run_directory import Output, place
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table
@@ -40,7 +43,21 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
         here = replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources))
-        return run(here, lasting=False, lines_max=SCREEN_LINES_MAX - told.count("\n"))
+        before = newest_page(settings.output)
+        code = run(here, lasting=False, lines_max=SCREEN_LINES_MAX - told.count("\n"))
+    page = newest_page(settings.output)
+    if page is not None and page != before:
+        context.note(f"Open {page} in a browser to see this report with its pictures.")
+    return code
+
+
+def newest_page(output: str) -> str | None:
+    """Return the page of the newest finished run in `output`; None if there is none."""
+    try:
+        latest = Output(place(output)).latest()
+        return f"{latest.path}/{PAGE}" if latest is not None and has_page(latest) else None
+    except (OutputError, OSError):
+        return None
 
 
 def in_clear(settings: Settings) -> Settings:

@@ -23,11 +23,12 @@ METRICS_FILE_BYTES_MAX = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a run, as stored in its directory. `metrics` is the text of metrics.prom."""
+    """The results of a run, as stored in its directory. `report` and `metrics` are the texts of report.txt and metrics.prom."""
 
     directory: Place
     summary: Mapping[str, Any]
     findings: Sequence[Mapping[str, Any]]
+    report: str
     metrics: str
 
 
@@ -51,7 +52,7 @@ def write_results(
     )
     directory.write_text("metrics.prom", exposition)
     write_json(directory, "summary.json", summary)
-    return Results(directory, summary, findings, exposition)
+    return Results(directory, summary, findings, report, exposition)
 
 
 def publish(context: Context, output: Output, results: Results, cluster: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import read_about
+from auditor.commands.page import read_contents, save_page
 from auditor.commands.shown_report import show_report
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import AccountingError, ConfigError
@@ -89,8 +90,11 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
         )
 
 
-def report(context: Context, run_dir: str) -> int:
-    """Print the report of a stored run, and return that run's exit code. Raises ConfigError."""
+def report(context: Context, run_dir: str, page: str | None = None) -> int:
+    """Print the report of a stored run, and return that run's exit code. Raises ConfigError.
+
+    `page` names a file to which the run's page is written, before anything is printed.
+    """
     with refuse_damaged_run(context, run_dir):
         run = _open_run(run_dir)
         summary = read_summary(run)
@@ -98,6 +102,9 @@ def report(context: Context, run_dir: str) -> int:
             raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
         findings: list[dict[str, Any]] = read_findings(run)
         code = _exit_code(summary)
+        if page is not None:
+            whole = text.render(summary, findings, run_dir=run.path, width=context.width)
+            save_page(context, read_contents(run, summary, findings, whole), page)
         show_report(context, summary, findings, run)
     return code
 

@@ -16,6 +16,7 @@ from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.mutes_file import read_mutes
+from auditor.commands.page import publish_page
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
@@ -247,6 +248,7 @@ def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     results = write_results(context, this.output, directory, conclusion, this.cluster, this.spark_version)
     publish(context, this.output, results, this.cluster)
     this.is_over = True
+    publish_page(context, directory, results.summary, results.findings, results.report)
     clear_up(context, this.output, directory)
     show_report(context, results.summary, results.findings, directory, lines_max=this.lines_max)
     return int(results.summary["exit_code"])

@@ -6,7 +6,7 @@ The cause that explains most ledgers comes first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN, percent
@@ -29,21 +29,42 @@ def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Itera
         return
     yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
     for number, row in enumerate(rows, start=1):
-        says = printable(row["says"], SAYS_CHARS_MAX)
-        yield from wrap(f"{number}. {says}", width, "  ", SAYS_LINES_MAX, hang="   ")
-        explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
-        yield from wrap(f"{explained}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
-        yield f"     ids: {printable(row['file'])}"
-    rest = summary.get("causes_rest") or {}
-    if rest.get("causes"):
-        more = of(int(rest["causes"]), "more cause"), of(int(rest["ledgers"]), "ledger")
-        yield f"  ... and {more[0]} of {more[1]}, without a file"
-    yield from wrap(_without_cause(summary, unexplained, bool(rows)), width, "  ")
+        cause = cause_words(row)
+        yield from wrap(f"{number}. {cause.says}", width, "  ", SAYS_LINES_MAX, hang="   ")
+        yield from wrap(cause.explains, width, "     ", 2, hang="  ")
+        yield f"     ids: {cause.file}"
+    if more := more_causes(summary):
+        yield f"  ... and {more}"
+    yield from wrap(without_cause(summary), width, "  ")
     yield ""
 
 
-def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: bool) -> str:
+class CauseWords(NamedTuple):
+    """A cause in words: what it is, what it explains, and the file with the ids of its ledgers."""
+
+    says: str
+    explains: str
+    file: str
+
+
+def cause_words(row: Mapping[str, Any]) -> CauseWords:
+    """Return one of `summary.causes` in words."""
+    explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
+    says = printable(row["says"], SAYS_CHARS_MAX)
+    return CauseWords(says, f"{explained}: {_kinds(row['kinds'])}", printable(row["file"]))
+
+
+def more_causes(summary: Mapping[str, Any]) -> str:
+    """Return how many causes `summary.causes` leaves out; "" if none."""
+    rest = summary.get("causes_rest") or {}
+    if not rest.get("causes"):
+        return ""
+    return f"{of(int(rest['causes']), 'more cause')} of {of(int(rest['ledgers']), 'ledger')}, without a file"
+
+
+def without_cause(summary: Mapping[str, Any]) -> str:
     """Return how many ledgers have findings or could not be judged, without a common cause."""
+    unexplained, has_causes = int(summary.get("ledgers_without_cause") or 0), bool(summary.get("causes"))
     unjudged = int(summary.get("unjudged_without_cause") or 0)
     found = unexplained - unjudged
     more = "more " if has_causes else ""

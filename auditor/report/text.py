@@ -117,18 +117,24 @@ def cluster_name(summary: Mapping[str, Any]) -> str:
     return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
 
 
+def verdict_notes(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader must know of the outcome beside its sentence."""
+    yield from filter(None, [exit_code_words(summary)])
+    if changed := changes_words(summary.get("changes")):
+        yield f"Changed: {changed}."
+    for sentence in mutes_sentences(summary):
+        yield f"Mutes: {sentence}."
+    if summary.get("replication_disabled"):
+        yield REPLICATION_DISABLED
+
+
 def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     outcome = str(summary["outcome"])
     lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
     yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     yield from lines[1:]
-    yield from wrap(exit_code_words(summary), width)
-    if changed := changes_words(summary.get("changes")):
-        yield from wrap(f"Changed: {changed}.", width)
-    for sentence in mutes_sentences(summary):
-        yield from wrap(f"Mutes: {sentence}.", width)
-    if summary.get("replication_disabled"):
-        yield from wrap(REPLICATION_DISABLED, width)
+    for sentence in verdict_notes(summary):
+        yield from wrap(sentence, width)
     yield from note_lines(summary, width)
     yield ""
     yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)

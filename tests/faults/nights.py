@@ -30,6 +30,7 @@ from support import report_stories
 from auditor import __version__
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
+from auditor.commands.page import publish_page
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.resumption import resume_about
 from auditor.config import Layers, parse
@@ -187,6 +188,7 @@ class Nights:
         )
         results = write_results(context, self.output, directory, done, CLUSTER, "")
         publish(context, self.output, results, CLUSTER)
+        publish_page(context, directory, results.summary, results.findings, results.report)
         clear_up(context, self.output, directory)
 
     def _begin(self, context: Context, now: datetime) -> About:

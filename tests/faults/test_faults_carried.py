@@ -58,6 +58,7 @@ INSTANTS = (
     "write_text summary.json",
     "write_text latest.json",
     "metrics sent",
+    "write_text report.html",
     "remove_file journal/000002.json",
     "remove_file journal/000001.json",
     "remove_file journal/000000.json",

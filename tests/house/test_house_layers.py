@@ -38,6 +38,8 @@ HOMES = {
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),
     "google": ("auditor/wire/",),
+    "jinja2": ("auditor/page/",),
+    "markupsafe": ("auditor/page/",),
     "subprocess": (
         "auditor/credentials/secret_reading.py",
         "auditor/java.py",
@@ -56,6 +58,7 @@ PLANTS = {
         ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
+        ("auditor/report/text.py", "auditor.page.rendering"),
         ("auditor/zookeeper/session.py", "auditor.bookie.window"),
         ("auditor/credentials/tls_context.py", "auditor.bookie.window"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
@@ -77,6 +80,7 @@ PLANTS = {
         ("auditor/evidence/run_directory.py", "pyspark"),
         ("auditor/sandbox/cluster.py", "pyspark"),
         ("auditor/topology/script.py", "pyspark"),
+        ("auditor/page/rendering.py", "auditor.spark.store"),
     ],
     "pure-core": [
         (module, f"{name}")

@@ -114,7 +114,8 @@ def test_every_row_is_dated_and_of_a_look(run: Run):
 
 def test_the_steps_on_the_way_are_gone(run: Run):
     """What is left is what the contract names."""
-    expected = {"evidence", "verdicts", "run.json", "summary.json", "findings.jsonl", "report.txt", "metrics.prom"}
+    texts = {"run.json", "summary.json", "findings.jsonl", "report.txt", "report.html", "metrics.prom"}
+    expected = {"evidence", "verdicts", *texts}
     assert expected == {path.name for path in run.directory.iterdir() if not path.name.startswith(".")}
 
 

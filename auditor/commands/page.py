@@ -1,0 +1,176 @@
+"""Writes report.html of a finished run: reads what the page shows, and lets nothing end the run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+from auditor.commands.context import Context
+from auditor.commands.file_modes import restrict_new_files
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.newest_run import RUN_NAME
+from auditor.evidence.rows import bookie_records
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.table_scan import file_errors
+from auditor.model.cluster import ClusterFacts
+from auditor.model.identity import BookieId
+from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
+from auditor.page.page_view import TOPICS_SHOWN_MAX
+from auditor.page.rendering import render_page
+from auditor.summary.about import About
+from auditor.summary.bookies import by_look
+from auditor.summary.previous_run import read_summary
+
+PAGE = "report.html"
+HISTORY_RUNS_MAX = 60
+"""Runs in the history, this one among them: two months of nightly runs. Each costs the read of one file."""
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+
+def publish_page(context: Context, directory: Place, summary: Json, findings: Sequence[Json], report: str) -> bool:
+    """Write report.html into the directory of a run that is published, and return whether it is there.
+
+    Nothing that goes wrong here changes the run's outcome: it is logged, with what to do.
+    """
+    try:
+        directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
+    except Exception as error:  # a page is never worth a verdict
+        advice = f"the results are complete; auditor report {directory.path} --html FILE tries again"
+        context.logger.exception("page_not_written", file=PAGE, error=type(error).__name__, advice=advice)
+        return False
+    context.logger.info("page_written", file=f"{directory.path}/{PAGE}")
+    return True
+
+
+def has_page(directory: Place) -> bool:
+    """Return whether the run's page was written."""
+    return directory.files.get_file_info(f"{directory.path}/{PAGE}").type is fs.FileType.File
+
+
+def save_page(context: Context, contents: PageContents, file: str) -> None:
+    """Write the page of a stored run to a file that the caller named. Raises ConfigError if that fails."""
+    path = Path(file).absolute()
+    home = Place(fs.LocalFileSystem(), str(path.parent), f"file://{path.parent}")
+    page = render_page(contents)
+    try:
+        with restrict_new_files(context.settings.output_umask), file_errors(f"write {file}"):
+            home.write_text(path.name, page)
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    context.note(f"The page is in {path}")
+
+
+def read_contents(directory: Place, summary: Json, findings: Sequence[Json], report: str) -> PageContents:
+    """Read what the page shows of a finished run. What cannot be read becomes a sentence on the page."""
+    problems: list[str] = []
+
+    def attempt(what: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except (OutputError, ValueError, KeyError, TypeError) as error:
+            problems.append(f"{what}: not shown, because it could not be read ({error}).")
+            return None
+
+    return PageContents(
+        summary,
+        findings,
+        report,
+        directory.path,
+        bookies=attempt("Bookies", lambda: read_bookies(directory)),
+        topics=attempt("Topics", lambda: read_topics(directory)),
+        history=attempt("History", lambda: read_history(directory, summary)),
+        problems=tuple(problems),
+    )
+
+
+def read_bookies(directory: Place) -> list[BookieSeen]:
+    """Return each bookie as of the newest look that has it, with its location and what it lacks."""
+    around = About.from_json(json.loads(directory.read_text("run.json") or "null")).terms.around
+    newest = {
+        bookie: record
+        for look in by_look(bookie_records(directory.read_table("evidence/bookies", BOOKIES)))
+        for bookie, record in look.items()
+    }
+    lacking = count_lacking(directory.scan("verdicts", VERDICTS).batches(["lacks"]))
+    return [
+        BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0))) for bookie, record in newest.items()
+    ]
+
+
+def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
+    """Add up the column `lacks` of VERDICTS by bookie. Costs the rows that are not empty."""
+    ledgers: Counter[BookieId] = Counter()
+    entries: Counter[BookieId] = Counter()
+    for batch in batches:
+        lacks = batch["lacks"].flatten()
+        if not len(lacks):
+            continue
+        columns = pa.table({name: lacks.field(name) for name in ("bookie_id", "absent")})
+        for row in columns.group_by("bookie_id").aggregate([("absent", "sum"), ("absent", "count")]).to_pylist():
+            ledgers[row["bookie_id"]] += row["absent_count"]
+            entries[row["bookie_id"]] += row["absent_sum"]
+    return {bookie: Lacking(ledgers[bookie], entries[bookie]) for bookie in entries}
+
+
+def read_topics(directory: Place) -> list[Json] | None:
+    """Return the worst topics that are hit; None where no topics were looked for."""
+    text = directory.read_text("topics.jsonl")
+    return None if text is None else [json.loads(line) for line in islice(text.splitlines(), TOPICS_SHOWN_MAX)]
+
+
+def read_history(directory: Place, summary: Json) -> list[PastRun]:
+    """Return the finished whole runs of this cluster beside this one, up to it, oldest first.
+
+    At most HISTORY_RUNS_MAX, the newest ones. Empty for a run of named ledgers. A run beside it
+    that cannot be read is left out.
+    """
+    if summary.get("partial"):
+        return []
+    home, _, name = directory.path.rpartition("/")
+    with file_errors(f"list {home}"):
+        infos = directory.files.get_file_info(fs.FileSelector(home))
+    names = sorted(i.base_name for i in infos if RUN_NAME.fullmatch(i.base_name) and i.base_name < name)
+    cluster = _facts_of(summary)
+    before = [f"{home}/{other}" for other in names[-(HISTORY_RUNS_MAX - 1) :]]
+    earlier = (_earlier_run(Place(directory.files, path, path), cluster) for path in before)
+    return [*(run for run in earlier if run is not None), past_run(summary)]
+
+
+def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
+    """Return a run beside this one; None if it is no finished whole run of the cluster, or is damaged."""
+    try:
+        summary = read_summary(directory)
+        if summary is None or summary.get("partial"):
+            return None
+        other = summary["cluster"]
+        if not cluster.is_of(other["instance_id"], other.get("root"), other.get("hosts") or ()):
+            return None
+        return past_run(summary)
+    except (OutputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _facts_of(summary: Json) -> ClusterFacts:
+    cluster = summary["cluster"]
+    uri, hosts = cluster["metadata_service_uri"], tuple(cluster.get("hosts") or ())
+    return ClusterFacts(uri, hosts, cluster.get("root") or "", "", cluster["instance_id"], False, None)
+
+
+def past_run(summary: Json) -> PastRun:
+    """Return the numbers of a run that the history shows. Raises ValueError for a share that is none."""
+    ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
+    verified = None if ratio is None else float(ratio)
+    if verified is not None and not 0 <= verified <= 1:
+        raise ValueError(f"verified_ratio is {verified}")
+    violated, indeterminate = int(ledgers["violated"]), int(ledgers["indeterminate"])
+    return PastRun(str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified)

@@ -1,0 +1,62 @@
+"""What report.html is made from: plain values, read from a finished run by `commands.page`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """In how many ledgers a bookie surely lacks entries, and how many entries that is."""
+
+    ledgers: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSeen:
+    """A bookie as it was at the newest look that has it. `location` is None if it is not known."""
+
+    record: BookieRecord
+    location: str | None
+    lacking: Lacking
+
+    @property
+    def bookie_id(self) -> BookieId:
+        return self.record.bookie_id
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """The numbers of one finished run of the cluster. `started_at` is RFC 3339 in UTC."""
+
+    run_id: str
+    started_at: str
+    violated: int
+    indeterminate: int
+    verified_ratio: float | None
+    """None where no copy was expected, or by a version that did not count copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageContents:
+    """All that the page shows. `findings` has the lines of findings.jsonl; `report` is report.txt.
+
+    `bookies`, `topics` and `history` are None where they could not be read. `topics` has the lines
+    of topics.jsonl, `history` the runs from the oldest to this one. `problems` are sentences on what
+    could not be read.
+    """
+
+    summary: Mapping[str, Any]
+    findings: Sequence[Mapping[str, Any]]
+    report: str
+    run_dir: str
+    bookies: Sequence[BookieSeen] | None = None
+    topics: Sequence[Mapping[str, Any]] | None = None
+    history: Sequence[PastRun] | None = None
+    problems: tuple[str, ...] = ()

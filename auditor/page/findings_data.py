@@ -1,0 +1,123 @@
+"""The findings as data for the page's script: short rows for the table, and some of them in full.
+
+All text in it is printable ASCII: names come from the cluster, where anybody may have chosen them.
+Numbers that may exceed 2^53 are decimal strings, because the script would round them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.model.finding import CATALOGUE, Kind
+from auditor.page.answers_table import corrupt_copies, time_line, who_says_what
+from auditor.page.selection import choose_in_full, choose_listed
+from auditor.report.finding_text import WITNESS_CHARS_MAX
+from auditor.report.findings_text import COMMAND_CHARS_MAX, FindingRow, one_line, owner_text
+from auditor.report.layout import printable
+from auditor.witness.next_commands import CHANGES
+
+FULL_BYTES_MAX = 16 * 2**20
+"""Bytes of all findings in full together: what a browser reads in a moment, whatever is in them."""
+BOOKIES_OF_A_ROW_MAX = 64
+"""Bookies that a row can be filtered by. A row of more of them is shown for every bookie."""
+COMMANDS_MAX = 20
+"""Commands of a finding; there are at most ten, and some more that look at topics."""
+
+Json = dict[str, Any]
+
+
+def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
+    """Return {total, kinds, bookies, rows, full, run_dir}.
+
+    A kind is [name, severity, meaning]. A row is [kind, ledger id, bookie, owner, entries, copies
+    found, copies unknown, write quorum, bookies, finding id], with kinds and bookies as indices,
+    null for what does not apply, and -1 among its bookies if there are more. `full` has findings in
+    full, by the index of their row.
+    """
+    listed = choose_listed(findings)
+    kinds = list(dict.fromkeys(str(finding["kind"]) for finding in listed))
+    kind_index = {kind: place for place, kind in enumerate(kinds)}
+    bookies: dict[str, int] = {}
+    rows = [_row(finding, kind_index[str(finding["kind"])], bookies) for finding in listed]
+    return {
+        "total": len(findings),
+        "kinds": [[kind, CATALOGUE[Kind(kind)].severity.word, CATALOGUE[Kind(kind)].says] for kind in kinds],
+        "bookies": list(bookies),
+        "rows": rows,
+        "full": _in_full(listed),
+        "run_dir": shlex.quote(run_dir) if run_dir == printable(run_dir, len(run_dir)) else None,
+    }
+
+
+def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
+    ledger, bookie, owner = finding.get("ledger_id"), finding.get("bookie_id"), finding.get("owner")
+    copies = finding.get("copies") or {}
+    named = list(dict.fromkeys([*([bookie] if bookie else ()), *(finding.get("missing_on") or ()), *corrupt_copies(finding)]))
+    numbers = [bookies.setdefault(printable(one), len(bookies)) for one in named[:BOOKIES_OF_A_ROW_MAX]]
+    return [
+        kind,
+        None if ledger is None else str(ledger),
+        bookies[printable(bookie)] if bookie else None,
+        owner_text(owner) if owner else "",
+        str(finding.get("entries_total") or 0),
+        copies.get("confirmed"),
+        copies.get("unknown"),
+        copies.get("write_quorum"),
+        numbers + ([-1] if len(named) > BOOKIES_OF_A_ROW_MAX else []),
+        printable(finding["id"]),
+    ]
+
+
+def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
+    """Return the findings that are held in full, by their place, until FULL_BYTES_MAX is reached."""
+    full: dict[str, Json] = {}
+    left = FULL_BYTES_MAX
+    for place in choose_in_full(listed):
+        told = finding_in_full(listed[place])
+        left -= len(json.dumps(told))
+        if left < 0:
+            break
+        full[str(place)] = told
+    return full
+
+
+def finding_in_full(finding: FindingRow) -> Json:
+    """Return all that the page tells of one finding when it is opened."""
+    look, change = _commands(finding)
+    return {
+        "line": one_line(finding),
+        "witness": printable(finding.get("witness") or "", WITNESS_CHARS_MAX),
+        "time_line": time_line(finding),
+        "answers": who_says_what(finding),
+        "look": look,
+        "change": change,
+        "page": printable(finding.get("runbook") or ""),
+        "more": _entries_beyond(finding),
+    }
+
+
+def _commands(finding: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
+    """Return the commands that look and those that change the cluster.
+
+    Each has `text`, and `copy`: whether it is shown as it is. Others get no copy button: a control
+    character in a name must not reach a terminal.
+    """
+    commands = [str(command) for command in finding.get("next") or ()][:COMMANDS_MAX]
+    looks = [command for command in commands if not command.startswith(CHANGES)]
+    changes = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
+    return [_command(one) for one in looks], [_command(one) for one in changes]
+
+
+def _command(command: str) -> Json:
+    shown = printable(command, COMMAND_CHARS_MAX)
+    return {"text": shown, "copy": shown == command}
+
+
+def _entries_beyond(finding: FindingRow) -> str:
+    """Return how many entries are hit beyond the ranges that the finding stores, as digits; "" if none."""
+    stored = sum(last - first + 1 for first, last in finding.get("entries") or ())
+    beyond = int(finding.get("entries_total") or 0) - stored
+    return str(beyond) if beyond > 0 else ""

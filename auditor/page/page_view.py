@@ -1,0 +1,224 @@
+"""What the template shows: every part of the page as plain values, sentences and pictures.
+
+A part without data is None; `left_out` then says why it is not there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.model.verdict import Exempt, Standing
+from auditor.page import sentences
+from auditor.page.contents import PageContents, PastRun
+from auditor.page.drawing import Part, line_chart, meter, stacked_bar
+from auditor.page.rack_view import racks_view
+from auditor.report.causes_text import cause_words, more_causes, without_cause
+from auditor.report.layout import count, duration, moment, of, printable, share
+from auditor.report.marks_text import marks_section
+from auditor.report.references_text import references_section
+from auditor.report.text import cluster_name
+from auditor.report.unjudged_text import unjudged_section
+from auditor.report.words import EXEMPT_WORDS, machine_line
+from auditor.summary.contrast import percent
+
+TOPICS_SHOWN_MAX = 200
+"""Topics in the page's table, worst first; topics.jsonl has all of them."""
+REPORT_CHARS_MAX = 1_000_000
+"""Characters of report.txt in the page. Its lines are bounded: it has some 20 kB."""
+_AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
+
+Json = dict[str, Any]
+Summary = Mapping[str, Any]
+
+
+def page_view(contents: PageContents) -> Json:
+    """Return the values of the template."""
+    summary = contents.summary
+    view = {
+        "outcome": str(summary["outcome"]),
+        "headline": sentences.headline(summary),
+        "notes": sentences.notes(summary),
+        "about": list(_about(summary)),
+        "shares": list(_shares(summary)),
+        "standings": _standings(summary),
+        "causes": _causes(summary),
+        "racks": racks_view(contents.bookies) if contents.bookies else None,
+        "marks": _marks(summary),
+        "topics": _topics(contents),
+        "unjudged": sentences.section_lines(unjudged_section(summary, sentences.UNBROKEN, False)),
+        "history": _history(contents.history or ()),
+        "margin_command": _margin_command(contents.run_dir),
+        "run_dir": printable(contents.run_dir, 1_000),
+        "report": contents.report[:REPORT_CHARS_MAX],
+        "machine_line": machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"]),
+    }
+    return {**view, "left_out": list(_left_out(contents, view))}
+
+
+def _about(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield "Cluster", cluster_name(summary)
+    started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
+    if started and finished:
+        took = duration((finished - started).total_seconds())
+        yield "Audited", f"{started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
+    yield "Run", printable(summary["run_id"])
+    if summary.get("partial"):
+        yield "Extent", "only ledgers that were named"
+
+
+def _shares(summary: Summary) -> Iterator[Json]:
+    """Yield the verified share and the coverage, each with what it is a share of."""
+    copies = summary.get("copies") or {}
+    if copies.get("expected"):
+        verified = copies["listed"] + copies["read"]
+        said = f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        yield _share("Verified", float(summary["verified_ratio"]), said)
+    if summary["ledgers"]["listed"]:
+        said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
+        yield _share("Coverage", float(summary["coverage"]), said)
+
+
+def _share(name: str, ratio: float, says: str) -> Json:
+    shown = share(ratio)
+    return {"name": name, "share": shown, "says": says, "bar": meter(ratio, "sound", f"{name}: {shown}")}
+
+
+def _standings(summary: Summary) -> Json:
+    """Return the ledgers by standing: a picture, and a row each, the worst first."""
+    ledgers = summary["ledgers"]
+    words = [standing.word for standing in sorted(Standing, reverse=True)]
+    exempt = [f"{count(summary['exempt'][r.value])} {EXEMPT_WORDS[r]}" for r in Exempt if summary["exempt"].get(r.value)]
+    label = ", ".join(f"{count(ledgers[word])} {word}" for word in words)
+    return {
+        "listed": of(ledgers["listed"], "ledger"),
+        "bar": stacked_bar([Part(word, ledgers[word]) for word in words], label) if ledgers["listed"] else "",
+        "rows": [{"word": word, "count": count(ledgers[word])} for word in words],
+        "exempt": exempt,
+    }
+
+
+def _causes(summary: Summary) -> Json | None:
+    rows = list(summary.get("causes") or ())
+    if not rows and not summary.get("ledgers_without_cause"):
+        return None
+    ends = [f"And {more}." if (more := more_causes(summary)) else "", without_cause(summary)]
+    return {
+        "rows": [
+            {
+                "words": cause_words(row),
+                "bookie": printable(row["subject"]) if row["cause"] == "bookie" else None,
+                "bar": meter(float(row["share"]), "violated", f"{percent(float(row['share']))} of all hit"),
+            }
+            for row in rows
+        ],
+        "ends": [end for end in ends if end],
+    }
+
+
+def _marks(summary: Summary) -> Json | None:
+    lines = sentences.section_lines(marks_section(summary, sentences.UNBROKEN, False))
+    if not lines:
+        return None
+    ages = summary["marks_by_age"]
+    most = max(ages[name] for name in _AGES)
+    bars = [
+        {"words": words, "count": count(ages[name]), "bar": meter(ages[name] / most, "unknown", f"{words}: {ages[name]}")}
+        for name, words in _AGES.items()
+    ]
+    return {"lines": lines, "bars": bars}
+
+
+def _topics(contents: PageContents) -> Json | None:
+    summary = contents.summary
+    lines = sentences.section_lines(references_section(summary, sentences.UNBROKEN, False))
+    if not lines:
+        return None
+    topics = list(contents.topics or ())
+    rows = [
+        {
+            "topic": printable(one["topic"], 300),
+            "has_loss": bool(one["has_loss"]),
+            "kinds": ", ".join(printable(kind) for kind in one["kinds"]),
+            "ledgers": count(len(one["ledgers"])),
+            "blocked": count(len(one["subscriptions_blocked"])),
+            "possibly": count(len(one["subscriptions_possibly_blocked"])),
+        }
+        for one in topics[:TOPICS_SHOWN_MAX]
+    ]
+    left = max(0, int(summary.get("topics_hit") or 0) - len(rows))
+    # The report names some topics, deeper indented: the table has them.
+    return {"lines": [line for line in lines if line.depth == 0] if rows else lines, "rows": rows, "left": left}
+
+
+def _history(runs: Sequence[PastRun]) -> Json | None:
+    """Return a chart for each number, over at least two runs."""
+    if len(runs) < 2:
+        return None
+    first, last = moment(runs[0].started_at), moment(runs[-1].started_at)
+    charts: list[tuple[str, str, Callable[[PastRun], float | None], Callable[[float], str]]] = [
+        ("Ledgers in violation", "violated", lambda run: run.violated, _whole),
+        ("Ledgers that could not be judged", "unknown", lambda run: run.indeterminate, _whole),
+        ("Copies verified", "sound", lambda run: run.verified_ratio, share),
+    ]
+    drawn = [_chart(title, name, [pick(run) for run in runs], words) for title, name, pick, words in charts]
+    return {
+        "runs": len(runs),
+        "first": f"{first:%Y-%m-%d %H:%M}",
+        "last": f"{last:%Y-%m-%d %H:%M}",
+        "charts": [chart for chart in drawn if chart],
+    }
+
+
+def _whole(number: float) -> str:
+    return count(int(number))
+
+
+def _chart(title: str, name: str, values: Sequence[float | None], words: Callable[[float], str]) -> Json | None:
+    """Return one chart with its lowest, highest and last value; None if no run has a value."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    is_share = words is share
+    low, high = (min(known), max(known)) if is_share else (0.0, max(known))
+    label = f"{title}: {len(known)} runs, from {words(min(known))} to {words(max(known))}, last {words(known[-1])}"
+    drawn = line_chart(values, name, label, top=high, bottom=low if low < high else low - 1)
+    return {"title": title, "svg": drawn, "last": words(known[-1]), "top": words(high), "bottom": words(low)}
+
+
+def _margin_command(run_dir: str) -> Json:
+    """Return the command that says what may fail, and whether it is shown as it is."""
+    command = f"auditor margin {shlex.quote(run_dir)}"
+    shown = printable(command, 1_000)
+    return {"text": shown, "copy": shown == command}
+
+
+def _left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the page does not show, and why."""
+    summary = contents.summary
+    if not view["causes"]:
+        yield (
+            "Causes: no ledger has a finding of its own or is unjudged."
+            if "causes" in summary
+            else ("Causes: the version that wrote this run did not store any.")
+        )
+    if not contents.bookies and not any(problem.startswith("Bookies") for problem in contents.problems):
+        yield "Bookies: the run stored none."
+    if not view["topics"]:
+        yield "Topics: none were looked for, or none were found."
+    if not view["marks"]:
+        yield (
+            "Marks: no ledger is marked under-replicated."
+            if "marks" in summary
+            else ("Marks: the version that wrote this run did not count them.")
+        )
+    if not view["history"] and contents.history is not None:
+        yield _no_history(summary)
+    yield from contents.problems
+
+
+def _no_history(summary: Summary) -> str:
+    if summary.get("partial"):
+        return "History: a run of named ledgers is not compared with others."
+    return "History: no other finished run of this cluster, as old or older, is beside this one."

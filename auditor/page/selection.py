@@ -1,0 +1,50 @@
+"""Chooses which findings the page lists, and which of them it holds in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.report.findings_text import FindingRow, by_kind, worst
+
+LISTED_MAX = 100_000
+"""Findings in the page's table. A row takes some 100 bytes, and a browser filters so many at once."""
+IN_FULL_MAX = 1_000
+"""Findings with their witness, answers and commands. Each takes some 3 kB; nobody reads more."""
+
+
+def share_fairly(wanted: Sequence[int], limit: int) -> list[int]:
+    """Return how many of each group to take, at most `limit` together.
+
+    Small groups are taken whole; large ones get equal shares of the rest.
+    """
+    taken, left = [0] * len(wanted), limit
+    order = sorted(range(len(wanted)), key=lambda group: wanted[group])
+    for place, group in enumerate(order):
+        taken[group] = min(wanted[group], left // (len(order) - place))
+        left -= taken[group]
+    return taken
+
+
+def choose_listed(findings: Sequence[FindingRow], limit: int = LISTED_MAX) -> list[FindingRow]:
+    """Return the findings of the table, the worst kind first, every kind with some.
+
+    All of them in their order if they are at most `limit`, else the worst of each kind.
+    """
+    groups = by_kind(findings)
+    shares = share_fairly([len(group) for group in groups.values()], limit)
+    return [
+        finding
+        for group, share in zip(groups.values(), shares, strict=True)
+        for finding in (group if share == len(group) else worst(group, share))
+    ]
+
+
+def choose_in_full(listed: Sequence[FindingRow], limit: int = IN_FULL_MAX) -> list[int]:
+    """Return the positions in `listed` of the findings to hold in full: the worst of each kind.
+
+    They are ordered so that the first ones matter most.
+    """
+    at = {id(finding): place for place, finding in enumerate(listed)}
+    groups = by_kind(listed)
+    shares = share_fairly([len(group) for group in groups.values()], limit)
+    return [at[id(f)] for group, share in zip(groups.values(), shares, strict=True) for f in worst(group, share)]

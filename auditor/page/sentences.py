@@ -1,0 +1,43 @@
+"""Sentences of the text report, whole: the page says what the report says, in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from auditor.report.surroundings_text import note_sentences
+from auditor.report.text import verdict_notes
+from auditor.report.words import outcome_sentences
+
+UNBROKEN = 1_000_000
+"""A width at which no sentence is broken into lines."""
+
+
+class Line(NamedTuple):
+    """A line of a section, and how deep it is indented: 0 is a sentence of its own."""
+
+    depth: int
+    text: str
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Return what follows the outcome word in the first lines of the report."""
+    return outcome_sentences(summary)
+
+
+def notes(summary: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know before the counts, as the report has it below its headline."""
+    return [*verdict_notes(summary), *note_sentences(summary)]
+
+
+def section_lines(section: Iterable[str]) -> list[Line]:
+    """Return the lines of a section of the report that was made UNBROKEN, without its heading."""
+    return list(_lines(iter(section)))
+
+
+def _lines(section: Iterator[str]) -> Iterator[Line]:
+    next(section, None)
+    for line in section:
+        text = line.strip()
+        if text:
+            yield Line((len(line) - len(line.lstrip())) // 2 - 1, text)

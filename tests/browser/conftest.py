@@ -1,0 +1,80 @@
+"""One Chromium for all tests of a module, and what it needs: the program, and axe-core from npm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from auditor.page.contents import PageContents
+from auditor.page.rendering import render_page
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+
+def missing(reason: str) -> str:
+    """Skip, loudly; in CI it is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of this module."""
+    program = shutil.which("chromium") or missing("chromium is not installed (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The text of axe-core, as tests/browser/package.json names its version."""
+    if not AXE.is_file():
+        missing("axe-core is not installed (npm install --prefix tests/browser)")
+    return AXE.read_text(encoding="utf-8")
+
+
+class Opened:
+    """A page in a browser, with what it said on the console and what it asked for."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.failed: dict[str, str | None] = {}
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("requestfailed", lambda request: self.failed.update({request.url: request.failure}))
+        page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+
+    def rows(self) -> list[str]:
+        """The subject of each row that the table has now."""
+        return self.page.locator("#table > tbody > tr:not(.detail) > td:nth-child(2)").all_inner_texts()
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens the page of a run from a file, as a person does; `options` are those of a browser's context."""
+    contexts = []
+
+    def opens(contents: PageContents, fragment: str = "", **options: Any) -> Opened:
+        file = tmp_path / f"report{len(contexts)}.html"
+        file.write_text(render_page(contents), encoding="utf-8")
+        contexts.append(browser.new_context(**options))
+        seen = Opened(contexts[-1].new_page())
+        seen.page.goto(f"{file.as_uri()}{fragment}")
+        return seen
+
+    yield opens
+    for context in contexts:
+        context.close()

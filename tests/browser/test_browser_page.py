@@ -1,0 +1,227 @@
+"""report.html in a real Chromium: it loads nothing, says nothing on the console, and does what its controls say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support import report_stories as told
+from support.page_stories import HOSTILE, contents, many, sound
+
+from auditor.page.contents import PageContents
+from auditor.report.layout import printable
+
+ROWS_SHOWN = 50
+"""As the page's script has it."""
+SERIOUS = {"serious", "critical"}
+IMAGE = "http://127.0.0.1:9/x.png"
+VIEWS = [(width, scheme) for width in (1280, 400) for scheme in ("light", "dark")]
+
+Opens = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def hundred_thousand() -> PageContents:
+    """Findings on 100,000 ledgers, of four kinds."""
+    return PageContents(told.summary(outcome="VIOLATED", exit_code=1), many(100_000), "", "/run")
+
+
+@pytest.mark.parametrize("made", [contents(), sound(), contents(HOSTILE)], ids=["everything", "sound", "hostile names"])
+def test_it_opens_offline_and_in_silence(opened: Opens, made: PageContents):
+    """The one thing that is asked for is the file; no message, no dialog, also when every finding is opened."""
+    seen = opened(made, offline=True)
+    for button in seen.page.locator(".open").all():
+        button.click()
+    assert len(made.findings) == seen.page.locator(".detail").count()
+    assert [seen.page.url] == seen.asked and [] == seen.said
+
+
+def test_no_name_becomes_code_or_markup(opened: Opens):
+    """What the script puts on the page is the name, as text that a terminal and a reader can bear."""
+    seen = opened(contents(HOSTILE))
+    for button in seen.page.locator(".open").all():
+        button.click()
+    seen.page.locator("summary").click()
+    assert seen.page.evaluate("window.pwned") is None
+    assert 0 == seen.page.locator("img, [onfocus], [onerror]").count()
+    assert printable(HOSTILE) in seen.page.locator("#table").inner_text().replace("\n", " ")
+    assert seen.page.locator("body").inner_text().replace("\u2013", "-").replace("\u00b7", ".").isascii()
+    assert 0 == seen.page.locator(".detail .commands", has_text="bookkeeper shell").locator(".copy").count()
+
+
+def test_the_policy_stops_what_is_not_ours(opened: Opens):
+    """Even markup that got into the page would load and run nothing."""
+    seen = opened(contents())
+    seen.page.evaluate(
+        """(source) => {
+            const script = document.createElement("script");
+            script.textContent = "window.pwned = 1";
+            const image = document.createElement("img");
+            image.src = source;
+            document.body.append(script, image);
+        }""",
+        IMAGE,
+    )
+    assert seen.page.evaluate("window.pwned") is None
+    assert {IMAGE: "csp"} == seen.failed
+    assert 2 == sum("Content Security Policy" in message for message in seen.said)
+
+
+def test_filters_narrow_the_table(opened: Opens):
+    """Each one alone, and all together; cleared, everything is back."""
+    made = contents("b")
+    seen = opened(made)
+    page, total = seen.page, len(made.findings)
+    assert f"{total} findings" == page.locator("#shown").inner_text()
+    page.select_option("#severity", "critical")
+    critical = sum(found["severity"] == "critical" for found in made.findings)
+    assert f"{critical} findings of {total}" == page.locator("#shown").inner_text()
+    page.select_option("#kind", label="ENTRY_CORRUPT")
+    assert 1 == len(seen.rows())
+    page.fill("#search", "nothing has this")
+    assert "0 findings of" in page.locator("#shown").inner_text() and [] == seen.rows()
+    page.click("button[type=reset]")
+    page.wait_for_function(f"document.querySelectorAll('.open').length === {total}")
+    page.fill("#search", "entry_corrupt LEDGER critical")
+    assert 1 == len(seen.rows())
+    page.click("button[type=reset]")
+    page.locator(".rack .pick", has_text="b-3").click()
+    lacking = sum("b-3" in found["missing_on"] for found in made.findings)
+    assert lacking == len(seen.rows()) > 1
+
+
+def test_columns_sort_both_ways(opened: Opens):
+    """By number where it is one, whatever its size; the heading says how."""
+    ids = [7, 2**63 - 1, 10, 2**63 - 2, 100]
+    found = [told.finding(told.Kind.ENTRY_CORRUPT, n, id=f"{n:016x}", entries_total=n) for n in ids]
+    seen = opened(PageContents(told.summary(), found, "", "/run"))
+    ordered = [f"ledger {n}" for n in sorted(ids)]
+    for name in ("subject", "entries"):
+        button = seen.page.locator(f"[data-sort={name}]")
+        button.click()
+        assert ordered == [row.split("\n")[0] for row in seen.rows()]
+        assert "ascending" == button.locator("..").get_attribute("aria-sort")
+        button.click()
+        assert ordered[::-1] == [row.split("\n")[0] for row in seen.rows()]
+        assert "descending" == button.locator("..").get_attribute("aria-sort")
+    seen.page.locator("[data-sort=worst]").click()
+    assert [f"ledger {n}" for n in ids] == [row.split("\n")[0] for row in seen.rows()]
+    assert 1 == seen.page.locator("th[aria-sort]").count()
+
+
+def test_the_keyboard_is_enough(opened: Opens):
+    """The slash goes to the search, the tab key on to the first finding; enter opens and closes it, and the focus stays."""
+    made = contents("b")
+    page = opened(made).page
+    page.keyboard.press("/")
+    page.keyboard.type("entry_corrupt")
+    assert "entry_corrupt" == page.input_value("#search")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.open')"):
+            break
+    page.keyboard.press("Enter")
+    assert 1 == page.locator(".detail").count()
+    assert "true" == page.evaluate("document.activeElement.getAttribute('aria-expanded')")
+    page.keyboard.press("Enter")
+    assert (0, "false") == (
+        page.locator(".detail").count(),
+        page.evaluate("document.activeElement.getAttribute('aria-expanded')"),
+    )
+
+
+def test_an_opened_finding_tells_all_of_it(opened: Opens):
+    """Its witness, each look, what each bookie said of the entries, and its commands."""
+    made = contents("b")
+    place = next(n for n, found in enumerate(made.findings) if found["kind"] == "ENTRY_BELOW_WRITE_QUORUM")
+    found = made.findings[place]
+    page = opened(made).page
+    page.locator(".open").nth(place).click()
+    detail = page.locator(".detail")
+    words = detail.inner_text()
+    assert found["witness"] in words and len(found["looks"]) == detail.locator(".looks li").count()
+    row = detail.locator(".says-what tbody tr", has_text="b-3")
+    assert "lacks" == row.locator("td.lacks").inner_text()
+    assert "CHANGES THE CLUSTER" in detail.locator(".changes").inner_text()
+    assert f"auditor explain {found['id']} {made.run_dir}" in words
+
+
+def test_a_command_is_copied_as_it_is_shown(opened: Opens):
+    """By its button."""
+    page = opened(contents("b"), permissions=["clipboard-read", "clipboard-write"]).page
+    page.locator(".open").first.click()
+    page.locator(".detail .copy").first.click()
+    page.wait_for_function("document.getElementById('said').textContent === 'Copied'")
+    assert "bookkeeper shell x -b b" == page.evaluate("navigator.clipboard.readText()")
+
+
+def test_an_address_names_a_finding(opened: Opens):
+    """It is opened, on whichever page of the table it is."""
+    made = PageContents(told.summary(), many(200), "", "/run")
+    seen = opened(made, fragment=f"#f-{made.findings[120]['id']}")
+    assert 1 == seen.page.locator(".detail").count()
+    assert f"ledger {made.findings[120]['ledger_id']}" in seen.page.locator(".detail").inner_text()
+
+
+def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(opened: Opens, hundred_thousand: PageContents):
+    """However many there are, so many rows exist; filters and sorting work on all of them."""
+    seen = opened(hundred_thousand)
+    page = seen.page
+    assert ("100,000 findings", ROWS_SHOWN) == (page.locator("#shown").inner_text(), len(seen.rows()))
+    page.fill("#search", "t-10000000000999")  # owners t-1000000000099900 to ...999
+    assert "100 findings of 100,000" == page.locator("#shown").inner_text()
+    page.fill("#search", "")
+    page.select_option("#severity", "critical")
+    critical = sum(found["severity"] == "critical" for found in hundred_thousand.findings)
+    assert f"{critical:,} finding" in page.locator("#shown").inner_text()
+    page.select_option("#severity", "")
+    page.locator("[data-sort=subject]").click()
+    page.locator("[data-sort=subject]").click()
+    assert "ledger 1000000000099999" == seen.rows()[0].split("\n")[0]
+    page.locator("#next").click()
+    assert "51\u2013100 of 100,000" == page.locator("#page").inner_text()
+    page.locator(".open").first.click()
+    assert "not on this page in full" in page.locator(".detail").inner_text()
+    assert ROWS_SHOWN == len(seen.rows()) and [] == seen.said
+    spent = page.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
+    print(f"100,000 findings: the page was there after {spent / 1000:.2f} s")
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_it_fits_and_axe_finds_no_serious_problem(opened: Opens, axe: str, width: int, scheme: str):
+    """At the width of a desk and of a telephone, in the light and in the dark, with findings open: nothing is cut off."""
+    seen = opened(contents(), viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    for button in seen.page.locator(".open").all()[:6]:
+        button.click()
+    seen.page.locator("summary").click()
+    assert width >= seen.page.evaluate("document.documentElement.scrollWidth")
+    seen.page.evaluate(axe)
+    result = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert result["testEngine"]["version"] and len(result["passes"]) > 20
+    assert [] == [(one["id"], one["nodes"][0]["html"]) for one in result["violations"] if one["impact"] in SERIOUS]
+
+
+def test_axe_does_bite(opened: Opens, axe: str):
+    """The check above can fail."""
+    seen = opened(sound(), bypass_csp=True)
+    seen.page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    seen.page.evaluate(axe)
+    result = seen.page.evaluate("axe.run()")
+    assert "button-name" in [one["id"] for one in result["violations"] if one["impact"] in SERIOUS]
+
+
+def test_a_printed_page_has_its_findings_and_no_controls(opened: Opens):
+    """Paper has no buttons."""
+    page = opened(contents()).page
+    page.emulate_media(media="print")
+    assert page.locator("#table").is_visible() and page.locator(".headline").is_visible()
+    for control in ("#filters", "nav", ".copy"):
+        assert not page.locator(control).first.is_visible()
+
+
+def test_without_a_script_the_page_says_where_the_findings_are(opened: Opens):
+    """Everything else is there."""
+    page = opened(contents(), java_script_enabled=False).page
+    assert "needs JavaScript" in page.locator("noscript").inner_text()
+    assert page.locator("#bookies").is_visible() and page.locator("#history").is_visible()

@@ -1,0 +1,158 @@
+"""What pages are made from, for tests of report.html: a run with some of everything, and one whose every name is hostile."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+from support import report_stories as told
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.verdict import Exempt, Unknown
+from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
+from auditor.report import text
+
+HOSTILE = (
+    "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"' onfocus=window.pwned=3 x='"
+    "&lt;{{7*7}}{% raw %}\x1b[31m\u202egpj.exe\u2066\u2028\x00\r\nauditor: SOUND run=forged"
+)
+"""Markup, attributes, template code, terminal escapes, bidi overrides, line ends and a forged last line."""
+RUN_DIR = "/var/lib/audits/run-20260101T030000Z-0a1b2c"
+
+
+def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
+    """A finding with an id of its own."""
+    return told.finding(kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes})
+
+
+def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
+    """A finding of each kind; `name` is in each name that anybody may choose, and in what is made from it."""
+    found = []
+    for place, kind in enumerate(told_order()):
+        subject: int | str = f"{name}-b{place}"
+        if CATALOGUE[kind].subject is Subject.LEDGER:
+            subject = ledger_id + place
+        one = finding(kind, subject, id=f"{place:016x}", witness=f"Entry 0 belongs on {name}.")
+        if one["ledger_id"] is not None:
+            one["owner"] = {"application": name, "component": name, "name": name}
+            one["missing_on"] = {f"{name}-3": [[0, 1999]]}
+            one["segment"] = {**one["segment"], "ensemble": [f"{name}-1", f"{name}-2", f"{name}-3"]}
+        for look in one["looks"]:
+            look["answers"] = {f"{name}-{place}": "held", f"{name}-9": name}
+        one["next"] = [f"bookkeeper shell x -b {shlex.quote(name)}", f"CHANGES THE CLUSTER: recover {shlex.quote(name)}"]
+        one["runbook"] = name
+        found.append(one)
+    return found
+
+
+def told_order() -> list[Kind]:
+    """The kinds as findings.jsonl has them: the worst severity first."""
+    return sorted(Kind, key=lambda kind: -CATALOGUE[kind].severity)
+
+
+def contents(name: str = "bookie", **changes: Any) -> PageContents:
+    """A run with every kind, every reason, causes, marks, topics, bookies and earlier runs."""
+    findings = every_kind(name)
+    lost = [told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
+    causes = told.caused(lost, beside={"bookie-3:3181": 1})
+    for row in causes["causes"]:
+        row.update(says=f"bookie {name} lacks entries", subject=name, file=f"causes/01-{name}.txt", kinds={name: 4})
+    summary = told.summary(
+        **causes,
+        ledgers={"listed": 100, "sound": 60, "exempt": 12, "indeterminate": 10, "violated": 18},
+        exempt={reason.value: 1 for reason in Exempt},
+        indeterminate={reason.value: 3 for reason in Unknown},
+        findings=told.counted(findings),
+        bookies_unheard={"silent": [name], "unregistered": [name]},
+        bookies_away=[name],
+        replication_disabled=True,
+        maintenance={"bookies": [{"bookie_id": name, "found": "silent"}], "ledgers": 2},
+        placement={"policy": "rack", "compat": "assigned", "without_location": 1, "bookies_without_location": [name]},
+        marks={"total": 7, "within_grace": 5, "beyond_grace": 2, "stale": 1, "without_ledger": 1},
+        marks_by_age={"under_1h": 4, "under_1d": 0, "under_1w": 1, "older": 2},
+        poison=[{"ledger_id": 1, "detail": name}],
+        checkers_disagree=[{"ledger_id": 2, "detail": name}],
+        withheld=[f"Nothing is said of {name}."],
+        coverage=0.9,
+        copies={"expected": 1_000, "listed": 900, "read": 20, "assumed": 80},
+        verified_ratio=0.92,
+        complete=False,
+        outcome="VIOLATED",
+        exit_code=1,
+    )
+    summary["cluster"] = {"metadata_service_uri": f"zk://{name}/ledgers", "instance_id": name}
+    summary |= topic_fields(name)
+    made = PageContents(
+        summary,
+        findings,
+        text.render(summary, findings, run_dir=RUN_DIR),
+        RUN_DIR,
+        bookies=bookies(name),
+        topics=[topic(name)],
+        history=history(4),
+        problems=(),
+    )
+    return replace(made, **changes)
+
+
+def topic(name: str) -> dict[str, Any]:
+    """A line of topics.jsonl."""
+    return {
+        "topic": f"persistent://public/default/{name}", "namespace": f"public/{name}", "has_loss": True,
+        "kinds": ["REFERENCED_LEDGER_MISSING"], "ledgers": [7], "subscriptions_blocked": [name],
+        "subscriptions_possibly_blocked": [],
+    }  # fmt: skip
+
+
+def topic_fields(name: str) -> dict[str, Any]:
+    """The fields of a summary on topics, two of which are hit."""
+    brief = topic(name) | {"ledgers": 1, "subscriptions_blocked": 1, "subscriptions_possibly_blocked": 0}
+    worst = {"with_loss": 2, "subscriptions_blocked": 1, "subscriptions_possibly_blocked": 0, "namespaces": 1}
+    zeros = ("orphaned", "unreadable", "not_listed", "unknown", "outdated", "orphaned_unknown")
+    counts = {"topics": 9, "cursors": 2, "schemas": 0, "ledgers_referenced": 9, "missing": 1, "truncated": 1}
+    return {
+        "references": {**counts, **dict.fromkeys(zeros, 0)},
+        "topics_hit": 2,
+        "topics_worst": {**worst, "worst_namespaces": [], "worst_topics": [brief]},
+    }
+
+
+def bookies(name: str) -> list[BookieSeen]:
+    """One that answers, one that lacks entries, one that is silent, and one that is gone."""
+    rows = [
+        (f"{name}-1", Registration.WRITABLE, Greeting.ANSWERED, f"/rack/{name}", Lacking(0, 0)),
+        (f"{name}-3", Registration.READONLY, Greeting.ANSWERED, f"/rack/{name}", Lacking(2, 300)),
+        (f"{name}-9", Registration.WRITABLE, Greeting.SILENT, None, Lacking(0, 0)),
+        (f"{name}-10", Registration.NONE, Greeting.UNREGISTERED, None, Lacking(1, 3)),
+    ]
+    return [
+        BookieSeen(BookieRecord(bookie, 2, 0, registration, "h", 1, False, "", greeting), location, lacking)
+        for bookie, registration, greeting, location, lacking in rows
+    ]
+
+
+def history(runs: int) -> list[PastRun]:
+    """Runs on following days; the second counted no copies."""
+    return [
+        PastRun(f"run-{day}", f"2026-01-{day + 1:02d}T03:00:00Z", day, 2 * day, None if day == 1 else 0.9 + day / 100)
+        for day in range(runs)
+    ]
+
+
+def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
+    """So many findings on ledgers of some kinds, worst first, each with an id and an owner of its own."""
+    chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
+    one = [told.finding(kind, 0) for kind in chosen]
+    return [
+        one[n * kinds // number] | {"id": f"{n:016x}", "ledger_id": 10**15 + n, "owner": {"application": f"t-{10**15 + n}"}}
+        for n in range(number)
+    ]
+
+
+def sound() -> PageContents:
+    """A run without a finding, a mark, a topic or an earlier run."""
+    summary = told.summary()
+    return PageContents(summary, [], text.render(summary, []), RUN_DIR, bookies=bookies("b")[:1], history=history(1))

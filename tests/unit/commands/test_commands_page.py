@@ -1,0 +1,182 @@
+"""report.html of a finished run: what it is read from, where it goes, and that it ends no run."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from faults.carried import summary_of
+from faults.nights import Night, Nights
+from structlog.testing import capture_logs
+from support import report_stories as told
+from support.page_elements import Elements
+from support.page_stories import topic
+
+from auditor.commands import page as module
+from auditor.commands import replay
+from auditor.commands.context import Context
+from auditor.commands.page import HISTORY_RUNS_MAX, count_lacking, publish_page, read_contents, read_history, read_topics
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError
+from auditor.evidence.rows import table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.model.availability import Greeting
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.page.contents import Lacking
+from auditor.page.page_view import TOPICS_SHOWN_MAX
+from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
+
+LOST = Night({1: Kind.ENTRY_WITHOUT_REPLICA})
+FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "flat", "inst", False, None)
+
+
+def context(out: io.StringIO) -> Context:
+    settings = parse(Layers(flags={}), command="report")
+    return Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
+
+
+def run_of(home: Path, number: int, **changes: object) -> Place:
+    """The directory of a finished run, without evidence."""
+    directory = place(str(home / f"run-202601{number:02d}T030000Z-00000{number % 10}"))
+    directory.create()
+    summary = told.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z") | changes
+    directory.write_text("summary.json", json.dumps(summary))
+    directory.write_text("findings.jsonl", "")
+    directory.write_text("run.json", "{}")
+    return directory
+
+
+def read(directory: Place) -> dict[str, object]:
+    found = json.loads(directory.read_text("summary.json") or "")
+    assert isinstance(found, dict)
+    return found
+
+
+def test_every_run_leaves_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Beside its report, after it is published; it has the findings, and the nights before."""
+    nights = Nights(tmp_path, monkeypatch)
+    nights.run(Night({}))
+    effects = nights.run(LOST)
+    assert effects.index("write_text latest.json") < effects.index("write_text report.html")
+    (run,) = (tmp_path / "audits").glob(f"run-{nights.begun[-1]}")
+    page = Elements((run / "report.html").read_text())
+    assert "VIOLATED" in page.words() and "History 2 runs" in page.words()
+
+
+@pytest.mark.parametrize("error", [ValueError("no such template"), OSError("disk full"), RecursionError()])
+def test_a_page_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception):
+    """Whatever is raised: the run is published with its outcome, and the log says what to do."""
+
+    def fail(*_: object) -> str:
+        raise error
+
+    monkeypatch.setattr(module, "render_page", fail)
+    nights = Nights(tmp_path, monkeypatch)
+    with capture_logs() as logged:
+        nights.run(LOST)
+    assert 1 == len(nights.chain) and "VIOLATED" == summary_of(nights.chain[0].directory)["outcome"]
+    (said,) = [one for one in logged if one["event"] == "page_not_written"]
+    assert said["log_level"] == "error" and "auditor report " in said["advice"] and "--html" in said["advice"]
+    assert not list((tmp_path / "audits").rglob("*.html*"))
+
+
+def test_a_page_that_cannot_be_written_ends_no_run(tmp_path: Path):
+    """The directory may have lost its disk by then."""
+    run, gone, ours = run_of(tmp_path, 1), place(str(tmp_path / "nowhere")), context(io.StringIO())
+    with capture_logs() as logged:
+        assert not publish_page(ours, gone, read(run), [], "")
+        assert publish_page(ours, run, read(run), [], "")
+    assert ["page_not_written", "page_written"] == [one["event"] for one in logged]
+
+
+def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """To the file that was named, for its group and nobody else; the report and the exit code stay as without it."""
+    run, out = run_of(tmp_path, 1, exit_code=3, outcome="INCOMPLETE"), io.StringIO()
+    file = tmp_path / "a [page].html"
+    assert 3 == replay.report(context(out), run.path, str(file))
+    assert out.getvalue().splitlines()[-1].startswith("auditor: INCOMPLETE run=1")
+    assert "INCOMPLETE" in Elements(file.read_text()).words()
+    assert str(file) in capsys.readouterr().err
+    assert 0 == file.stat().st_mode & 0o027
+    assert ["a [page].html"] == [path.name for path in tmp_path.iterdir() if path.is_file()]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
+    """Whoever asked for the page is told so, and nothing is printed."""
+    run, out = run_of(tmp_path, 1), io.StringIO()
+    with pytest.raises(ConfigError, match=r"cannot write .*nowhere"):
+        replay.report(context(out), run.path, str(tmp_path / "nowhere" / "page.html"))
+    assert "" == out.getvalue()
+
+
+def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
+    """Older runs of the whole cluster that can be read, oldest first; later ones, parts and other clusters are left out."""
+    other = {"metadata_service_uri": "zk://other/ledgers", "instance_id": "another"}
+    for number in (1, 5, 7, 9, 12):
+        run_of(tmp_path, number)
+    for number, changes in ((2, {"partial": True}), (3, {"cluster": other}), (4, {"ledgers": {}}), (8, {"verified_ratio": 2})):
+        run_of(tmp_path, number, **changes)
+    run_of(tmp_path, 6).write_text("summary.json", "{")
+    run_of(tmp_path, 9).remove_file("summary.json")
+    now = run_of(tmp_path, 10)
+    assert ["1", "5", "7", "10"] == [run.run_id for run in read_history(now, read(now))]
+    part = run_of(tmp_path, 11, partial=True)
+    assert [] == read_history(part, read(part))
+
+
+def test_the_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The newest runs, this one among them."""
+    assert 2 <= HISTORY_RUNS_MAX
+    monkeypatch.setattr(module, "HISTORY_RUNS_MAX", 3)
+    runs = [run_of(tmp_path, number) for number in range(1, 8)]
+    assert ["5", "6", "7"] == [run.run_id for run in read_history(runs[-1], read(runs[-1]))]
+
+
+def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
+    """With the location that the run judged by, and what all verdicts say that they lack."""
+    run = run_of(tmp_path, 1)
+    around = Surroundings(locations={"b1": "/rack1"})
+    about = About("1", "2026-01-01T03:00:00Z", FACTS, Terms(1, 2, 3, 4, around=around), "warning", False)
+    run.write_text("run.json", json.dumps(about.as_json()))
+    rows = [
+        ("b1", 1, 5, "writable", "h", 1, True, "", "answered", ""),
+        ("b2", 1, 5, "writable", "h", 1, True, "", "answered", ""),
+        ("b1", 2, 9, "none", None, None, True, "", "unregistered", ""),
+    ]
+    run.write_table("evidence/bookies", table(BOOKIES, rows), "all")
+    lacks = [[("b1", 10, 4), ("b9", 2, 2)], [], None, [("b1", 10, 1)]]
+    columns = {name: [None] * len(lacks) for name in VERDICTS.names} | {"ledger_id": list(range(4)), "lacks": lacks}
+    run.write_table("verdicts", table(VERDICTS, list(zip(*columns.values(), strict=True))), "all")
+    found = {one.bookie_id: one for one in read_contents(run, read(run), [], "").bookies or ()}
+    assert (Greeting.UNREGISTERED, "/rack1", Lacking(2, 5)) == (
+        found["b1"].record.greeting,
+        found["b1"].location,
+        found["b1"].lacking,
+    )
+    assert (Greeting.ANSWERED, None, Lacking(0, 0)) == (found["b2"].record.greeting, found["b2"].location, found["b2"].lacking)
+    assert {"b1": Lacking(2, 5), "b9": Lacking(1, 2)} == count_lacking(run.scan("verdicts", VERDICTS).batches(["lacks"]))
+
+
+def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path):
+    """A run whose evidence is lost still has a page."""
+    run = run_of(tmp_path, 1)
+    run.write_text("topics.jsonl", "{")
+    made = read_contents(run, read(run), [], "")
+    assert (None, None, 1) == (made.bookies, made.topics, len(made.history or ()))
+    assert ["Bookies", "Topics"] == [problem.partition(":")[0] for problem in made.problems]
+
+
+def test_only_the_worst_topics_are_read(tmp_path: Path):
+    """The file has all of them, worst first; a run that looked for none has no file."""
+    run = run_of(tmp_path, 1)
+    assert read_topics(run) is None
+    run.write_text("topics.jsonl", "".join(json.dumps(topic(f"t{n}")) + "\n" for n in range(TOPICS_SHOWN_MAX + 1)))
+    assert TOPICS_SHOWN_MAX == len(read_topics(run) or ())

@@ -1,0 +1,125 @@
+"""The parts of a page: numbers, pictures and what is said of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import report_stories as told
+from support.page_stories import bookies, contents, history, sound
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.page import rack_view
+from auditor.page.contents import BookieSeen, Lacking
+from auditor.page.drawing import WIDTH, Part, line_chart, meter, stacked_bar
+from auditor.page.page_view import TOPICS_SHOWN_MAX, page_view
+from auditor.page.rack_view import racks_view
+
+
+def widths(svg: str) -> list[float]:
+    return [float(one.get("width", "0")) for one in ElementTree.fromstring(svg)]
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=4, max_size=4))
+def test_a_bar_shows_every_part_and_no_more(sizes: list[int]):
+    """What is not empty can be seen; together the parts fill the bar, or nothing does."""
+    drawn = widths(stacked_bar([Part("sound", size) for size in sizes], "x"))
+    assert len(drawn) == sum(size > 0 for size in sizes) and all(width >= 2.9 for width in drawn)
+    assert not drawn or abs(sum(drawn) - WIDTH) < 0.5
+
+
+@given(st.floats(0, 1))
+def test_only_all_of_it_fills_a_meter(ratio: float):
+    """Less than everything is never drawn as everything."""
+    _, *filled = widths(meter(ratio, "sound", "x"))
+    assert (filled == [WIDTH]) == (ratio == 1)
+
+
+def test_a_gap_in_the_history_is_a_gap():
+    """A run that counted no copies has no point, and no line leads over it."""
+    svg = ElementTree.fromstring(line_chart([1.0, None, 2.0, 3.0], "sound", "x"))
+    lines = [one for one in svg if one.get("class") == "sound" and one.tag == "line"]
+    assert (3, 1) == (len([one for one in svg if one.tag == "circle"]), len(lines))
+
+
+def test_a_picture_says_its_numbers():
+    """In its label: whoever does not see it reads the same."""
+    view = page_view(contents())
+    assert 'aria-label="18 violated, 10 indeterminate, 12 exempt, 60 sound"' in view["standings"]["bar"]
+    titles = [(chart["title"], chart["last"], chart["top"], chart["bottom"]) for chart in view["history"]["charts"]]
+    assert ("Ledgers in violation", "3", "3", "0") == titles[0]
+    assert ("Copies verified", "93.00 %", "93.00 %", "90.00 %") == titles[2]
+    assert 'aria-label="Copies verified: 3 runs, from 90.00 % to 93.00 %, last 93.00 %"' in view["history"]["charts"][2]["svg"]
+
+
+def test_equal_values_are_a_line():
+    """All copies verified in each run, and nothing ever wrong."""
+    runs = [replace(run, violated=0, indeterminate=0, verified_ratio=1.0) for run in history(3)]
+    charts = page_view(contents(history=runs))["history"]["charts"]
+    assert ["0", "0", "100 %"] == [chart["last"] for chart in charts]
+
+
+def test_one_run_is_no_history():
+    """It is left out, and the page says why, also of a run of named ledgers."""
+    view = page_view(sound())
+    assert view["history"] is None and any("no other finished run" in line for line in view["left_out"])
+    part = replace(sound(), summary=told.summary(partial=True), history=[])
+    assert any("named ledgers" in line for line in page_view(part)["left_out"])
+
+
+def test_shares_are_rounded_down():
+    """A copy that was not verified keeps the share below 100 %."""
+    summary = told.summary(verified_ratio=0.999999, copies={"expected": 10**6, "listed": 999_999, "read": 0, "assumed": 0})
+    verified, coverage = page_view(replace(sound(), summary=summary))["shares"]
+    assert ("99.99 %", "100 %") == (verified["share"], coverage["share"])
+
+
+def test_topics_beyond_the_table_are_counted():
+    """The page names where they are."""
+    made = contents()
+    summary = made.summary | {"topics_hit": TOPICS_SHOWN_MAX + 5}
+    topics = list(made.topics or ()) * (TOPICS_SHOWN_MAX + 5)
+    view = page_view(replace(made, summary=summary, topics=topics))["topics"]
+    assert (TOPICS_SHOWN_MAX, 5) == (len(view["rows"]), view["left"])
+
+
+def test_the_margin_is_named_as_a_command():
+    """Quoted for a shell, and to be copied only where it is shown as it is."""
+    assert {"text": "auditor margin '/a run'", "copy": True} == page_view(contents(run_dir="/a run"))["margin_command"]
+    assert not page_view(contents(run_dir="/a\nrun"))["margin_command"]["copy"]
+
+
+def test_bookies_stand_at_their_locations():
+    """Sorted, those without a known location last; each says how it was found and what it lacks."""
+    racks = racks_view(bookies("b"))["racks"]
+    assert ["/rack/b", None] == [rack["location"] for rack in racks]
+    tiles = [(one["name"], one["state"], one["lacks"]) for rack in racks for one in rack["bookies"]]
+    assert [
+        ("b-1", "answered", ""),
+        ("b-3", "answered, read-only", "lacks 300 entries of 2 ledgers"),
+        ("b-9", "silent", ""),
+        ("b-10", "gone: neither registered nor known by a cookie", "lacks 3 entries of 1 ledger"),
+    ] == tiles
+
+
+@pytest.mark.parametrize("greeting", [*Greeting, None])
+def test_every_greeting_has_words(greeting: Greeting | None):
+    """Also that none was sent."""
+    record = BookieRecord("b", 1, 0, Registration.WRITABLE, greeting=greeting)
+    assert re.fullmatch(r"[a-z, ]+", rack_view.state_words(BookieSeen(record, None, Lacking(0, 0))))
+
+
+def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyPatch):
+    """What is left out is counted, and said to be in order only where it is."""
+    monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 3)
+    view = racks_view(bookies("b"))
+    assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]
+    assert "1 bookie is not drawn; it answered and lacks nothing." == view["left"]
+    monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 1)
+    assert "3 bookies are not drawn; some of them lack entries or did not answer." == racks_view(bookies("b"))["left"]
+    assert "" == racks_view(bookies("b")[:1])["left"]
