@@ -29,10 +29,9 @@ def cli() -> None:
 
 
 def run_command_line() -> int:
-    """Parse the command line and run the command.
+    """Run what the command line says, and return the exit code if the command does not exit itself.
 
-    Returns the exit code if the command does not exit itself. Raises KeyboardInterrupt on Ctrl-C:
-    click alone would exit with 1, the code for findings.
+    Raises KeyboardInterrupt on Ctrl-C: click alone would exit with 1, the code for findings.
     """
     try:
         return int(cli.main(standalone_mode=False) or 0)

@@ -54,3 +54,12 @@ def _mode(file: str) -> int:
         return os.stat(file).st_mode  # noqa: PTH116
     except OSError:
         return 0
+
+
+def synchronise(path: str) -> None:
+    """Have a file or directory written to its disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from auditor.errors import OutputError
-from auditor.evidence.local_files import find_files, find_table_files
+from auditor.evidence.local_files import find_files, find_table_files, synchronise
 from auditor.evidence.newest_run import LATEST, RUN_NAME, URI
 from auditor.evidence.table_scan import TableScan, file_errors
 from auditor.evidence.text_file import read_text_file
@@ -82,11 +82,7 @@ class Place:
     def _synchronise(self, path: str) -> None:
         """Have a local file or directory written to its disk. Other file systems do it at the end of a stream."""
         if isinstance(self.files, fs.LocalFileSystem):
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            synchronise(path)
 
     def read_text(self, name: str) -> str | None:
         """The file's text, or None where there is no such file. Raises OutputError if it is too large or not UTF-8."""

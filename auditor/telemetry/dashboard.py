@@ -114,7 +114,7 @@ def dashboard() -> Json:
         "timezone": "browser",
         "refresh": "5m",
         "templating": {"list": list(_variables())},
-        "panels": list(_placed()),
+        "panels": list(_lay_out()),
     }
 
 
@@ -127,7 +127,7 @@ def _variables() -> Iterable[Json]:
     }  # fmt: skip
 
 
-def _placed() -> Iterable[Json]:
+def _lay_out() -> Iterable[Json]:
     """Yield rows and panels, numbered from 1 and laid out from left to right."""
     number, top = 1, 0
     for title, panels in ROWS:
@@ -164,7 +164,7 @@ def _panel(panel: Panel, number: int, place: Mapping[str, int]) -> Json:
         "targets": [_target(letter, *query, panel) for letter, query in zip("ABCD", panel.queries, strict=False)],
         "fieldConfig": {
             "defaults": {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}},
-            "overrides": [_coloured(word, color) for word, color in _OUTCOMES.items()] if panel.title == "Outcome" else [],
+            "overrides": [_color_of(word, color) for word, color in _OUTCOMES.items()] if panel.title == "Outcome" else [],
         },
         "options": {"textMode": "name" if panel.title == "Outcome" else "auto"} if panel.kind == "stat" else {},
     }
@@ -174,7 +174,7 @@ def _target(letter: str, expression: str, legend: str, panel: Panel) -> Json:
     return {"refId": letter, "expr": expression, "legendFormat": legend, "instant": panel.kind != "timeseries"}
 
 
-def _coloured(word: str, color: str) -> Json:
+def _color_of(word: str, color: str) -> Json:
     fixed = {"id": "color", "value": {"mode": "fixed", "fixedColor": color}}
     return {"matcher": {"id": "byName", "options": word}, "properties": [fixed]}
 

@@ -123,7 +123,9 @@ def test_the_file_may_lie_elsewhere(output: Path, tmp_path: Path):
     assert [ID] == [one.id for one in read_mutes(here, Output(place(str(output)))).mutes]
 
 
-@pytest.mark.parametrize(("text", "says"), [("{", "line 1 is not a mute"), (None, "there is no such file"), (b"\xff", "utf-8")])
+@pytest.mark.parametrize(
+    ("text", "says"), [("{", "line 1 is not a mute"), (None, "there is no such file"), (b"\xff", "not UTF-8")]
+)
 def test_a_run_goes_on_without_a_file_that_cannot_be_read(output: Path, text: Any, says: str):
     """It says so, and nothing is muted."""
     file = output / "known.jsonl"

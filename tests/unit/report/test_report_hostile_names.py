@@ -30,6 +30,7 @@ KEPT = frozenset(
         "at",
         "started_at",
         "finished_at",
+        "first_seen",
         "assurance",
         "policy",
         "kinds",
@@ -37,7 +38,7 @@ KEPT = frozenset(
         "next",
     }
 )
-"""Fields whose values are our own words; commands have a test of their own."""
+"""Fields whose values are our own words or times; commands have a test of their own."""
 
 
 @pytest.fixture(scope="module")
