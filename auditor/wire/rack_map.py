@@ -87,6 +87,9 @@ def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str
     if not isinstance(rack, str) or not isinstance(info, dict):
         problems.append(f"{where} is no text")
         return None
+    if not bookie_id.isprintable():  # JSON can name half of a character, which no file can hold
+        problems.append(f"{where} is left out: a bookie id has no character that cannot be printed")
+        return None
     rack = rack.strip()
     try:
         return normal(rack if rack.startswith("/") or not rack else f"/{rack}")

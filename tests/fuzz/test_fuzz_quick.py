@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import random
 
 import pytest
 from fuzz import MODULES
@@ -13,8 +12,8 @@ from inputs import SORTS, apply_changes, count_lines, inputs, random_inputs
 from targets import FOUND, Target, try_input
 
 TARGETS = [target for module in MODULES for target in importlib.import_module(module).TARGETS]
-SEED = int(os.environ.get("FUZZ_SEED", random.randrange(10**6)))
-"""Printed with every failure; FUZZ_SEED draws the same inputs again."""
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+"""Printed with every failure; FUZZ_SEED draws other inputs, and `make fuzz` other ones each time."""
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

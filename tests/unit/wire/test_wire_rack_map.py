@@ -55,6 +55,16 @@ def test_what_is_no_map_is_one_sentence(data):
     assert problem.startswith("the rack map is no") and problem.isprintable()
 
 
+@pytest.mark.parametrize("name", ["1\ud800.0.1:3181", "b\n1", "b\x1b[31m"])
+def test_a_bookie_that_cannot_be_written_down_is_a_problem_and_the_rest_counts(name):
+    """JSON can name half of a character, escaped or as bytes; no bookie has such an id, and no file of a run could hold it."""
+    found = decoded({"default": {name: {"rack": "/r"}, "b2": {"rack": f"/{name}"}, "b3": {"rack": "/r3"}}})
+    assert {"b3": "/r3"} == found.locations
+    assert 2 == len(found.problems) and all(one.isascii() and one.isprintable() for one in found.problems)
+    raw = b'{"default": {"1\xed\xa0\x80": {"rack": "/r"}, "b3": {"rack": "/r3"}}}'
+    assert {"b3": "/r3"} == rack_map.decode(raw).locations
+
+
 @pytest.mark.parametrize(
     "odd", ["/r", 7, [], {"rack": 7}, {"rack": ["/r"]}, {"rack": "/a//b"}, {"rack": "/a b"}, {"rack": "/a\nb"}]
 )
