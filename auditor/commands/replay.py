@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,8 @@ from auditor.commands.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT
 from auditor.commands.finished_run import read_about
 from auditor.commands.page import read_contents, save_page
 from auditor.commands.shown_report import show_report
-from auditor.commands.stored_run_faults import refuse_damaged_run
-from auditor.errors import AccountingError, ConfigError
+from auditor.commands.stored_run_faults import UNREADABLE, describe_fault, refuse_damaged_run
+from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
@@ -24,6 +24,7 @@ from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import restore_history
 from auditor.run.replay import judge_again
+from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
 from auditor.summary.run_summary import NO_PREVIOUS
 
@@ -34,25 +35,29 @@ def replay(context: Context, run_dir: str) -> int:
     Logs whether the findings equal the stored ones byte for byte. Raises ConfigError if the run
     cannot be read, or has nothing to judge.
     """
+    with refuse_damaged_run(context, run_dir):
+        run = _open_run(run_dir)
+        about, summary = read_about(run), read_summary(run)
+        if summary is None:
+            _refuse_what_died_early(run, run_dir)
+        stored = read_stored_findings(context, run) if summary else ()
     try:
-        with refuse_damaged_run(context, run_dir):
-            run = _open_run(run_dir)
-            conclusion = _conclude_again(context, run, run_dir)
-            _compare(context, run, conclusion)
-            findings = [json.loads(line) for line in conclusion.findings]
-            show_report(context, conclusion.summary, findings, run, is_replay=True)
-    except (AccountingError, TooManyPoisoned) as error:
-        context.say(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
+        conclusion = restore_history(_conclude_again(context, run, about, summary), about, stored, summary or {})
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    except (AccountingError, TooManyPoisoned, *UNREADABLE) as error:
+        context.logger.debug("replay_failed", run_dir=run_dir, exc_info=error)
+        said = str(error) if isinstance(error, (AccountingError, TooManyPoisoned)) else describe_fault(error)
+        context.say(text.render_fault("replay", said, run_dir=run_dir, width=context.width, color=context.color))
         return EXIT_FAULT
+    _compare(context, run, conclusion)
+    findings = [json.loads(line) for line in conclusion.findings]
+    show_report(context, conclusion.summary, findings, run, is_replay=True)
     return int(conclusion.summary["exit_code"])
 
 
-def _conclude_again(context: Context, run: Place, run_dir: str) -> Conclusion:
-    about = read_about(run)
-    summary = read_summary(run)
-    if summary is None:
-        _refuse_what_died_early(run, run_dir)
-    conclusion = conclude(
+def _conclude_again(context: Context, run: Place, about: About, summary: Mapping[str, Any] | None) -> Conclusion:
+    return conclude(
         run,
         about,
         bookie_records(run.read_table("evidence/bookies", BOOKIES)),
@@ -61,7 +66,15 @@ def _conclude_again(context: Context, run: Place, run_dir: str) -> Conclusion:
         finished_at=str(summary["finished_at"]) if summary else about.started_at,
         duration_s=summary["duration_s"] if summary else {},
     )
-    return restore_history(conclusion, about, read_findings(run) if summary else (), summary or {})
+
+
+def read_stored_findings(context: Context, run: Place) -> Sequence[Mapping[str, Any]]:
+    """Return the findings that the run stored, none if they cannot be read: the evidence is judged all the same."""
+    try:
+        return read_findings(run)
+    except (OutputError, *UNREADABLE) as error:
+        context.logger.warning("stored_findings_unreadable", error=str(error), effect="findings have no history")
+        return ()
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
@@ -77,7 +90,11 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
 
 def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
     """Log whether today's findings are those that the run stored."""
-    stored = run.read_text("findings.jsonl")
+    try:
+        stored = run.read_text("findings.jsonl")
+    except OutputError as error:
+        context.logger.warning("replay", findings=f"cannot be compared: {error}")
+        return
     if stored is None:
         context.logger.warning("replay", findings="the run did not finish: it stored none to compare with")
         return

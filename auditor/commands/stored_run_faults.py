@@ -15,7 +15,7 @@ from auditor.report.layout import printable
 
 DETAIL_CHARS_MAX = 200
 """Characters shown of what an exception says."""
-_UNREADABLE = (
+UNREADABLE = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError,
     pa.ArrowException,
 )  # fmt: skip
@@ -34,12 +34,17 @@ def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
         yield
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         context.logger.debug("stored_run_unreadable", run_dirs=list(run_dirs), exc_info=error)
-        at = extract_tb(error.__traceback__)[-1]
-        said = printable(f"{type(error).__name__}: {error}".partition("\n")[0], DETAIL_CHARS_MAX)
         raise ConfigError(
-            f"{' or '.join(run_dirs)} cannot be used ({said}, at {PurePath(at.filename).name}:{at.lineno}): "
+            f"{' or '.join(run_dirs)} cannot be used ({describe_fault(error)}): "
             "its files are damaged, were changed, or come from another version of the auditor; "
             "if none of this is so, please report it"
         ) from error
+
+
+def describe_fault(error: Exception) -> str:
+    """Return what an exception says, and where it was raised, in one printable line."""
+    at = extract_tb(error.__traceback__)[-1]
+    said = printable(f"{type(error).__name__}: {error}".partition("\n")[0], DETAIL_CHARS_MAX)
+    return f"{said}, at {PurePath(at.filename).name}:{at.lineno}"

@@ -1,4 +1,4 @@
-"""Finds files below a local directory that somebody else may have filled: no link leads out of it or round in circles."""
+"""Finds files below a local directory that somebody else may have filled: no link to a directory leads out of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_table_files(path: str) -> list[str]:
     Raises OutputError for a pipe, a device or a link to a directory among them: reading one may never
     end. A link to a file is read like the file. Raises OSError for a directory that cannot be read.
     """
-    if not os.path.isdir(path):  # noqa: PTH112 - a path that Arrow gave as text
+    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114 - a path that Arrow gave as text
         return [_regular(path)]
     found: list[str] = []
     for folder, folders, names in os.walk(path, onerror=_refuse_unreadable):

@@ -41,7 +41,9 @@ class TableScan:
             for batch in self.rows.to_batches(columns=list(columns), filter=keep):
                 size_bytes += batch.nbytes
                 if size_bytes > TABLE_BYTES_MAX:
-                    raise OutputError(f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no run writes so much")
+                    raise OutputError(
+                        f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no more is held of one table"
+                    )
                 batches.append(batch)
             return pa.Table.from_batches(batches, pa.schema([self.rows.schema.field(name) for name in columns]))
 

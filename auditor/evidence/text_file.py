@@ -23,7 +23,7 @@ def read_text_file(files: fs.FileSystem, path: str, name: str) -> str | None:
         if info.type is not fs.FileType.File:
             return None
         if (info.size or 0) > TEXT_BYTES_MAX:
-            raise OutputError(f"{name} has {info.size} bytes, more than {TEXT_BYTES_MAX}: no run writes such a file")
+            raise OutputError(f"{name} has {info.size} bytes, more than the {TEXT_BYTES_MAX} that are read of one file")
         with files.open_input_stream(path) as stream:
             content = bytes(stream.read())
     try:

@@ -231,6 +231,8 @@ def _judge_missing(seen: SeenReference) -> Judged:
 def _judge_truncated(seen: SeenReference) -> Judged:
     before = last_entry(seen.first)
     assert before is not None
+    if before < -1:  # no end: METADATA_MALFORMED speaks of it
+        return NOTHING
     first_lost = before + 1
     uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost and (use.entries or 0) > first_lost)
     again = None if seen.again is None else _closed_metadata(seen.again)

@@ -83,6 +83,7 @@ def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
         pc.equal(cells["state"], LedgerState.CLOSED.value),
         pc.is_null(cells["mark"]),
         pc.is_null(cells["malformed"]),
+        pc.is_valid(cells["format_version"]),
         pc.greater_equal(cells["last_entry_id"], 0),
         pc.equal(pc.list_value_length(cells["segments"]), 1),
         pc.greater_equal(cells["ack_quorum"], 1),

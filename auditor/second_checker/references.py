@@ -148,6 +148,8 @@ def _truncated_facts(
 ) -> TruncatedLedgerFacts | None:
     last = looks[AGAIN].last_entry_id
     assert last is not None
+    if last < -1:  # no end that a closed ledger can have
+        return None
     short = {look: {key: need for key, need in of.items() if need.entries - 1 > last} for look, of in needs.items()}
     keys = sorted(short[FIRST].keys() & short[AGAIN].keys())
     if not keys:

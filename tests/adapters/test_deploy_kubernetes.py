@@ -113,6 +113,8 @@ def test_commands_paths_and_names_agree():
     assert template["driver"]["volumeMounts"] == template["executor"]["volumeMounts"]
     for volumes in (pod()["volumes"], template["volumes"]):
         assert "bookkeeper-auditor" == volumes[0]["configMap"]["name"] == volumes[1]["persistentVolumeClaim"]["claimName"]
+    base = load(KUBERNETES / "base" / "kustomization.yaml")
+    assert base["generatorOptions"]["disableNameSuffixHash"], "kustomize writes no hash into kinds that it does not know"
     recipe = (DEPLOY / "docker/auditor.Dockerfile").read_text()
     assert f"--tag {container['image']} ." in recipe
     assert (DEPLOY / "spark-submit" / Path(template["mainApplicationFile"]).name).is_file()

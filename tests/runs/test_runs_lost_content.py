@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,3 +76,15 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
     assert (outcome.run_dir / "report.txt").read_text() == out.getvalue()
     again = replay_run(Path(outcome.run_dir))
     assert json.dumps(outcome.summary["causes"]) == json.dumps(again.summary["causes"])
+
+
+def test_a_replay_needs_no_stored_findings(outcome: Outcome, tmp_path: Path):
+    """Cut short, they take the history of the findings with them; the evidence is judged all the same."""
+    assert outcome.run_dir is not None
+    copy = tmp_path / Path(outcome.run_dir).name
+    shutil.copytree(outcome.run_dir, copy)
+    stored = (copy / "findings.jsonl").read_text()
+    (copy / "findings.jsonl").write_text(stored[:-40])
+    again = replay_run(copy)
+    assert outcome.summary["findings"] == again.summary["findings"]
+    assert {None} == {found["first_seen"] for found in again.findings}

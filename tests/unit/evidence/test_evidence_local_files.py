@@ -47,6 +47,14 @@ def test_a_link_that_is_no_file_is_refused(tmp_path: Path, goal: str):
     assert f"{table}/itself" not in set(find_files(str(table)))
 
 
+def test_a_table_that_is_a_link_is_refused(tmp_path: Path):
+    """It may lead to anything, also out of the run."""
+    filled(tmp_path / "t")
+    (tmp_path / "link").symlink_to("t")
+    with pytest.raises(OutputError, match="link is not a file"):
+        find_table_files(str(tmp_path / "link"))
+
+
 def test_a_pipe_is_refused(tmp_path: Path):
     """Opening one waits for a writer for ever."""
     os.mkfifo(filled(tmp_path / "t") / "z")

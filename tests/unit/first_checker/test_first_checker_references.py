@@ -138,6 +138,9 @@ READ = replace(NEWEST, managed_ledger=ManagedLedger(), subscriptions=(Subscripti
         (seen(ending(8, 1), replace(ending(8, 2), read_at_ms=1_999)), UNKNOWN),
         (seen(ending(8, 1), ending(8, 2), later=SHUT), UNKNOWN),
         (seen(ending(8, 1), ending(8, 2), later=replace(SHUT, problems=())), NOTHING),
+        # An end that no closed ledger can have: its metadata is malformed.
+        (seen(ending(-5, 1), ending(-5, 2)), UNKNOWN),
+        (seen(ending(-2, 1), ending(-2, 2), READ, READ), UNKNOWN),
         # Long enough at the first look, or not closed.
         (seen(ending(9, 1), ending(9, 2)), NOTHING),
         (seen(ending(9, 1), ending(3, 2)), UNKNOWN),

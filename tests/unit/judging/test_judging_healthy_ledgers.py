@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.entry_by_entry import expected_on
 
 from auditor.evidence.rows import Row, answer_row, ledger_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, SEEN
+from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
 from auditor.judging.healthy_ledgers import healthy_ledgers, healthy_verdict
 from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, MissingLog, ReadStatus, SequenceGroup
@@ -249,6 +249,14 @@ def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
     assert {} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), terms)
     lenient = replace(TERMS, placement=PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=1))
     assert {0: 60} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), lenient)
+
+
+def test_a_ledger_whose_metadata_has_no_version_was_not_read() -> None:
+    """Whatever its other columns say: to the plain function it has no metadata."""
+    row = seen_row(healthy(ledger(STRIPED)))
+    record = list(row[1][0])
+    record[LEDGERS.names.index("format_version")] = None
+    assert {} == healthy_ledgers(table(SEEN, [(row[0], [tuple(record)], *row[2:])]), TERMS)
 
 
 @pytest.mark.parametrize("again", ["b1", "b9"])

@@ -75,3 +75,4 @@ def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> Non
     assert told == reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 1_350)})
     assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 1_350)}) is None
     assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 1_350)}) is None
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(-2, 100), AGAIN: closed(-2, 1_350)}) is None, "malformed"
