@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.reference_rows import RowOf, TopicLook
@@ -45,7 +47,6 @@ from auditor.witness.finding_lines import ClusterLook, cluster_testimony, findin
 from auditor.witness.owner import owner_by_use, owner_of
 
 Json = dict[str, Any]
-Looks = Mapping[TopicName, Mapping[int, TopicRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,15 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     lines = [_line(one, judged.seen[one.ledger_id], about) for one in agreed.findings if one.ledger_id is not None]
     lines += [_cluster_line(run, finding, orphans, about) for finding in cluster.findings]
     kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
-    unreadable = _unreadable(run)
+    problems = _topics_with_problems(run)
+    unreadable: list[str | None] = pc.unique(problems).to_pylist()
     return ReferenceFindings(
         findings=tuple(lines),
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
         ),
-        counts=_counts(run, agreed.findings, judged, unreadable, kept),
+        counts=_counts(run, agreed.findings, judged, problems, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
         differ=(*agreed.differ, *cluster.differ),
@@ -106,16 +108,16 @@ def _judge_references(run: Place) -> _Judgement:
     ids, more = np.split(suspect_ids(run), [SUSPECTS_MAX])
     first, again = records_at(run, FIRST, ids), records_at(run, AGAIN, ids)
     looks = _by_topic(looks_at(run, topics_naming(run, ids)))
-    naming: dict[LedgerId, list[UsesOfTopic]] = {}
+    naming = defaultdict[LedgerId, list[UsesOfTopic]](list)
     wanted = set(ids.tolist())
     for topic in sorted(looks):
         pairs = pair_uses(looks[topic][FIRST], looks[topic].get(AGAIN))
         for ledger_id in pairs.keys() & wanted:
-            naming.setdefault(ledger_id, []).append(pairs[ledger_id])
+            naming[ledger_id].append(pairs[ledger_id])
     judgement = _Judgement(more=len(more))
     counted = counted_ids(run, ids)
     for ledger_id in ids.tolist():
-        uses = tuple(naming.get(ledger_id, ()))
+        uses = tuple(naming[ledger_id])
         seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted)
         _add(judgement, seen, judge_reference(seen))
     return judgement
@@ -146,29 +148,30 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
             undecided += 1
     ids = np.array([one.ledger_id for one in decided], np.int64)
     again = records_at(run, AGAIN, ids)
-    named = {one.ledger_id: topic_named_by(one.metadata) for one in decided if one.metadata is not None}
-    looks = _by_topic(looks_at(run, filter(None, named.values())))
-    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in decided)
+    named = _topics_named_by(decided)
+    looks = _by_topic(looks_at(run, named.values()))
+    seen = (SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN)) for one in decided)
     return judge_orphans(seen, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
 
 
-def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:
-    return None if topic is None else looks.get(topic, {}).get(AGAIN)
+def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
+    """Return the topic that each ledger names; none for a ledger of which `can_decide` is false."""
+    return {one.ledger_id: topic for one in ledgers if one.metadata and (topic := topic_named_by(one.metadata)) is not None}
 
 
 def _line(finding: Finding, seen: SeenReference, about: About) -> str:
-    metadata = next((one.metadata for one in (seen.again, seen.first) if one is not None and one.metadata), None)
     assert isinstance(finding.facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    assert seen.again is not None, "a finding takes two looks"
     use = finding.facts.some_uses[0]
     topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
     named = owner_by_use(topic, use.role, use.name)
-    looks = [Look(one) for one in (seen.first, seen.again) if one is not None]
-    return finding_line(reference_testimony(finding, looks, about.facts, owner_of(metadata) or named))
+    looks = [Look(seen.first), Look(seen.again)]
+    return finding_line(reference_testimony(finding, looks, about.facts, owner_of(seen.again.metadata) or named))
 
 
 def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) -> str:
     ids = np.array(orphans.ledger_ids, np.int64)
-    said = f"{len(ids)} unreferenced"
+    said = f"{len(orphans.ledger_ids)} unreferenced"
     times = (max(_times(records_at(run, FIRST, ids).values())), min(_times(records_at(run, AGAIN, ids).values())))
     looks = [ClusterLook(at_ms, "references", said) for at_ms in times]
     return finding_line(cluster_testimony(finding, looks, about.facts))
@@ -178,22 +181,12 @@ def _times(records: Iterable[LedgerRecord]) -> list[int]:
     return [record.read_at_ms for record in records]
 
 
-def _unreadable(run: Place) -> list[str | None]:
-    """Return the topics of which something could not be read at either look; None: some were not listed."""
-    problems = pc.field("row") == RowOf.PROBLEM.value
-    topics: list[str | None] = pc.unique(run.read_table(WHERE, REFERENCES, problems, ["topic"])["topic"]).to_pylist()
-    return topics
+def _topics_with_problems(run: Place) -> pa.ChunkedArray:
+    """Return the topic of each problem at either look; null where topics could not be listed."""
+    return run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])["topic"]
 
 
-def _not_listed(run: Place) -> int:
-    """Return of how many places not all topics could be listed."""
-    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])["topic"]
-    return int(problems.null_count)
-
-
-def _counts(
-    run: Place, findings: Sequence[Finding], judged: _Judgement, unreadable: Sequence[str | None], orphans: Orphans
-) -> Json:
+def _counts(run: Place, findings: Sequence[Finding], judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
     schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
@@ -205,8 +198,8 @@ def _counts(
         "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
         "orphaned": len(orphans.ledger_ids),
-        "unreadable": sum(topic is not None for topic in unreadable),
-        "not_listed": _not_listed(run),
+        "unreadable": len(pc.unique(problems.drop_null())),
+        "not_listed": problems.null_count,
         "unknown": len(judged.unknown) + judged.more,
         "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,

@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.evidence.reference_rows import namespace_of
 from auditor.evidence.run_directory import Place
-from auditor.first_checker.references import Use, uses_by_ledger
+from auditor.first_checker.references import uses_by_ledger
 from auditor.judging.readability import LOST_KINDS, judge_reader
 from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
@@ -29,10 +29,9 @@ TOPICS_IN_SUMMARY = 10
 Json = dict[str, Any]
 
 _LOSSES = LOST_KINDS | {Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED}
-_CONDITIONS = {
-    Kind.REFERENCED_LEDGER_MISSING: Condition.MISSING,
-    Kind.LEDGER_TRUNCATED: Condition.TRUNCATED,
-}
+
+_POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
+"""Unknown: the finding does not name all lost entries, and this reader is behind those that it names."""
 
 
 @dataclass(slots=True)
@@ -57,9 +56,8 @@ class _LedgerHit:
 
     def condition(self, ledger_id: LedgerId) -> LedgerCondition:
         """Return the ledger as a reader finds it."""
-        condition = next((word for kind, word in _CONDITIONS.items() if kind in self.kinds), Condition.ENTRIES_LOST)
         lost: Ranges = tuple(sorted(self.lost))
-        return LedgerCondition(ledger_id, condition, lost, self.lost_more)
+        return LedgerCondition(ledger_id, Condition.ENTRIES_LOST, lost, self.lost_more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
         if CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING:
             hits.setdefault(one["ledger_id"], _LedgerHit()).add(one)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
-    lines = tuple(json.dumps(one, ensure_ascii=True, separators=(",", ":")) for one in topics)
+    lines = tuple(json.dumps(one, separators=(",", ":")) for one in topics)
     owned = _with_owners(findings, told, records)
     if not topics and known_topics(run).is_blind:
         return TopicHits(owned)
@@ -115,7 +113,7 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
     if not uses:
         return None
     lost = [(ledger, use) for ledger, use in uses if hits[ledger].kinds & _LOSSES]
-    data = [(_as_data(ledger, use), hits[ledger].condition(ledger)) for ledger, use in lost if use.role is Role.DATA]
+    data = [(DataLedger(ledger, use.entries), hits[ledger].condition(ledger)) for ledger, use in lost if use.role is Role.DATA]
     answers = [(one.name, judge_reader(one, data).answer) for one in record.subscriptions if one.cursor is not None]
     return {
         "topic": str(record.topic),
@@ -124,12 +122,8 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
         "kinds": [kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)],
         "ledgers": sorted({ledger for ledger, _ in uses}),
         "subscriptions_blocked": [name for name, answer in answers if answer is Answer.BLOCKED],
-        "subscriptions_possibly_blocked": [name for name, answer in answers if answer is Answer.POSSIBLY_BLOCKED],
+        "subscriptions_possibly_blocked": [name for name, answer in answers if answer in _POSSIBLY_BLOCKED],
     }
-
-
-def _as_data(ledger_id: LedgerId, use: Use) -> DataLedger:
-    return DataLedger(ledger_id, use.entries, use.size_bytes)
 
 
 def _badness(topic: Json) -> tuple[Any, ...]:
@@ -170,13 +164,10 @@ def _brief(topic: Json) -> Json:
     return {**topic, **{name: len(topic[name]) for name in lists}}
 
 
-def _with_owners(findings: Sequence[str], told: Iterable[Json], records: Iterable[TopicRecord]) -> list[str]:
+def _with_owners(findings: Sequence[str], told: Sequence[Json], records: Iterable[TopicRecord]) -> list[str]:
     """Return the lines, with the topic that references the ledger where its metadata names no owner."""
-    orphans = {one["ledger_id"] for one in told if one["ledger_id"] is not None and one["owner"] is None}
-    owners = dict(_owners(orphans, records)) if orphans else {}
-    if not owners:
-        return list(findings)
-    return [_with_owner(line, one, owners) for line, one in zip(findings, map(json.loads, findings), strict=True)]
+    owners = dict(_owners({one["ledger_id"] for one in told if one["owner"] is None}, records))
+    return [_with_owner(line, one, owners) for line, one in zip(findings, told, strict=True)]
 
 
 def _owners(ledgers: set[LedgerId], records: Iterable[TopicRecord]) -> Iterator[tuple[LedgerId, Json]]:
@@ -195,4 +186,4 @@ def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
     at = next((n for n, command in enumerate(found["next"]) if command.startswith(CHANGES)), len(found["next"]))
     looks = [command for command in (look_commands(topic) if topic else []) if command not in found["next"]]
     told = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
-    return json.dumps(told, ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(told, separators=(",", ":"))

@@ -16,6 +16,7 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment, ZnodeStamp
 from auditor.model.topic import (
     Cursor,
@@ -28,10 +29,10 @@ from auditor.model.topic import (
     TopicStatus,
 )
 from auditor.sandbox.telling import with_owner
+from auditor.second_checker.finding_comparison import Agreed, Difference
 from auditor.summary import reference_findings as reference_findings_module
 from auditor.summary.about import About
 from auditor.summary.reference_findings import ReferenceFindings, reference_findings
-from auditor.summary.topic_hits import TopicHits, topic_hits
 from auditor.wire.topic_paths import parse_topic
 
 NOW_MS, AGE_MS = 1_000_000, 100_000
@@ -337,6 +338,27 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
     assert told.is_complete
 
 
+def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) -> None:
+    """The first look ended with the last of them, the second began with the first; each says how many there are."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    scene.ledgers = (ledger(1, WHOLE), replace(old(2), read_at_ms=1_000), replace(old(3), read_at_ms=2_000))
+    scene.read = (replace(old(2, look=2), read_at_ms=9_000), replace(old(3, look=2), read_at_ms=8_000))
+    _, (found,) = scene.found()
+    said = {"references": "2 unreferenced"}
+    assert [("1970-01-01T00:00:02.000Z", said), ("1970-01-01T00:00:08.000Z", said)] == [
+        (one["at"], one["answers"]) for one in found["looks"]
+    ]
+
+
+def test_undecided_ledgers_are_counted_in_a_sentence(scene: Scene) -> None:
+    """Whatever keeps them undecided: their namespace, or that they were not read again."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    scene.ledgers, scene.read = (ledger(1, WHOLE), old(2), old(3), old(4), old(5)), (old(4, look=2),)
+    told, (found,) = scene.found()
+    assert (1, 3) == (found["facts"]["ledgers"], found["facts"]["undecided"])
+    assert ["3 ledgers of Pulsar without a known reference"] == [one.partition(" are ")[0] for one in told.withheld]
+
+
 NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
     "it is young": ({"ledgers": (ledger(2, replace(with_owner(WHOLE, "t"), ctime_ms=NOW_MS - AGE_MS)),)}, 0),
     "it is not of Pulsar": ({"ledgers": (ledger(2, replace(WHOLE, ctime_ms=1)),)}, 0),
@@ -357,6 +379,7 @@ NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
         },
         1,
     ),
+    "its topic is at no look": ({"first": (topic(topic=parse_topic("public/default/u")),)}, 1),
     "topics could not all be listed": ({"problems": (listing_problem_row(1, 5, "shut"),)}, 1),
     "its namespace has no topic": ({"first": (topic(topic=parse_topic("public/other/t")),)}, 1),
 }
@@ -401,76 +424,104 @@ def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: S
     assert 2 == sum("reference_unreadable" in sentence for sentence in told.withheld)
 
 
-def hits_of(scene: Scene, *more: dict[str, Any]) -> TopicHits:
-    """The topics that the findings hit, and `more` findings as lines."""
-    told, _ = scene.found()
-    return topic_hits(scene.run, [*told.findings, *map(json.dumps, more)])
-
-
-def test_subscriptions_before_a_loss_are_blocked(scene: Scene) -> None:
-    """For sure where ZooKeeper has the newest position; one behind the loss is not, nor one that acknowledged it."""
-    named = {
-        "before": Cursor(None, Position(6, 9)), "in use": Cursor(9, Position(6, 9)), "behind": Cursor(None, Position(7, 9)),
-        "acknowledged": Cursor(None, Position(6, 9), ((Position(6, 9), Position(7, 9)),)),
-    }  # fmt: skip
-    subscriptions = tuple(Subscription(name, cursor) for name, cursor in named.items())
-    scene.first = (topic(managed_ledger=ManagedLedger((closed(6), closed(7))), subscriptions=subscriptions),)
-    scene.ledgers = (ledger(6, WHOLE), ledger(9, WHOLE))
-    hits = hits_of(scene)
-    (line,) = map(json.loads, hits.lines)
-    assert (["before"], ["in use"]) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
-    assert ("public/default", True, [7]) == (line["namespace"], line["has_loss"], line["ledgers"])
-    assert 1 == hits.summary["topics_hit"]
-    assert (1, 1, 1) == tuple(
-        hits.summary["topics_worst"][name] for name in ("with_loss", "subscriptions_blocked", "namespaces")
-    )
-
-
-def test_no_topic_that_is_hit_is_a_number(scene: Scene) -> None:
-    """All were listed."""
+def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene) -> None:
+    """Also where no process wrote a file of the table."""
     scene.first, scene.read = (), ()
-    assert 0 == hits_of(scene).summary["topics_hit"]
+    scene.write()
+    for file in Path(scene.run.path).glob("evidence/references/*"):
+        file.unlink()
+    told = reference_findings(scene.run, ABOUT)
+    assert ((), (), True) == (told.findings, told.withheld, told.is_complete)
+    assert told.counts is not None and {0} == set(told.counts.values())
 
 
-def test_how_many_unlisted_topics_are_hit_is_not_known(scene: Scene) -> None:
-    """Null, not 0."""
-    scene.first, scene.read, scene.problems = (), (), (listing_problem_row(1, 5, "shut"),)
-    assert {"topics_hit": None, "topics_worst": None} == hits_of(scene).summary
+def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
+    """Topics that were found, cursors, schemas of one position once, and ledgers; then what was found out about them."""
+    used = {"subscriptions": (Subscription("s", Cursor(3, Position(1, 0))), Subscription("u", Cursor(None, Position(1, 0))))}
+    schemas = (SchemaVersion(0, Position(4, 1)), SchemaVersion(1, Position(4, 1)), SchemaVersion(2, Position(4, 2)))
+    more = topic(topic=parse_topic("public/default/u"), managed_ledger=ManagedLedger((closed(1),)), schemas=schemas)
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1), closed(2))), **used), more)
+    scene.first += (TopicRecord(parse_topic("public/default/v"), 5, TopicStatus.UNREADABLE, problems=("shut", "too")),)
+    scene.problems = (listing_problem_row(1, 5, "shut"), listing_problem_row(2, 5, "shut"))
+    scene.ledgers, scene.read = tuple(ledger(n, WHOLE) for n in (1, 2, 3, 4)), ()
+    told, found = scene.found()
+    assert [] == found
+    assert {
+        "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 4, "missing": 0, "truncated": 0, "orphaned": 0,
+        "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
+    } == told.counts  # fmt: skip
 
 
-def finding(ledger_id: int, kind: str, entries: list[list[int]]) -> dict[str, Any]:
-    """A line of findings.jsonl, as far as topics depend on it."""
-    total = sum(last - first + 1 for first, last in entries)
-    told = {"kind": kind, "ledger_id": ledger_id, "entries": entries, "entries_total": total}
-    return {**told, "owner": None, "next": ["look", "CHANGES THE CLUSTER: change"]}
+def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None:
+    """Several of each sort, of several topics; findings and named ids ascend."""
 
+    def named(name: str, *ledgers: DataLedger, **more: Any) -> TopicRecord:
+        return topic(topic=parse_topic(f"public/default/{name}"), managed_ledger=ManagedLedger(ledgers), **more)
 
-def test_topics_with_a_loss_come_first_and_info_hits_nobody(scene: Scene) -> None:
-    """A ledger that lost a copy hits its topic, without a loss; one that is stuck does not."""
-    names = {"a-copy": 1, "stuck": 2, "z-lost": 3}
-    scene.first = tuple(
-        topic(topic=parse_topic(f"public/default/{name}"), managed_ledger=ManagedLedger((closed(ledger_id),)))
-        for name, ledger_id in names.items()
+    scene.first = (
+        named("a", closed(7), closed(9)),
+        named("b", closed(8)),
+        named("c", DataLedger(10)),
+        named("d", DataLedger(11)),
+        named(
+            "e", subscriptions=tuple(Subscription(str(n), replace(COMPACTED.cursor, compacted_ledger_id=n)) for n in (12, 13))
+        ),
     )
-    scene.ledgers, scene.read = tuple(ledger(n, WHOLE) for n in names.values()), ()
-    more = [finding(1, "ENTRY_BELOW_WRITE_QUORUM", [[2, 2]]), finding(2, "LEDGER_STUCK", [])]
-    hits = hits_of(scene, *more, finding(3, "ENTRY_WITHOUT_REPLICA", [[4, 4]]))
-    lines = list(map(json.loads, hits.lines))
-    assert [("persistent://public/default/z-lost", True), ("persistent://public/default/a-copy", False)] == [
-        (one["topic"], one["has_loss"]) for one in lines
-    ]
-    assert [["ENTRY_WITHOUT_REPLICA"], ["ENTRY_BELOW_WRITE_QUORUM"]] == [one["kinds"] for one in lines]
+    scene.again = (*scene.first[:1], named("b"), *scene.first[2:])
+    scene.read = tuple(ledger(n, None, look) for n in range(7, 14) for look in (1, 2))
+    told, found = scene.found()
+    assert [7, 9] == [one["ledger_id"] for one in found]
+    assert told.counts is not None
+    assert (2, 2, 2) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
+    unknown, outdated = told.withheld
+    assert unknown.startswith("2 ledgers that topics reference (such as 10, 11)")
+    assert outdated.startswith("2 compacted ledgers (such as 12, 13)")
 
 
-def test_a_finding_without_an_owner_gets_that_of_the_reference(scene: Scene) -> None:
-    """And the topic is looked at before anything is changed; one with an owner stays as it is."""
-    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
-    scene.ledgers, scene.read = (ledger(1, WHOLE),), ()
-    own = finding(1, "ENTRY_BELOW_WRITE_QUORUM", [[2, 2]])
-    named = {**own, "owner": {"application": "mine", "component": None, "name": "x"}}
-    first, second = map(json.loads, hits_of(scene, own, named).findings)
-    assert "public/default/persistent/t" == first["owner"]["name"]
-    assert ["look", "pulsar-admin topics stats-internal persistent://public/default/t", "CHANGES THE CLUSTER: change"] == first[
-        "next"
-    ]
-    assert named == second
+def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
+    """A ledger that is sound after all, behind those that are not."""
+    in_use = topic(topic=parse_topic("public/default/e"), managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,))
+    unsure = topic(topic=parse_topic("public/default/u"), managed_ledger=ManagedLedger((DataLedger(8),)))
+    compacted = replace(in_use, subscriptions=(Subscription("c", Cursor(2, Position(1, 1), (), 9)),))
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(10)))), unsure, compacted)
+    scene.read = (*scene.read, *(ledger(n, None, look) for n in (8, 9) for look in (1, 2)), shut(10), ledger(10, WHOLE, 2))
+    scene.ledgers = (ledger(2, WHOLE),)
+    told, found = scene.found()
+    assert [7] == [one["ledger_id"] for one in found]
+    assert told.counts is not None
+    assert (1, 1, 1) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
+
+
+def test_each_look_at_a_ledger_is_told(scene: Scene) -> None:
+    """With its time and what there was."""
+    _, (found,) = scene.found()
+    assert ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"] == [one["at"] for one in found["looks"]]
+
+
+def test_the_owner_of_a_truncated_ledger_is_what_its_metadata_says(scene: Scene) -> None:
+    """The reference speaks where that says nothing."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
+    own = with_owner(WHOLE, "mine")
+    scene.ledgers, scene.read = (ledger(7, own),), (ledger(7, own, 2),)
+    _, (found,) = scene.found()
+    assert "public/default/persistent/mine" == found["owner"]["name"]
+
+
+def test_the_owner_of_a_lost_cursor_names_the_subscription(scene: Scene) -> None:
+    """As Pulsar writes it."""
+    scene.first = (topic(managed_ledger=ManagedLedger(), subscriptions=(Subscription("s", Cursor(7, Position(6, 3))),)),)
+    _, (found,) = scene.found()
+    assert "public/default/persistent/t cursor s" == found["owner"]["name"]
+
+
+def test_what_the_second_checker_denies_is_withheld(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The differences are told, those on ledgers first; no orphan has a line in a file, or is counted."""
+    on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
+    on_cluster = Difference(Kind.LEDGER_ORPHANED, None, "y")
+    monkeypatch.setattr(reference_findings_module, "references_agreed", lambda *_: Agreed([], [on_ledger]))
+    monkeypatch.setattr(reference_findings_module, "orphans_agreed", lambda *_: Agreed([], [on_cluster]))
+    scene.ledgers, scene.read = (ledger(7, None), old(2)), (ledger(7, None, 2), old(2, look=2))
+    scene.write()
+    told = reference_findings(scene.run, ABOUT)
+    assert ((), (on_ledger, on_cluster), ()) == (told.findings, told.differ, told.orphaned)
+    assert told.counts is not None and (0, 0) == (told.counts["missing"], told.counts["orphaned"])
