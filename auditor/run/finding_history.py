@@ -14,12 +14,14 @@ from typing import Any
 from auditor.evidence.findings_file import HISTORY_FIELDS
 from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding import Kind
 from auditor.run.conclusion import Conclusion
 from auditor.summary.about import About
 from auditor.summary.earlier_run import EarlierRun, Unreadable, keep_compared
 from auditor.summary.history import History, first_history, trace, unknown_history
 from auditor.summary.judged_runs import judged_run
-from auditor.summary.mutes import Mute, apply_mutes, mutes_json
+from auditor.summary.mute_state import state_of, why_outgrown
+from auditor.summary.mutes import Applied, Mute, apply_mutes, mutes_json
 from auditor.summary.outcome import reaches
 
 Json = dict[str, Any]
@@ -44,14 +46,17 @@ def add_history(
 ) -> Conclusion:
     """Return the conclusion with the history of its findings, the changes and the mutes."""
     found = [keep_compared(json.loads(line)) for line in conclusion.findings]
-    history = _history(conclusion, found, about, verdicts, bookies, earlier)
-    applied = apply_mutes(mutes.mutes, _read_muted(conclusion.findings, found, mutes.mutes), mutes.today)
+    try:
+        history = _history(conclusion, found, about, verdicts, bookies, earlier)
+    except Exception as error:  # files of an earlier run are never worth a verdict
+        history = unknown_history(found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})")
+    applied, problem = _apply(mutes, conclusion.findings, found)
     rows = [(*chain, applied.of(one)) for chain, one in zip(history.chains, found, strict=True)]
     loud = [one for one in found if applied.of(one) is None]
     summary = {
         **conclusion.summary,
         "changes": history.changes,
-        "mutes": mutes_json(applied, found, mutes.problem),
+        "mutes": mutes_json(applied, found, problem),
         "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
     }
     unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
@@ -68,9 +73,11 @@ def restore_history(
     """
     if summary and "changes" not in summary:
         return conclusion
-    known = {(one["id"], one["kind"]): tuple(one.get(name) for name in HISTORY_FIELDS) for one in stored}
+    known = {(one["id"], one["kind"]): one for one in stored}
     findings = [keep_compared(json.loads(line)) for line in conclusion.findings]
-    rows = [known.get((one["id"], one["kind"]), (None, None, None)) for one in findings]
+    rows = [
+        _stored_row(known.get((one["id"], one["kind"])), line) for one, line in zip(findings, conclusion.findings, strict=True)
+    ]
     loud = [one for one, row in zip(findings, rows, strict=True) if row[-1] is None]
     again = {
         **conclusion.summary,
@@ -79,6 +86,23 @@ def restore_history(
         "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
     }
     return replace(conclusion, summary=again, findings=_with_fields(conclusion.findings, rows))
+
+
+def _stored_row(stored: Mapping[str, Any] | None, line: str) -> tuple[Any, ...]:
+    """Return HISTORY_FIELDS of a finding as the run stored them. A mute does not hide that it is worse now."""
+    if stored is None:
+        return (None,) * len(HISTORY_FIELDS)
+    first_seen, runs_seen, muted = (stored.get(name) for name in HISTORY_FIELDS)
+    is_worse = muted is not None and why_outgrown(Kind(stored["kind"]), state_of(stored), json.loads(line))
+    return first_seen, runs_seen, None if is_worse else muted
+
+
+def _apply(mutes: Mutes, lines: Sequence[str], found: Sequence[Json]) -> tuple[Applied, str | None]:
+    """Return what is muted, and why nothing is if the file is not what `auditor mute` writes."""
+    try:
+        return apply_mutes(mutes.mutes, _read_muted(lines, found, mutes.mutes), mutes.today), mutes.problem
+    except Exception as error:  # a file of mutes is never worth a verdict
+        return Applied({}), f"nothing is muted: the file of mutes holds what cannot be compared ({type(error).__name__})"
 
 
 def _read_muted(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:

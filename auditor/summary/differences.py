@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, Family, Kind, Severity
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Severity
+from auditor.model.identity import BookieId
 from auditor.summary.rechecks import (
     Judged,
     Subjects,
@@ -24,6 +25,7 @@ from auditor.summary.rechecks import (
 )
 
 Json = Mapping[str, Any]
+Ranges = Sequence[Sequence[int]]
 
 
 class Change(StrEnum):
@@ -43,7 +45,7 @@ class Side:
 
     `extent`: entries hit. In the placement family it is the number of segments, of a finding on the
     cluster what its facts count: ledgers or marks. `baseline`: the run that the number of ledgers
-    was compared with.
+    was compared with. `missing_on`: ranges of entries that each bookie lacks; None where not stored.
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class Side:
     ids: tuple[str, ...]
     owner: Json | None
     baseline: str | None = None
+    missing_on: Mapping[BookieId, Ranges] | None = None
 
     @property
     def severity(self) -> Severity:
@@ -106,7 +109,8 @@ def _side(group: Sequence[Json]) -> Side:
     facts = alike[0].get("facts") or {}
     extent = len(alike) if alike[0]["family"] == Family.PLACEMENT else _extent(strongest, alike[0], facts)
     ids = tuple(str(found["id"]) for found in group)
-    return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"))
+    missing_on = alike[0].get("missing_on") if alike[0]["family"] == Family.ENTRY else None
+    return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"), missing_on)
 
 
 def _extent(kind: Kind, found: Json, facts: Json) -> int:
@@ -158,10 +162,27 @@ def _direction(subjects: Subjects, before: Side, after: Side, earlier: Judged, l
     change = kinds or (0 if is_sample else extents)
     if change > 0:
         return Change.WORSE, ""
+    if not kinds and not is_sample and (more := _lacks_more(before, after)):
+        return (Change.STILL if change else Change.WORSE), more
     if is_sample:
         return Change.STILL, "a run that only reads a sample of the entries does not show that it is better" if change else ""
     why = why_no_better(subjects, later) if change else ""
     return (Change.BETTER if change and not why else Change.STILL), why
+
+
+def _lacks_more(before: Side, after: Side) -> str:
+    """Return which bookie lacks entries that it did not lack; "" if none does, or that is not stored.
+
+    A finding has RANGES_MAX ranges for each bookie: nothing is said of what is behind the last.
+    """
+    if before.missing_on is None or after.missing_on is None:
+        return ""
+    for bookie, ranges in after.missing_on.items():
+        had = before.missing_on.get(bookie, ())
+        known = [one for one in ranges if len(had) < RANGES_MAX or one[0] <= had[-1][1]]
+        if not all(any(first <= low and high <= last for first, last in had) for low, high in known):
+            return f"{bookie} lacks entries that it did not lack"
+    return ""
 
 
 def _why_resolved(subjects: Subjects, before: Side, later: Judged, now: frozenset[Kind]) -> str:

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from auditor.errors import OutputError
@@ -28,7 +29,9 @@ Json = dict[str, Any]
 UNCHECKED = "not_checked_again.jsonl"
 """Findings of earlier runs that a run could not check again, one object a line."""
 
-COMPARED = ("id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total", "assurance")
+COMPARED = (
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total", "assurance", "missing_on",
+)  # fmt: skip
 """The fields of a finding that are kept to compare it with a later one."""
 
 
@@ -73,7 +76,7 @@ class Sighting:
         seen, since = told["runs_seen"], told["first_seen"]
         return cls(
             keep_compared(told),
-            None if since is None else str(since),
+            _time(since),
             None if seen is None else int(seen),
             int(told["runs_unchecked"]),
             bool(told["is_gone"]),
@@ -126,13 +129,16 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
         summary = read_summary(run)
         if summary is None:
             return Unreadable(f"{run.path} is not there, or has no summary.json")
+        started_at = _time(summary["started_at"])
+        if started_at is None:
+            return Unreadable(f"{run.path} does not say when it began")
         cluster = summary["cluster"]
         if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return None
         about = About.from_json(json.loads(run.read_text("run.json") or "null"))
         terms = terms_json(about)
         found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
-        return EarlierRun(str(summary["run_id"]), str(summary["started_at"]), terms, found, _read_carried(run))
+        return EarlierRun(str(summary["run_id"]), started_at, terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return Unreadable(f"{run.path} is damaged or of another version ({error})")
 
@@ -156,7 +162,17 @@ def key_of(finding: Mapping[str, Any]) -> tuple[Subjects, EntryId | None]:
 def _to_sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighting:
     seen, name = finding.get("runs_seen"), setting_of(Kind(finding["kind"]))
     setting = None if name is None else terms[name]
-    return Sighting(keep_compared(finding), finding.get("first_seen"), None if seen is None else int(seen), setting=setting)
+    since = _time(finding.get("first_seen"))
+    return Sighting(keep_compared(finding), since, None if seen is None else int(seen), setting=setting)
+
+
+def _time(text: Any) -> str | None:
+    """Return a time of a file (RFC 3339, UTC), or None. Raises TypeError or ValueError for anything else."""
+    if text is None:
+        return None
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text!a} is a time without a zone")
+    return str(text)
 
 
 def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:

@@ -7,18 +7,19 @@ could not check it again hands it on, and does not count as one that saw it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from auditor.model.finding import Family, Kind
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import Exempt
 from auditor.summary.differences import Change, compare_findings
 from auditor.summary.earlier_run import EarlierRun, Sighting, key_of
-from auditor.summary.rechecks import Judged, setting_of, subjects_of, why_unchecked
+from auditor.summary.rechecks import Judged, Subjects, setting_of, subjects_of, why_unchecked
 
 Json = dict[str, Any]
+Key = tuple[Subjects, EntryId | None]
 
 UNCHECKED_RUNS_MAX = 30
 """Runs that hand on a finding without checking it. A month of nights, as `--keep-runs` keeps."""
@@ -56,11 +57,11 @@ def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: s
     `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the subjects
     of all findings of the earlier run.
     """
-    before = _compared_with(earlier, now)
+    seen = {key_of(finding) for finding in found}
+    before = _compared_with(earlier, now, seen)
     known = {one.key: one for one in before}
     chains = [_chain(known.get(key_of(finding)), started_at) for finding in found]
     kinds = _kinds(found)
-    seen = {key_of(finding) for finding in found}
     then = earlier.as_judged()
     lost = [_hand_on(one, then, now, kinds) for one in before if one.key not in seen]
     unchecked = [one for one in lost if one is not None]
@@ -77,10 +78,14 @@ def unknown_history(found: Sequence[Json], problem: str) -> History:
     return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
 
 
-def _compared_with(earlier: EarlierRun, now: Judged) -> list[Sighting]:
-    """Return what the run is compared with. A run of named ledgers says nothing of other subjects."""
+def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
+    """Return what the run is compared with.
+
+    A run of named ledgers says nothing of other subjects, but for what it found itself: a bookie may
+    be lost for the ledgers named, too.
+    """
     before = [*earlier.found, *earlier.carried]
-    return [one for one in before if one.finding["ledger_id"] in now.rows] if now.is_partial else before
+    return [one for one in before if one.finding["ledger_id"] in now.rows or one.key in seen] if now.is_partial else before
 
 
 def _chain(before: Sighting | None, started_at: str) -> Chain:

@@ -76,9 +76,12 @@ class State:
         values = {one.name: told[one.name] for one in fields(cls)}
         _check_ranges(values["entries"], *values["missing_on"].values())
         numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
+        copies = [values["copies_confirmed"], values["copies_unknown"]]
         if (
             not isinstance(values["among"], list)
             or not all(isinstance(number, int) for number in numbers)
+            or not all(number is None or isinstance(number, int) for number in copies)
+            or not isinstance(values["ensemble"], list | None)
             or not isinstance(values["stays"], Mapping)
         ):
             raise ValueError("its state has not the numbers of a finding")

@@ -82,7 +82,7 @@ def parse_mutes(text: str) -> list[Mute]:
     Raises BadMutes. A file with one bad line mutes nothing: what was meant is not known.
     """
     mutes: dict[str, Mute] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         mute = _parse(line, number)
@@ -106,7 +106,7 @@ def _parse(line: str, number: int) -> Mute:
         )
     except KeyError as error:
         raise BadMutes(f"line {number} lacks {error}: write it with `auditor mute`") from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BadMutes(f"line {number} is not a mute ({error}): write it with `auditor mute`") from None
 
 

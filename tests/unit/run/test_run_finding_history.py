@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -18,7 +19,7 @@ from auditor.model.finding import Kind
 from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import Mutes, add_history, restore_history
 from auditor.summary.about import About
-from auditor.summary.earlier_run import Unreadable
+from auditor.summary.earlier_run import EarlierRun, Sighting, Unreadable, keep_compared
 from auditor.summary.mute_state import state_of
 from auditor.summary.mutes import Mute
 
@@ -37,7 +38,7 @@ def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclus
 
 
 def added(
-    done: Conclusion, *muted: dict[str, Any], earlier: Unreadable | None = None, problem: str | None = None
+    done: Conclusion, *muted: dict[str, Any], earlier: EarlierRun | Unreadable | None = None, problem: str | None = None
 ) -> Conclusion:
     mutes = [Mute(one["id"], TODAY, "known", Kind(one["kind"]), "on", "r", state_of(one)) for one in muted]
     return add_history(done, ABOUT, scan_rows(VERDICTS.empty_table()), [], earlier, Mutes(mutes, TODAY, problem))
@@ -102,3 +103,31 @@ def test_a_replay_of_an_earlier_version_adds_nothing():
 def test_a_file_that_cannot_be_read_is_said():
     """Nothing is muted."""
     assert "m mutes nothing" == added(conclusion(LOSS), problem="m mutes nothing").summary["mutes"]["problem"]
+
+
+def test_a_replay_that_finds_more_is_not_muted():
+    """Today's code may see what the code that ran did not."""
+    run = added(conclusion(LOSS), LOSS)
+    stored = [json.loads(line) for line in run.findings]
+    more = LOSS | {"entries_total": LOSS["entries_total"] + 1}
+    again = restore_history(conclusion(more), ABOUT, stored, run.summary)
+    assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary["exit_code"])
+
+
+@pytest.mark.parametrize("damage", [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}])
+def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
+    """What its fields are was not checked one by one: whatever comes of it, the history is not known."""
+    before = Sighting(keep_compared(LOSS) | damage, BEGAN, 1)
+    earlier = EarlierRun("r", BEGAN, {}, [before])
+    after = added(conclusion(LOSS), earlier=earlier)
+    assert [(None, None, None)] == fields(after) and 1 == after.summary["exit_code"]
+    assert after.summary["changes"]["since"] is None and "cannot be used" in after.summary["changes"]["problem"]
+
+
+def test_no_file_of_mutes_costs_a_verdict():
+    """One that cannot be compared mutes nothing, and says so."""
+    state = replace(state_of(LOSS), copies_confirmed="1")  # type: ignore[arg-type]
+    mutes = [Mute(LOSS["id"], TODAY, "known", Kind(LOSS["kind"]), "on", "r", state)]
+    after = add_history(conclusion(LOSS), ABOUT, scan_rows(VERDICTS.empty_table()), [], None, Mutes(mutes, TODAY))
+    assert (1, [(BEGAN, 1, None)]) == (after.summary["exit_code"], fields(after))
+    assert "nothing is muted" in after.summary["mutes"]["problem"]

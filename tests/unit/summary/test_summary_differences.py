@@ -72,6 +72,34 @@ def test_the_kind_decides_first_then_the_number_of_entries(kind: Kind, entries: 
     assert change is compared([before], [finding(kind, 7, entries_total=entries)]).change
 
 
+@pytest.mark.parametrize(
+    ("lacking", "entries", "change"),
+    [
+        ({"b1": [[5, 5]], "b2": [[5, 5]]}, 1, Change.STILL),
+        ({"b1": [[5, 9]], "b2": [[5, 5]]}, 1, Change.WORSE),
+        ({"b1": [[5, 5]], "b2": [[5, 5]], "b3": [[7, 7]]}, 1, Change.WORSE),
+        ({"b1": [[5, 5]]}, 1, Change.STILL),
+        ({"b1": [[6, 6]]}, 0, Change.STILL),
+        (None, 1, Change.STILL),
+    ],
+)
+def test_a_bookie_that_lacks_more_makes_it_worse(lacking: dict[str, Any] | None, entries: int, change: Change):
+    """Though as many entries are of the strongest kind; and never better."""
+    before = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=1, missing_on={"b1": [[5, 5]], "b2": [[5, 5]]})
+    found = compared([before], [before | {"entries_total": entries, "missing_on": lacking}])
+    assert change is found.change
+    assert ("did not lack" in found.why) or change is not Change.WORSE
+
+
+def test_of_what_a_finding_has_no_room_for_nothing_is_said():
+    """It names twenty ranges a bookie: one behind them may have been lacking before."""
+    ranges = [[2 * n, 2 * n] for n in range(20)]
+    before = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": ranges})
+    later = before | {"missing_on": {"b1": [*ranges[1:], [40, 40]]}}
+    assert Change.STILL is compared([before], [later]).change
+    assert Change.WORSE is compared([before], [before | {"missing_on": {"b1": [*ranges[:-1], [37, 38]]}}]).change
+
+
 def test_placement_counts_segments():
     """It has one finding a segment; those of the strongest kind count."""
     failed, soft = finding(Kind.PLACEMENT_FAILED, 7), finding(Kind.PLACEMENT_SOFT, 7)

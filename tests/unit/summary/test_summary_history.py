@@ -77,6 +77,14 @@ def test_another_kind_on_a_bookie_is_another_finding():
     assert [Chain(NOW, 1)] == history.chains
 
 
+def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
+    """It judges bookies by the ledgers named: what it finds again is not new, what it does not find is not compared."""
+    lost, other = (sighting(finding(Kind.BOOKIE_LOST_UNNOTICED, bookie)) for bookie in ("b1", "b2"))
+    history = traced([finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")], lost, other, is_partial=True)
+    assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
+    assert [] == list(history.unchecked)
+
+
 def test_placement_is_followed_by_segment():
     """A second segment that fails is new, the first one goes on."""
     one = finding(Kind.PLACEMENT_FAILED, 7)

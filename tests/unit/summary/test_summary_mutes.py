@@ -50,11 +50,28 @@ def test_one_bad_line_is_said_and_mutes_nothing(change: dict[str, Any], says: st
         parse_mutes(f"{good}\n{bad}\n")
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "7", '"a"', "null"])
+@pytest.mark.parametrize("line", ["{", "[]", "7", '"a"', "null", "[" * 200_000])
 def test_what_is_not_an_object_is_no_mute(line: str):
     """A sentence with the line, never an exception of another kind."""
     with pytest.raises(BadMutes, match="line 1"):
         parse_mutes(line)
+
+
+@pytest.mark.parametrize("name", ["copies_confirmed", "copies_unknown", "ensemble", "stays", "among"])
+@pytest.mark.parametrize("value", ["1", {"a": 1}])
+def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
+    """It would be compared with a finding, in a run that is done with everything else."""
+    told = json.loads(mute_of(FOUND).line())
+    if isinstance(value, dict) and name == "stays":
+        value = [value]
+    with pytest.raises(BadMutes, match="line 1 is not a mute"):
+        parse_mutes(json.dumps(told | {"state": told["state"] | {name: value}}))
+
+
+def test_a_line_ends_where_a_line_of_json_ends():
+    """Other programs write separators of lines and paragraphs into texts as they are."""
+    line = json.dumps(json.loads(mute_of(FOUND).line()) | {"why": "one\u2028two"}, ensure_ascii=False)
+    assert ["one\u2028two"] == [one.why for one in parse_mutes(line)]
 
 
 def test_there_is_a_most_of_mutes():
