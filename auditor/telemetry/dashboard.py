@@ -67,7 +67,13 @@ FINDINGS = (
         [(f"sort_desc({_metric('last_run_violations', ' > 0')})", "{{severity}}: {{kind}}")], "bargauge",
         steps=((None, "red"),),
     ),
-    Panel("Findings over time", "By kind, as of each run.", [(_metric("last_run_violations", " > 0"), "{{kind}}")]),
+    Panel(
+        "Findings over time", "By kind, as of each run, muted ones included. Alerts do not count what is muted.",
+        [
+            (_metric("last_run_violations", " > 0"), "{{kind}}"),
+            (_metric("last_run_muted_findings", " > 0"), "muted: {{kind}}"),
+        ],
+    ),
 )  # fmt: skip
 LEDGERS = (
     Panel("Ledgers by standing", "They add up to the ledgers listed.", [(_metric("last_run_ledgers"), "{{standing}}")]),

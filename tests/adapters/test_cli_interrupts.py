@@ -34,7 +34,7 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "set up": (signal.SIGINT, temporary("auditor-demo-*")),
     "ZooKeeper starts": (signal.SIGTERM, temporary("auditor-demo-*/zookeeper/zookeeper.log")),
     "seeding": (signal.SIGINT, temporary("auditor-demo-*/zookeeper/data/version-2/log.*")),
-    "the audit starts": (signal.SIGTERM, says("An embedded cluster was started")),
+    "the audit starts": (signal.SIGTERM, says("An embedded cluster with ")),
     "ask": (signal.SIGTERM, output("run-*/evidence/answers")),
 }
 """Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit is that of `run`."""

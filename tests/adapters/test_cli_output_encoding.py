@@ -75,7 +75,7 @@ def test_json_stays_json(path: str):
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_stored_run_is_rendered_whatever_stdout_can_carry(run_dir: Path, format: str):
     """Its directory and its topic have names that ASCII lacks."""
-    done = auditor("report", str(run_dir), "--format", format, PYTHONIOENCODING="ascii")
+    done = auditor("report", str(run_dir), "--full", "--format", format, PYTHONIOENCODING="ascii")
     assert (1, b"") == (done.returncode, done.stderr)
     assert b"\\u8a71\\u984c" in done.stdout and done.stdout.isascii()
 

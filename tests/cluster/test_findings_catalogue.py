@@ -24,6 +24,7 @@ import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
 from support.real_cluster import RealCluster
 
+from auditor.evidence.findings_file import HISTORY_FIELDS
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.wire import ledger_metadata
 
@@ -488,11 +489,13 @@ def test_bookies_are_counted(outcome: Outcome) -> None:
 
 
 def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
-    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking."""
+    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking, and
+    for what a run adds of other runs."""
+    left_out = {"looks", "witness", "age_ms", *HISTORY_FIELDS}
 
     def without_times(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: without_times(one) for key, one in value.items() if key not in ("looks", "witness", "age_ms")}
+            return {key: without_times(one) for key, one in value.items() if key not in left_out}
         return value
 
     ids = sorted(outcome.verdicts)
