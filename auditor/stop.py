@@ -23,6 +23,10 @@ class Interrupted(BaseException):
         """What the user can do now, as half a sentence that follows a semicolon."""
 
 
+AFTER_FORK_S = 0.05
+"""How long after a fork a signal is sent again that came in the middle of it. The hooks take microseconds."""
+
+
 class StopRequest:
     """Remember SIGINT and SIGTERM: raising in a handler would corrupt the exchange with the JVM."""
 
@@ -31,16 +35,31 @@ class StopRequest:
         self._signal_number = 0
         self._raises_in = 0
         """The process in which a signal raises at once; 0: none."""
+        self._is_forking = False
 
     def install(self) -> None:
+        """Handle both signals from now on. Other libraries' hooks of a fork run within ours only if they are older."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._remember)
+        os.register_at_fork(before=self._begin_fork, after_in_parent=self._end_fork)
 
     def _remember(self, number: int, _frame: FrameType | None) -> None:
         self._signal_number = number
         self._event.set()
-        if self._raises_in == os.getpid():
+        if self._raises_in == os.getpid() and not self._is_forking:
             raise Interrupted(number)
+
+    def _begin_fork(self) -> None:
+        """Let no signal raise in the hooks of a fork: Python drops the exception, and logging would keep its lock."""
+        self._is_forking = True
+
+    def _end_fork(self) -> None:
+        """Send a signal that came meanwhile once more, when the hooks are done."""
+        if self._event.is_set() and self._raises_in == os.getpid():
+            again = threading.Timer(AFTER_FORK_S, os.kill, (os.getpid(), self._signal_number))
+            again.daemon = True
+            again.start()
+        self._is_forking = False
 
     @contextmanager
     def raised_at_once(self) -> Iterator[None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -49,3 +51,31 @@ def test_a_child_of_the_stretch_only_remembers() -> None:
                 os._exit(1)
         _, status = os.waitpid(child, 0)
     assert 0 == os.waitstatus_to_exitcode(status)
+
+
+IN_A_FORK = """
+import os, signal, time
+from auditor.stop import Interrupted, StopRequest
+def strike(): os.kill(os.getpid(), signal.SIGTERM) if os.getpid() == parent else None
+parent = os.getpid()
+os.register_at_fork(before=lambda: {before} and strike(), after_in_parent=lambda: not {before} and strike())
+stop = StopRequest()
+stop.install()
+try:
+    with stop.raised_at_once():
+        if os.fork() == 0:
+            os._exit(0)
+        time.sleep(60)
+except Interrupted as interrupted:
+    print("stopped by", interrupted)
+"""
+"""A signal comes while the hooks of a fork run, which other libraries registered."""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_signal_in_the_middle_of_a_fork_is_raised_behind_it(before: bool) -> None:
+    """Raised in a hook, it would be a traceback that nobody can catch, and logging would keep its lock."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FORK.format(before=before)], capture_output=True, text=True, timeout=50, check=True
+    )
+    assert ("stopped by SIGTERM\n", "") == (done.stdout, done.stderr)
