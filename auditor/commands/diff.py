@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,32 +13,29 @@ from auditor.commands.finished_run import (
     open_finished_run,
     read_about,
     read_all_findings,
-    read_newest_bookies,
-    read_rows_of,
     require_fields,
     require_verdicts,
     time_of,
 )
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
+from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import VERDICTS
-from auditor.model.availability import LISTED_BY_LISTER, Greeting
+from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
 from auditor.summary.differences import Change, Difference, compare_findings
+from auditor.summary.judged_runs import judged_run, terms_json
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
-from auditor.summary.rechecks import Judged, Row
+from auditor.summary.rechecks import Judged
 
 COMPARED_TERMS = (
     "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries", "maintenance",
 )  # fmt: skip
 """The terms of judgement on which findings depend, by their names in run.json."""
-HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
-"""The greetings of bookies that answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +57,6 @@ class StoredRun:
             auditor_version=str(self.summary["auditor_version"]),
             is_complete=bool(self.summary["complete"]),
         )
-
-    def terms(self) -> dict[str, Any]:
-        """Return the terms of judgement as JSON, with those in maintenance."""
-        terms = self.about.as_json()["terms"]
-        return {**terms, "maintenance": terms["around"]["maintenance"]}
 
 
 def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
@@ -132,7 +124,8 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
         notes.append("The run given first finished after the other one: give the earlier run first.")
     if earlier.summary["auditor_version"] != later.summary["auditor_version"]:
         notes.append("The runs are of different versions of the auditor: some differences may come from how it judges.")
-    settings = [name for name in COMPARED_TERMS if earlier.terms()[name] != later.terms()[name]]
+    earlier_terms, later_terms = terms_json(earlier.about), terms_json(later.about)
+    settings = [name for name in COMPARED_TERMS if earlier_terms[name] != later_terms[name]]
     if settings:
         notes.append(f"The runs had different settings ({', '.join(settings)}): some differences may come from them.")
     if later.summary["partial"]:
@@ -144,19 +137,7 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
 
 def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
     """Return what a run knows of the subjects of the other run's findings."""
-    ledgers = sorted({found["ledger_id"] for found in others if found["ledger_id"] is not None})
-    verdicts = read_rows_of(run.directory, "verdicts", VERDICTS, ledgers, ["ledger_id", "exempt", "unknowns", "assurance"])
-    references = run.summary.get("references") or {}
-    bookies = read_newest_bookies(run.directory)
-    baseline = run.about.previous_population
-    return Judged(
-        is_partial=bool(run.summary["partial"]),
-        withholds=bool(run.summary["withheld"]),
-        are_references_known=bool(references) and not references["unreadable"] and not references["unknown"],
-        rows={row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"]) for row in verdicts.to_pylist()},
-        bookies={name: (one.registration, one.greeting in HEARD) for name, one in bookies.items()},
-        listers=frozenset(name for name, one in bookies.items() if one.greeting_detail.startswith(LISTED_BY_LISTER)),
-        maintenance=run.about.terms.around.maintenance,
-        terms=run.terms(),
-        baseline=None if baseline is None else baseline.run_id,
-    )
+    ledgers = [found["ledger_id"] for found in others if found["ledger_id"] is not None]
+    records = bookie_records(run.directory.read_table("evidence/bookies", BOOKIES))
+    known = judged_run(run.about, run.summary, run.directory.scan("verdicts", VERDICTS), records, ledgers)
+    return replace(known, is_partial=bool(run.summary["partial"]))
