@@ -14,6 +14,7 @@ from typing import Any
 
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Severity
 from auditor.model.identity import BookieId
+from auditor.summary.mute_state import covers
 from auditor.summary.rechecks import (
     Judged,
     Subjects,
@@ -180,7 +181,7 @@ def _lacks_more(before: Side, after: Side) -> str:
     for bookie, ranges in after.missing_on.items():
         had = before.missing_on.get(bookie, ())
         known = [one for one in ranges if len(had) < RANGES_MAX or one[0] <= had[-1][1]]
-        if not all(any(first <= low and high <= last for first, last in had) for low, high in known):
+        if not covers(had, known):
             return f"{bookie} lacks entries that it did not lack"
     return ""
 

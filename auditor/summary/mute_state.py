@@ -132,9 +132,9 @@ def _why_worse_entries(before: State, now: State) -> str:
     if is_cut:
         is_same = (before.entries, before.entries_total, before.missing_on) == (now.entries, now.entries_total, now.missing_on)
         return "" if is_same else "its entries are not those that were muted"
-    if not _covers(before.entries, now.entries):
+    if not covers(before.entries, now.entries):
         return "it has entries that were not muted"
-    more = [bookie for bookie, ranges in now.missing_on.items() if not _covers(before.missing_on.get(bookie, []), ranges)]
+    more = [bookie for bookie, ranges in now.missing_on.items() if not covers(before.missing_on.get(bookie, []), ranges)]
     return f"{more[0]} lacks entries that it did not lack" if more else ""
 
 
@@ -161,7 +161,7 @@ def _why_other_facts(before: State, now: State) -> str:
     return f"its {other[0]} is not what was muted" if other else ""
 
 
-def _covers(outer: Ranges, inner: Ranges) -> bool:
+def covers(outer: Sequence[Sequence[int]], inner: Sequence[Sequence[int]]) -> bool:
     """Return whether each inclusive range of `inner` lies within one of `outer`, which are sorted."""
     return all(any(first <= low and high <= last for first, last in outer) for low, high in inner)
 
