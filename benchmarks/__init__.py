@@ -1,6 +1,8 @@
-"""What the auditor promises of its speed, measured: `python -m benchmarks` from the project's root (see README.md here).
+"""What the auditor promises of its speed, measured: `python -m benchmarks` from the project's root
+(see README.md here).
 
-The servers that benchmarks need are those of the tests, so their support package is made importable.
+The servers that benchmarks need are those of the tests, so their support package is made
+importable.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Lists a second over one connection to one bookie: the product's lane beside the least a client can do, in one run.
+"""Lists a second over one connection to one bookie: the product's lane beside the least a client
+can do, in one run.
 
-    .venv/bin/python -m benchmarks.bookie_requests HOST PORT --ledgers 0-19999 [--windows 64,256] [--repeats 3]
+    .venv/bin/python -m benchmarks.bookie_requests HOST PORT --ledgers 0-19999 [--windows 64,256]
+    [--repeats 3]
 
-The floor sends requests that were encoded beforehand and only counts the frames that come back: what the bookie, the network
-and the event loop cost with any client. Both take turns against the same bookie at the same window; the ratio is the median
-over the rounds, each round's two sides measured one right after the other. The lane's rate limit is lifted, so do not aim
-this at a bookie that has something else to do. Garbage is collected as seldom as in a run's workers.
+The floor sends requests that were encoded beforehand and only counts the frames that come back:
+what the bookie, the network and the event loop cost with any client. Both take turns against the
+same bookie at the same window; the ratio is the median over the rounds, each round's two sides
+measured one right after the other. The lane's rate limit is lifted, so do not aim this at a bookie
+that has something else to do. Garbage is collected as seldom as in a run's workers.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ WAIT_S = 120.0
 
 
 class CountingClient(asyncio.Protocol):
-    """Sends `frames` with at most `window` unanswered, and counts answers without looking into them."""
+    """Sends `frames` with at most `window` unanswered, and counts answers without looking into
+    them.
+    """
 
     def __init__(self, frames: Sequence[bytes], window: int, done: asyncio.Future[None]) -> None:
         self._frames = frames
@@ -81,7 +86,9 @@ class CountingClient(asyncio.Protocol):
 
 @dataclass(frozen=True)
 class Measured:
-    """Lists a second at one window, and lane over floor: medians. `answers` counts the lane's answers by status."""
+    """Lists a second at one window, and lane over floor: medians. `answers` counts the lane's
+    answers by status.
+    """
 
     window: int
     floor_per_s: float
@@ -90,7 +97,10 @@ class Measured:
     answers: dict[str, int]
 
     def __str__(self) -> str:
-        rates = f"floor {self.floor_per_s:9,.0f}/s   lane {self.lane_per_s:9,.0f}/s   ratio {self.ratio:.2f}"
+        rates = (
+            f"floor {self.floor_per_s:9,.0f}/s   lane {self.lane_per_s:9,.0f}/s   ratio"
+            f" {self.ratio:.2f}"
+        )
         return f"window {self.window:4d}   {rates}   {self.answers}"
 
 
@@ -100,7 +110,9 @@ async def floor_round(host: str, port: int, ledger_ids: Sequence[int], window: i
     frames = [encode_get_list(txn_id, ledger_id) for txn_id, ledger_id in enumerate(ledger_ids, 1)]
     done = loop.create_future()
     began = loop.time()
-    transport, _ = await loop.create_connection(lambda: CountingClient(frames, window, done), host, port)
+    transport, _ = await loop.create_connection(
+        lambda: CountingClient(frames, window, done), host, port
+    )
     async with asyncio.timeout(WAIT_S):
         await done
     rate = len(frames) / (loop.time() - began)
@@ -108,10 +120,18 @@ async def floor_round(host: str, port: int, ledger_ids: Sequence[int], window: i
     return rate
 
 
-def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> tuple[float, dict[str, int]]:
-    """Lists a second of one round of the lane, questions and answers made within it, and its answers by status."""
+def lane_round(
+    host: str, port: int, ledger_ids: Sequence[int], window: int
+) -> tuple[float, dict[str, int]]:
+    """Lists a second of one round of the lane, questions and answers made within it, and its
+    answers by status.
+    """
     limits = BookieLimits(requests_per_second=0, inflight_max=window)
-    with Lane(AsyncLane(f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000))) as lane:
+    with Lane(
+        AsyncLane(
+            f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000)
+        )
+    ) as lane:
         lane.greet()
         began = time.perf_counter()
         answers = lane.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
@@ -119,8 +139,12 @@ def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> 
     return rate, dict(Counter(answer.status.value for answer in answers))
 
 
-def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[int], repeats: int) -> list[Measured]:
-    """One Measured a window. The bookie is asked for every ledger once beforehand, so that nobody finds it cold."""
+def compare(
+    host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[int], repeats: int
+) -> list[Measured]:
+    """One Measured a window. The bookie is asked for every ledger once beforehand, so that nobody
+    finds it cold.
+    """
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     asyncio.run(floor_round(host, port, ledger_ids, max(windows)))
@@ -141,14 +165,19 @@ def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[i
 def target(measured: Measured, others: Sequence[Measured] = ()) -> Target:
     """What is promised of the first of these figures; the others stand beside it."""
     return Target(
-        f"bookie: the lane asks at {RATIO_MIN:g} of the floor's rate at least, same window, floor above {FLOOR_PER_S_MIN:,}/s",
-        measured.ratio >= RATIO_MIN and measured.floor_per_s > FLOOR_PER_S_MIN and set(measured.answers) == {"held"},
+        f"bookie: the lane asks at {RATIO_MIN:g} of the floor's rate at least, same window, floor"
+        f" above {FLOOR_PER_S_MIN:,}/s",
+        measured.ratio >= RATIO_MIN
+        and measured.floor_per_s > FLOOR_PER_S_MIN
+        and set(measured.answers) == {"held"},
         (str(measured), *(f"{other}   (not judged)" for other in others)),
     )
 
 
 def targets(host: str, port: int, ledger_ids: Sequence[int]) -> list[Target]:
-    """Judged at the run's own window; the bookie at `host`:`port` must hold something of each of these ledgers."""
+    """Judged at the run's own window; the bookie at `host`:`port` must hold something of each of
+    these ledgers.
+    """
     first, *others = compare(host, port, ledger_ids, WINDOWS, REPEATS)
     return [target(first, others)]
 
@@ -159,15 +188,25 @@ def _range(text: str) -> range:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("--ledgers", type=_range, required=True, help="first-last, both asked")
-    parser.add_argument("--windows", default=",".join(map(str, WINDOWS)), help="requests in flight, comma separated")
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds of each, the median counts")
+    parser.add_argument(
+        "--windows", default=",".join(map(str, WINDOWS)), help="requests in flight, comma separated"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=REPEATS, help="rounds of each, the median counts"
+    )
     chosen = parser.parse_args()
     for measured in compare(
-        chosen.host, chosen.port, chosen.ledgers, [int(w) for w in chosen.windows.split(",")], chosen.repeats
+        chosen.host,
+        chosen.port,
+        chosen.ledgers,
+        [int(w) for w in chosen.windows.split(",")],
+        chosen.repeats,
     ):
         print(measured)
 

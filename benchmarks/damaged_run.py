@@ -1,4 +1,5 @@
-"""`auditor run` on 150 ledgers with 17 kinds of damage beside 150 healthy ledgers, cold, taking turns.
+"""`auditor run` on 150 ledgers with 17 kinds of damage beside 150 healthy ledgers, cold, taking
+turns.
 
     .venv/bin/python -m benchmarks.damaged_run [--rounds 3] [--suspects-in-process-max 0]
 
@@ -89,9 +90,13 @@ KINDS: Mapping[str, Damage] = {
     "an entry without a copy": _lose(PLAIN, {"b1": "42", "b2": "42"}),
     "a run without a copy": _lose(PLAIN, {"b1": "30-60", "b2": "30-60"}),
     "the last entry without a copy": _lose(PLAIN, {"b1": "99", "b2": "99", "b3": "99"}),
-    "below the ack quorum": _lose("e5 w3 a2 0:[b1 b2 b3 b4 b5] closed 1999", {"b4": "1503", "b5": "1503"}),
+    "below the ack quorum": _lose(
+        "e5 w3 a2 0:[b1 b2 b3 b4 b5] closed 1999", {"b4": "1503", "b5": "1503"}
+    ),
     "below the write quorum": _lose("e3 w3 a2 0:[b2 b3 b4] closed 499", {"b3": "100-199"}),
-    "one copy lost in the second segment": _lose("e3 w2 a2 0:[b1 b2 b3] 50:[b1 b4 b3] closed 99", {"b4": "60-70"}),
+    "one copy lost in the second segment": _lose(
+        "e3 w2 a2 0:[b1 b2 b3] 50:[b1 b4 b3] closed 99", {"b4": "60-70"}
+    ),
     "a bookie without the ledger": _lose(PLAIN, {"b2": "0-99"}),
     "only outside the ensemble": _hold_elsewhere,
     "a corrupt copy": _corrupt,
@@ -168,10 +173,14 @@ def _target(healthy: Sequence[Run], damaged: Sequence[Run]) -> Target:
     ratio = median(bad.wall_s / good.wall_s for bad, good in zip(damaged, healthy, strict=True))
     counts = damaged[-1].summary["ledgers"]
     return Target(
-        f"{LEDGERS} ledgers with {len(KINDS)} kinds of damage take at most {RATIO_MAX} times as long as healthy ones, cold",
+        f"{LEDGERS} ledgers with {len(KINDS)} kinds of damage take at most {RATIO_MAX} times as"
+        " long as healthy ones, cold",
         ratio <= RATIO_MAX,
         (
-            f"median ratio {ratio:.2f}; {counts['violated']} of {counts['listed']} ledgers violated",
+            (
+                f"median ratio {ratio:.2f}; {counts['violated']} of {counts['listed']} ledgers"
+                " violated"
+            ),
             *(_figures(name, runs) for name, runs in (("healthy", healthy), ("damaged", damaged))),
         ),
     )
@@ -186,7 +195,9 @@ def _figures(name: str, runs: Sequence[Run]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--suspects-in-process-max", help="as of auditor run; its default if left out")
+    parser.add_argument(
+        "--suspects-in-process-max", help="as of auditor run; its default if left out"
+    )
     options = parser.parse_args(arguments)
     given = options.suspects_in_process_max
     flags = () if given is None else ("--suspects-in-process-max", given)

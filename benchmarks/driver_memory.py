@@ -39,13 +39,16 @@ PATTERN_ID = 987_654_321
 ENTRIES = 60
 """Entries of every ledger."""
 BYTES_A_LEDGER_MAX = 150
-"""What a ledger may cost: eight bytes, twice, and the copies that sorting and comparing them takes (decision 0003), and the
-findings of the few. Measured: 99 to 115."""
+"""What a ledger may cost: eight bytes, twice, and the copies that sorting and comparing them takes
+(decision 0003), and the findings of the few. Measured: 99 to 115.
+"""
 TIMEOUT_S = 300
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, TERMS, "warning", False)
 RECORDS = [
-    BookieRecord(bookie, look, TERMS.judged_at_ms, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+    BookieRecord(
+        bookie, look, TERMS.judged_at_ms, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED
+    )
     for look in (1, 2)
     for bookie in BOOKIE_IDS
 ]
@@ -63,7 +66,10 @@ def write_run(run: Place, ledgers: int) -> None:
         sound = [i for i in ids if (i - start) % VIOLATED_EVERY]
         run.write_table("evidence/listing", table(LISTING, [(i,) for i in ids]), f"part-{number}")
         for name in kinds[0]:
-            parts = (_repeat(tables[name], mine) for tables, mine in zip(kinds, (sound, damaged), strict=True))
+            parts = (
+                _repeat(tables[name], mine)
+                for tables, mine in zip(kinds, (sound, damaged), strict=True)
+            )
             run.write_table(name, pa.concat_tables(parts), f"part-{number}")
     run.write_table("evidence/marks", table(MARKS, []), "all")
     run.write_table("evidence/bookies", table(BOOKIES, map(bookie_row, RECORDS)), "all")
@@ -74,22 +80,32 @@ def _tables(evidence: LedgerEvidence) -> dict[str, pa.RecordBatch]:
     looks = evidence.looks
     return {
         "evidence/ledgers": table(LEDGERS, [ledger_row(look.record) for look in looks]),
-        "evidence/answers": table(ANSWERS, [answer_row(one) for look in looks for one in look.answers.values()]),
-        "evidence/reads": table(READS, [read_row(read) for look in looks for read in look.reads.values()]),
+        "evidence/answers": table(
+            ANSWERS, [answer_row(one) for look in looks for one in look.answers.values()]
+        ),
+        "evidence/reads": table(
+            READS, [read_row(read) for look in looks for read in look.reads.values()]
+        ),
         "verdicts": table(VERDICTS, [judge_to_row(evidence, TERMS, FACTS)[1]]),
     }
 
 
 def _repeat(rows: pa.RecordBatch, ids: Sequence[int]) -> pa.Table:
     """Return the rows once for every id. Findings name the id too."""
-    columns = pa.Table.from_batches([rows.take(pa.array([index] * len(ids))) for index in range(rows.num_rows)], rows.schema)
+    columns = pa.Table.from_batches(
+        [rows.take(pa.array([index] * len(ids))) for index in range(rows.num_rows)], rows.schema
+    )
     changed = {"ledger_id": list(ids) * rows.num_rows}
     if "findings" in rows.schema.names:
         (lines,) = rows["findings"].to_pylist()
-        changed["findings"] = [[line.replace(str(PATTERN_ID), str(i)) for line in lines] for i in ids]
+        changed["findings"] = [
+            [line.replace(str(PATTERN_ID), str(i)) for line in lines] for i in ids
+        ]
     for name, values in changed.items():
         index = rows.schema.get_field_index(name)
-        columns = columns.set_column(index, rows.schema.field(index), pa.array(values, rows.schema.field(index).type))
+        columns = columns.set_column(
+            index, rows.schema.field(index), pa.array(values, rows.schema.field(index).type)
+        )
     return columns
 
 
@@ -98,13 +114,23 @@ def end_run(directory: str) -> None:
     run = place(directory)
     before = _status_bytes("VmRSS")
     verdicts = run.scan("verdicts", VERDICTS)
-    done = conclude(run, ABOUT, RECORDS, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
+    done = conclude(
+        run,
+        ABOUT,
+        RECORDS,
+        NO_PREVIOUS,
+        verdicts=verdicts,
+        finished_at="2026-01-01T03:01:00Z",
+        duration_s={},
+    )
     assert done.summary["ledgers"]["violated"] == len(done.findings) > 0, done.summary["ledgers"]
     print(_status_bytes("VmHWM") - before)
 
 
 def _status_bytes(name: str) -> int:
-    """Return a figure of this process in bytes. The peak of its resource usage would include its parent's."""
+    """Return a figure of this process in bytes. The peak of its resource usage would include its
+    parent's.
+    """
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
@@ -113,7 +139,11 @@ def _measure(scratch: Path, ledgers: int) -> int:
     directory = scratch / f"run-20260101T030000Z-{ledgers:06}"
     write_run(place(str(directory)), ledgers)
     command = [sys.executable, "-m", "benchmarks.driver_memory", str(directory)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout)
+    return int(
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S
+        ).stdout
+    )
 
 
 def target() -> Target:
@@ -122,11 +152,14 @@ def target() -> Target:
         few, many = (_measure(Path(directory), ledgers) for ledgers in (FEW, MANY))
     each = (many - few) / (MANY - FEW)
     return Target(
-        f"driver: a ledger more takes at most {BYTES_A_LEDGER_MAX} bytes of memory at the end of a run",
+        f"driver: a ledger more takes at most {BYTES_A_LEDGER_MAX} bytes of memory at the end of"
+        " a run",
         each <= BYTES_A_LEDGER_MAX,
         (
-            f"{each:.0f} bytes a ledger: {few / 2**20:,.0f} MiB for {FEW:,} ledgers, {many / 2**20:,.0f} MiB for {MANY:,}; "
-            f"1 ledger in {VIOLATED_EVERY} violated",
+            (
+                f"{each:.0f} bytes a ledger: {few / 2**20:,.0f} MiB for {FEW:,} ledgers,"
+                f" {many / 2**20:,.0f} MiB for {MANY:,}; 1 ledger in {VIOLATED_EVERY} violated"
+            ),
         ),
     )
 

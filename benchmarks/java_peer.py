@@ -1,4 +1,6 @@
-"""BookKeeper's own auditor as a process: compile `java/AuditorTasks.java`, run it once in a fresh JVM, read what it says."""
+"""BookKeeper's own auditor as a process: compile `java/AuditorTasks.java`, run it once in a fresh
+JVM, read what it says.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """One run. `wall_s` is the whole process, the others are the two tasks as they measured themselves."""
+    """One run. `wall_s` is the whole process, the others are the two tasks as they measured
+    themselves.
+    """
 
     wall_s: float
     replicas_s: float
@@ -38,9 +42,19 @@ class Peer:
         self._classes = classes
         _run(["javac", "-d", str(classes), "-cp", f"{self._jars}/*", str(SOURCE)])
 
-    def run(self, metadata_service_uri: str, ledgers: int, options: tuple[str, ...] = ()) -> PeerRun:
-        """Both checks once. Raises RuntimeError unless both came to their end and saw every ledger."""
-        java = ["java", *options, f"-Dlog4j2.configurationFile={LOG4J2_WARN}", "-cp", f"{self._classes}:{self._jars}/*"]
+    def run(
+        self, metadata_service_uri: str, ledgers: int, options: tuple[str, ...] = ()
+    ) -> PeerRun:
+        """Both checks once. Raises RuntimeError unless both came to their end and saw every
+        ledger.
+        """
+        java = [
+            "java",
+            *options,
+            f"-Dlog4j2.configurationFile={LOG4J2_WARN}",
+            "-cp",
+            f"{self._classes}:{self._jars}/*",
+        ]
         began = time.monotonic()
         said = _run([*java, MAIN_CLASS, metadata_service_uri])
         wall_s = time.monotonic() - began
@@ -48,15 +62,24 @@ class Peer:
         seconds = dict(re.findall(r"^task (\w+) seconds=(\S+)$", said, re.MULTILINE))
         finished = f"finished replicas=true placement=true closed_ledgers={ledgers}"
         if finished not in said.splitlines():
-            raise RuntimeError(f"BookKeeper's checks did not come to their end on {ledgers} ledgers: {said[-2000:]}")
+            raise RuntimeError(
+                f"BookKeeper's checks did not come to their end on {ledgers} ledgers:"
+                f" {said[-2000:]}"
+            )
         gauges = {
-            name: int(words[name]) for name in ("no_replica", "below_ack_quorum", "below_write_quorum", "placement_failed")
+            name: int(words[name])
+            for name in ("no_replica", "below_ack_quorum", "below_write_quorum", "placement_failed")
         }
         return PeerRun(wall_s, float(seconds["replicas"]), float(seconds["placement"]), gauges)
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+    )
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+        raise RuntimeError(
+            f"{' '.join(command)} exited with {done.returncode}:"
+            f" {(done.stdout + done.stderr)[-3000:]}"
+        )
     return done.stdout

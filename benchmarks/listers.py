@@ -43,7 +43,9 @@ DB, SORTED = "b1", "b2"
 
 
 def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iterator[Target]:
-    """Measure on a cluster of two bookies that hold the same; some minutes, most of them to write."""
+    """Measure on a cluster of two bookies that hold the same; some minutes, most of them to
+    write.
+    """
     storages = ["DbLedgerStorage", "SortedLedgerStorage"]
     with RealCluster(scratch / "cluster", bookies=2, storage=storages) as cluster:
         for bookie in (DB, SORTED):
@@ -69,7 +71,13 @@ def store(cluster: RealCluster, bookie: str, ledgers: int) -> None:
                 waiting = 0
             connection.send(
                 *(
-                    add_request(ledger_id, entry, entry_body(ledger_id, entry), key, connection.next_txn_id())
+                    add_request(
+                        ledger_id,
+                        entry,
+                        entry_body(ledger_id, entry),
+                        key,
+                        connection.next_txn_id(),
+                    )
                     for entry in range(ENTRIES)
                 )
             )
@@ -100,7 +108,9 @@ def bare_per_s(locations: Path, links: Path) -> float:
     return rate
 
 
-def compare_bare(cluster: RealCluster, scratch: Path, where: str, ledgers: int, rounds: int) -> Target:
+def compare_bare(
+    cluster: RealCluster, scratch: Path, where: str, ledgers: int, rounds: int
+) -> Target:
     """Keys that the lister lists beside keys that the library iterates."""
     locations = cluster.directory(DB) / "ledgers" / "current" / "locations"
     bare, listed = [], []
@@ -128,7 +138,8 @@ def compare_sorted(cluster: RealCluster, where: str, ledgers: int, rounds: int) 
         lister.append(listed_per_s(address(where), ledgers))
     ratio = median(a / b for a, b in zip(lister, bookie, strict=True))
     return Target(
-        f"lister: lists at {SORTED_RATIO_MIN:g} of the rate of a SortedLedgerStorage bookie at least",
+        f"lister: lists at {SORTED_RATIO_MIN:g} of the rate of a SortedLedgerStorage bookie at"
+        " least",
         ratio >= SORTED_RATIO_MIN,
         (
             f"{ledgers:,} ledgers of {ENTRIES} entries, median ratio {ratio:.2f}",
@@ -149,7 +160,8 @@ def compare_adds(cluster: RealCluster, where: str, ledgers: int, rounds: int) ->
     ratio = median(a / b for a, b in zip(listed, alone, strict=True))
     shown = [" ".join(f"{ms:6.2f}" for ms in side) for side in (alone, listed)]
     return Target(
-        f"lister: the p99 of adds to its bookie is at most {ADD_RATIO_MAX:g} times as long while it lists",
+        f"lister: the p99 of adds to its bookie is at most {ADD_RATIO_MAX:g} times as long while it"
+        " lists",
         ratio <= ADD_RATIO_MAX,
         (f"median ratio {ratio:.2f}", f"alone  {shown[0]} ms", f"listed {shown[1]} ms"),
     )
@@ -160,7 +172,9 @@ def add_p99_ms(cluster: RealCluster, ledger_id: int) -> float:
     key, times = master_key(), []
     with cluster.connect(DB) as connection:
         for entry in range(ADDS):
-            request = add_request(ledger_id, entry, entry_body(ledger_id, entry), key, connection.next_txn_id())
+            request = add_request(
+                ledger_id, entry, entry_body(ledger_id, entry), key, connection.next_txn_id()
+            )
             began = time.perf_counter()
             assert connection.ask(request).status == 0, "an entry was not added"
             times.append(1_000 * (time.perf_counter() - began))
@@ -170,7 +184,9 @@ def add_p99_ms(cluster: RealCluster, ledger_id: int) -> float:
 @contextmanager
 def asked_without_pause(where: str, ledgers: int) -> Iterator[None]:
     """Another process asks the lister for all ledgers, over and over."""
-    process = multiprocessing.get_context("spawn").Process(target=ask_for_ever, args=(*address(where), ledgers))
+    process = multiprocessing.get_context("spawn").Process(
+        target=ask_for_ever, args=(*address(where), ledgers)
+    )
     process.start()
     try:
         time.sleep(1)  # it imports for half a second
@@ -196,7 +212,9 @@ def per_s(rates: Sequence[float]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ledgers", type=int, default=LEDGERS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = parser.parse_args()

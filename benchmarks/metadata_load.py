@@ -1,10 +1,12 @@
-"""How fast ledger metadata comes out of ZooKeeper: multiRead against kazoo's own pipelined `get_async`, same server, same run.
+"""How fast ledger metadata comes out of ZooKeeper: multiRead against kazoo's own pipelined
+`get_async`, same server, same run.
 
     .venv/bin/python -m benchmarks.metadata_load [--ledgers 20000] [--rounds 3] [--hosts HOST:PORT]
 
-Without `--hosts` it starts a ZooKeeper of its own from pyspark's jars. Both ways have equally many reads in flight, and
-both deliver the znodes' bytes; nothing is decoded. The ways take turns, and the median of each way's rounds counts. Last a
-server before ZooKeeper 3.6, which does not know multiRead, is read by the same function.
+Without `--hosts` it starts a ZooKeeper of its own from pyspark's jars. Both ways have equally many
+reads in flight, and both deliver the znodes' bytes; nothing is decoded. The ways take turns, and
+the median of each way's rounds counts. Last a server before ZooKeeper 3.6, which does not know
+multiRead, is read by the same function.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Figures:
 
 
 def measure(hosts: str, ledgers: int, rounds: int) -> Figures:
-    """Write `ledgers` ledgers of a usual size below ROOT, read them both ways `rounds` times, and remove them."""
+    """Write `ledgers` ledgers of a usual size below ROOT, read them both ways `rounds` times, and
+    remove them.
+    """
     paths = [ROOT + znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers)]
     with znodes(hosts) as writer:
         writer.ledgers(ROOT, LAYOUT, range(ledgers))
@@ -65,12 +69,18 @@ def measure(hosts: str, ledgers: int, rounds: int) -> Figures:
         finally:
             writer.delete(ROOT)
     fast, slow = statistics.median(by_multi_read), statistics.median(by_get_async)
-    return Figures(ledgers, ledgers * len(ledger_bytes()), round(fast), round(slow), round(fast / slow, 1))
+    return Figures(
+        ledgers, ledgers * len(ledger_bytes()), round(fast), round(slow), round(fast / slow, 1)
+    )
 
 
-def _timed(read: Callable[[str, Sequence[str]], tuple[float, int]], hosts: str, paths: Sequence[str]) -> float:
+def _timed(
+    read: Callable[[str, Sequence[str]], tuple[float, int]], hosts: str, paths: Sequence[str]
+) -> float:
     seconds, received = read(hosts, paths)
-    assert received == len(paths) * len(ledger_bytes()), f"{received} bytes were received, not all that were written"
+    assert received == len(paths) * len(ledger_bytes()), (
+        f"{received} bytes were received, not all that were written"
+    )
     return len(paths) / seconds
 
 
@@ -79,7 +89,9 @@ def _multi_read(hosts: str, paths: Sequence[str]) -> tuple[float, int]:
         next(read_many(session, ["/"]))  # connected, and the server is known to take it
         start = time.perf_counter()
         received = sum(len(znode.data) for znode in read_many(session, paths))
-        assert session.multi_read, "this server does not know multiRead: there is nothing to compare"
+        assert session.multi_read, (
+            "this server does not know multiRead: there is nothing to compare"
+        )
         return time.perf_counter() - start, received
 
 
@@ -105,17 +117,23 @@ def _get_async(hosts: str, paths: Sequence[str]) -> tuple[float, int]:
 def target(figures: Figures) -> Target:
     """What is promised of these figures."""
     return Target(
-        f"metadata: multiRead delivers znodes at {RATIO_TARGET:g} times the rate of pipelined get_async, same ensemble",
+        f"metadata: multiRead delivers znodes at {RATIO_TARGET:g} times the rate of pipelined"
+        " get_async, same ensemble",
         figures.ratio >= RATIO_TARGET,
         (
-            f"ratio {figures.ratio}: multiRead {figures.multi_read_per_s:,} znodes/s, "
-            f"get_async {figures.get_async_per_s:,} znodes/s; {figures.ledgers:,} ledgers, {figures.znode_bytes:,} bytes",
+            (
+                f"ratio {figures.ratio}: multiRead {figures.multi_read_per_s:,} znodes/s, get_async"
+                f" {figures.get_async_per_s:,} znodes/s; {figures.ledgers:,} ledgers,"
+                f" {figures.znode_bytes:,} bytes"
+            ),
         ),
     )
 
 
 def fallback(ledgers: int = FALLBACK_LEDGERS) -> Target:
-    """Read `ledgers` znodes from ZooKeeper 3.5.10 by the function that reads newer servers by multiRead."""
+    """Read `ledgers` znodes from ZooKeeper 3.5.10 by the function that reads newer servers by
+    multiRead.
+    """
     paths = [ROOT + znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers)]
     with _server(None, zookeeper_3_5_classpath()) as hosts, znodes(hosts) as writer:
         writer.ledgers(ROOT, LAYOUT, range(ledgers))
@@ -127,7 +145,12 @@ def fallback(ledgers: int = FALLBACK_LEDGERS) -> Target:
     return Target(
         "metadata: a ZooKeeper before 3.6, without multiRead, is read all the same",
         refused and received == ledgers,
-        (f"{received:,} of {ledgers:,} znodes whole from ZooKeeper 3.5.10, {ledgers / seconds:,.0f} znodes/s by single reads",),
+        (
+            (
+                f"{received:,} of {ledgers:,} znodes whole from ZooKeeper 3.5.10,"
+                f" {ledgers / seconds:,.0f} znodes/s by single reads"
+            ),
+        ),
     )
 
 
@@ -136,7 +159,10 @@ def _server(hosts: str | None, classpath: str | None = None) -> Iterator[str]:
     if hosts:
         yield hosts
         return
-    with tempfile.TemporaryDirectory() as directory, zookeeper(Path(directory) / "zookeeper", classpath) as process:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        zookeeper(Path(directory) / "zookeeper", classpath) as process,
+    ):
         yield process.hosts
 
 
@@ -149,7 +175,10 @@ def targets(hosts: str | None = None, ledgers: int = LEDGERS, rounds: int = ROUN
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--hosts", help="a ZooKeeper that may be written to below /benchmark; default: one of our own")
+    parser.add_argument(
+        "--hosts",
+        help="a ZooKeeper that may be written to below /benchmark; default: one of our own",
+    )
     parser.add_argument("--ledgers", type=int, default=LEDGERS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args(arguments)

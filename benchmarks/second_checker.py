@@ -23,7 +23,9 @@ SUSPECT_ENTRIES = 50_000
 SUSPECT_RATIO_MAX = 1.5
 """Judging suspects with both checkers, against judging them with the first alone."""
 RATIO_MAX = 3.0
-"""Judging a sound cluster with the default sample, against judging it without: measured 2.1, some 20 us a ledger more."""
+"""Judging a sound cluster with the default sample, against judging it without: measured 2.1, some
+20 us a ledger more.
+"""
 
 
 def _judge(ledgers: Sequence[LedgerEvidence], terms: Terms) -> None:
@@ -38,7 +40,9 @@ def _settle(ledgers: Sequence[LedgerEvidence]) -> None:
 
 
 def suspect(ledger_id: int, ledger_entries: int = SUSPECT_ENTRIES) -> LedgerEvidence:
-    """A wiped bookie: at two looks it lists nothing and, read, has nothing; then the metadata is read once more."""
+    """A wiped bookie: at two looks it lists nothing and, read, has nothing; then the metadata is
+    read once more.
+    """
     first = healthy(ledger_id, ledger_entries).looks[0]
     bookie = next(iter(first.answers))
     answers = {**first.answers, bookie: replace(first.answers[bookie], groups=b"")}
@@ -46,7 +50,12 @@ def suspect(ledger_id: int, ledger_entries: int = SUSPECT_ENTRIES) -> LedgerEvid
     looks = []
     for look in (1, 2):
         record = replace(first.record, look=look)
-        reads = {(bookie, e): EntryRead(bookie, ledger_id, e, look, TERMS.judged_at_ms, ReadStatus.NO_ENTRY) for e in entries}
+        reads = {
+            (bookie, e): EntryRead(
+                bookie, ledger_id, e, look, TERMS.judged_at_ms, ReadStatus.NO_ENTRY
+            )
+            for e in entries
+        }
         looks.append(Look(record, answers, reads))
     return LedgerEvidence(ledger_id, (*looks, Look(replace(first.record, look=3))))
 
@@ -55,14 +64,19 @@ def ratio() -> Target:
     """The whole cluster sound: only the sample is judged twice."""
     seen = [healthy(ledger_id, ENTRIES[ledger_id % len(ENTRIES)]) for ledger_id in range(LEDGERS)]
     without, sampled, all_of_it = (
-        _seconds(partial(_judge, seen, replace(TERMS, sound_sample=share))) for share in (0.0, SOUND_SAMPLE, 1.0)
+        _seconds(partial(_judge, seen, replace(TERMS, sound_sample=share)))
+        for share in (0.0, SOUND_SAMPLE, 1.0)
     )
     return Target(
-        f"second checker: a sample of {SOUND_SAMPLE:.0%} makes judging sound ledgers at most {RATIO_MAX:g} times as long",
+        f"second checker: a sample of {SOUND_SAMPLE:.0%} makes judging sound ledgers at most"
+        f" {RATIO_MAX:g} times as long",
         sampled <= RATIO_MAX * without,
         (
-            f"{sampled / without:.2f} times as long with {SOUND_SAMPLE:.0%}, {all_of_it / without:.0f} times with all; "
-            f"{without / LEDGERS * 1e6:.0f} us a ledger without, {all_of_it / LEDGERS * 1e6:.0f} us with both checkers",
+            (
+                f"{sampled / without:.2f} times as long with {SOUND_SAMPLE:.0%},"
+                f" {all_of_it / without:.0f} times with all; {without / LEDGERS * 1e6:.0f} us a"
+                f" ledger without, {all_of_it / LEDGERS * 1e6:.0f} us with both checkers"
+            ),
         ),
     )
 
@@ -72,11 +86,15 @@ def suspects() -> Target:
     seen = [suspect(ledger_id) for ledger_id in range(SUSPECTS)]
     without, both = _alternating(partial(_settle, seen), partial(_judge, seen, TERMS))
     return Target(
-        f"second checker: judging suspects takes at most {SUSPECT_RATIO_MAX:g} times as long with it",
+        f"second checker: judging suspects takes at most {SUSPECT_RATIO_MAX:g} times as long"
+        " with it",
         both <= SUSPECT_RATIO_MAX * without,
         (
-            f"{both / without:.1f} times as long; a suspect of {SUSPECT_ENTRIES:,} entries takes "
-            f"{without / SUSPECTS * 1e3:.2f} ms without, {both / SUSPECTS * 1e3:.2f} ms with it",
+            (
+                f"{both / without:.1f} times as long; a suspect of {SUSPECT_ENTRIES:,} entries"
+                f" takes {without / SUSPECTS * 1e3:.2f} ms without, {both / SUSPECTS * 1e3:.2f} ms"
+                " with it"
+            ),
         ),
     )
 

@@ -1,4 +1,6 @@
-"""Many small sound ledgers on a real cluster, quickly: entries pipelined over all ledgers, znodes in transactions."""
+"""Many small sound ledgers on a real cluster, quickly: entries pipelined over all ledgers, znodes
+in transactions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from auditor.wire import ledger_metadata
 
 ENSEMBLE, WRITE_QUORUM, ACK_QUORUM = 3, 2, 2
 LAST_ENTRY_IDS = (2, 3, 4, 5)
-"""Last entries in turn: a few entries a ledger. Never 0, which bookies may leave out of the list until a page is flushed."""
+"""Last entries in turn: a few entries a ledger. Never 0, which bookies may leave out of the list
+until a page is flushed.
+"""
 
 Placed = tuple[LedgerId, EntryId]
 
@@ -52,7 +56,9 @@ def metadata_of(ledger_id: LedgerId, bookies: tuple[BookieId, ...]) -> LedgerMet
 
 
 def seed(cluster: RealCluster, ledgers: int) -> int:
-    """Write ledgers 0 ... `ledgers` - 1, every entry on its write set; returns the entries stored. About 12 s for 20,000."""
+    """Write ledgers 0 ... `ledgers` - 1, every entry on its write set; returns the entries stored.
+    About 12 s for 20,000.
+    """
     bookies = cluster.bookie_ids
     placed: dict[BookieId, list[Placed]] = {bookie: [] for bookie in bookies}
     shapes = [metadata_of(ledger_id, bookies) for ledger_id in range(ledgers)]
@@ -63,18 +69,29 @@ def seed(cluster: RealCluster, ledgers: int) -> int:
         with cluster.connect(bookie) as connection:
             _store(connection, entries)
     with znodes(cluster.zookeeper_hosts) as writer:
-        writer.put_all((cluster.ledger_path(i), ledger_metadata.encode(metadata)) for i, metadata in enumerate(shapes))
+        writer.put_all(
+            (cluster.ledger_path(i), ledger_metadata.encode(metadata))
+            for i, metadata in enumerate(shapes)
+        )
     return sum(map(len, placed.values()))
 
 
 def _store(connection: RawBookie, entries: list[Placed]) -> None:
-    """Add these entries with up to ADDS_INFLIGHT_MAX unanswered, whichever ledgers they belong to."""
+    """Add these entries with up to ADDS_INFLIGHT_MAX unanswered, whichever ledgers they belong
+    to.
+    """
     key = master_key()
     remaining = iter(entries)
     for batch in _batches(remaining):
         connection.send(
             *(
-                add_request(ledger_id, entry_id, entry_body(ledger_id, entry_id), key, connection.next_txn_id())
+                add_request(
+                    ledger_id,
+                    entry_id,
+                    entry_body(ledger_id, entry_id),
+                    key,
+                    connection.next_txn_id(),
+                )
                 for ledger_id, entry_id in batch
             )
         )

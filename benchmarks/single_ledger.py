@@ -53,14 +53,19 @@ def measured(scratch: Path, rounds: int) -> dict[str, float]:
         for bookie in cluster.bookie_ids:
             cluster.hold(bookie, LOST, "0-9")
         with open_store(parse_uri(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-            known = output_with_a_run(scratch / "known", store.cluster_facts(), unable=cluster.bookie_ids)
+            known = output_with_a_run(
+                scratch / "known", store.cluster_facts(), unable=cluster.bookie_ids
+            )
         cases = {
             "a sound ledger": (SOUND, scratch / "none", "SOUND"),
             "a sound ledger, newest run known": (SOUND, known, "SOUND"),
             "a ledger with a loss, two looks": (LOST, scratch / "none", "VIOLATED"),
             "a ledger with a loss, newest run known": (LOST, known, "VIOLATED"),
         }
-        return {name: median(seconds_of(cluster, *case) for _ in range(rounds)) for name, case in cases.items()}
+        return {
+            name: median(seconds_of(cluster, *case) for _ in range(rounds))
+            for name, case in cases.items()
+        }
 
 
 def target(scratch: Path, rounds: int = ROUNDS) -> Target:

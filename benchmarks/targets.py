@@ -14,5 +14,8 @@ class Target:
     figures: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{'MET   ' if self.met else 'MISSED'}  {self.promise}", *(f"          {figure}" for figure in self.figures)]
+        lines = [
+            f"{'MET   ' if self.met else 'MISSED'}  {self.promise}",
+            *(f"          {figure}" for figure in self.figures),
+        ]
         return "\n".join(lines)

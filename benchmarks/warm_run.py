@@ -1,4 +1,5 @@
-"""Audits of 20 ledgers inside one Spark session that is warm: CPU seconds each, by the driver and by Spark in turn.
+"""Audits of 20 ledgers inside one Spark session that is warm: CPU seconds each, by the driver and
+by Spark in turn.
 
     .venv/bin/python -m benchmarks.warm_run [--rounds 5]
 
@@ -63,7 +64,9 @@ def cpu_s() -> float:
 
 
 def audit(uri: str, output: Path, way: Mapping[str, str]) -> tuple[float, float]:
-    """One `auditor run`: its CPU seconds and its seconds. Raises RuntimeError for another verdict than is due."""
+    """One `auditor run`: its CPU seconds and its seconds. Raises RuntimeError for another verdict
+    than is due.
+    """
     flags = {"metadata_service_uri": uri, "output": str(output), "second_look_delay": "0s", **way}
     settings = parse(Layers(flags=flags), command="run")
     context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), StopRequest())
@@ -92,7 +95,14 @@ def target(scratch: Path, rounds: int = ROUNDS) -> Target:
         for ledger_id in range(1, LEDGERS + 1):
             lose = {"b1": "4", "b2": "4"} if ledger_id in LACKING else {}
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), lose)
-        words = ["--rounds", str(rounds), "--uri", cluster.metadata_service_uri, "--scratch", str(scratch)]
+        words = [
+            "--rounds",
+            str(rounds),
+            "--uri",
+            cluster.metadata_service_uri,
+            "--scratch",
+            str(scratch),
+        ]
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.warm_run", *words],
             cwd=PROJECT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
@@ -102,10 +112,12 @@ def target(scratch: Path, rounds: int = ROUNDS) -> Target:
     found = json.loads(done.stdout.splitlines()[-1])
     cpu = {name: median(cpu for cpu, _ in audits) for name, audits in found.items()}
     return Target(
-        f"a warm audit of {LEDGERS} ledgers inside one Spark session takes at most {CPU_S_MAX:g} CPU seconds",
+        f"a warm audit of {LEDGERS} ledgers inside one Spark session takes at most {CPU_S_MAX:g}"
+        " CPU seconds",
         cpu["the driver"] <= CPU_S_MAX,
         tuple(
-            f"{name:<20} {cpu[name]:5.2f} CPU s, {median(wall for _, wall in audits):5.2f} s" for name, audits in found.items()
+            f"{name:<20} {cpu[name]:5.2f} CPU s, {median(wall for _, wall in audits):5.2f} s"
+            for name, audits in found.items()
         ),
     )
 
@@ -113,7 +125,10 @@ def target(scratch: Path, rounds: int = ROUNDS) -> Target:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--uri", help="audit this cluster and print the figures as JSON; used by the benchmark itself")
+    parser.add_argument(
+        "--uri",
+        help="audit this cluster and print the figures as JSON; used by the benchmark itself",
+    )
     parser.add_argument("--scratch", type=Path)
     given = parser.parse_args(arguments)
     if given.uri:

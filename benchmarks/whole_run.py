@@ -1,9 +1,11 @@
-"""`auditor run` as a whole process beside BookKeeper's own two checks in a fresh JVM, on one real cluster, taking turns.
+"""`auditor run` as a whole process beside BookKeeper's own two checks in a fresh JVM, on one real
+cluster, taking turns.
 
     .venv/bin/python -m benchmarks.whole_run [--ledgers 20000] [--rounds 3]
 
-Ours includes the interpreter's and Spark's start; the rate limits are lifted, as the peer has none. The peer runs with the
-JVM's own defaults, and once more with the two options our JVM is started with.
+Ours includes the interpreter's and Spark's start; the rate limits are lifted, as the peer has none.
+The peer runs with the JVM's own defaults, and once more with the two options our JVM is started
+with.
 """
 
 from __future__ import annotations
@@ -42,34 +44,61 @@ class OurRun:
 
     @property
     def stages(self) -> str:
-        return ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.summary["duration_s"].items())
+        return ", ".join(
+            f"{name} {seconds:.1f}" for name, seconds in self.summary["duration_s"].items()
+        )
 
 
 def audit(uri: str, output: Path, cache: Path | None = None) -> OurRun:
-    """One run in a process of its own. `cache`: where to look for the class-data archive instead of where it is."""
-    command = [sys.executable, "-m", "auditor", "run", "--metadata-service-uri", uri, "--output", str(output), "--quiet"]
+    """One run in a process of its own. `cache`: where to look for the class-data archive instead of
+    where it is.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "auditor",
+        "run",
+        "--metadata-service-uri",
+        uri,
+        "--output",
+        str(output),
+        "--quiet",
+    ]
     lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
     environment = {**os.environ, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
     began = time.monotonic()
     done = subprocess.run(
-        [*command, *lifted], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+        [*command, *lifted],
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
     )
     wall_s = time.monotonic() - began
     if done.returncode != 0:
-        raise RuntimeError(f"auditor run exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+        raise RuntimeError(
+            f"auditor run exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}"
+        )
     run = json.loads((output / "latest.json").read_text())["run"]
     return OurRun(wall_s, json.loads((output / run / "summary.json").read_text()))
 
 
 def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> Target:
-    """Alternating rounds on a seeded cluster, each side first in turn. The peer writes no mark: every run sees the same."""
+    """Alternating rounds on a seeded cluster, each side first in turn. The peer writes no mark:
+    every run sees the same.
+    """
     uri = cluster.metadata_service_uri
     peer = Peer(scratch / "classes")
     output = scratch / "audits"
     peer.run(uri, ledgers)  # not counted: the bookies' own JVMs are warm for everybody afterwards
     ours, theirs, theirs_quick = [], [], []
     for turn in range(rounds):
-        sides = [lambda: theirs.append(peer.run(uri, ledgers)), lambda: ours.append(audit(uri, output))]
+        sides = [
+            lambda: theirs.append(peer.run(uri, ledgers)),
+            lambda: ours.append(audit(uri, output)),
+        ]
         for run in sides if turn % 2 == 0 else reversed(sides):
             run()
         theirs_quick.append(peer.run(uri, ledgers, QUICK_START))
@@ -79,13 +108,24 @@ def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> T
 
 
 def _target(
-    ledgers: int, ours: list[OurRun], theirs: list[PeerRun], quick: list[PeerRun], without: OurRun, *, all_sound: bool
+    ledgers: int,
+    ours: list[OurRun],
+    theirs: list[PeerRun],
+    quick: list[PeerRun],
+    without: OurRun,
+    *,
+    all_sound: bool,
 ) -> Target:
-    ratio = statistics.median(our.wall_s / peer.wall_s for our, peer in zip(ours, theirs, strict=True))
-    beside_quick = statistics.median(our.wall_s / peer.wall_s for our, peer in zip(ours, quick, strict=True))
+    ratio = statistics.median(
+        our.wall_s / peer.wall_s for our, peer in zip(ours, theirs, strict=True)
+    )
+    beside_quick = statistics.median(
+        our.wall_s / peer.wall_s for our, peer in zip(ours, quick, strict=True)
+    )
     middle = sorted(ours, key=lambda run: run.wall_s)[len(ours) // 2]
     return Target(
-        f"a whole run over {ledgers:,} ledgers is no slower than BookKeeper's replicas and placement checks, cold",
+        f"a whole run over {ledgers:,} ledgers is no slower than BookKeeper's replicas and"
+        " placement checks, cold",
         ratio <= 1.0 and all_sound,
         (
             f"median ratio {ratio:.2f}; all {ledgers:,} sound: {all_sound}",
@@ -103,7 +143,12 @@ def _walls(runs: Sequence[OurRun] | Sequence[PeerRun]) -> str:
 
 def ensure_class_archive() -> None:
     """Made at set-up once; about half a minute where it is missing."""
-    subprocess.run([sys.executable, "-m", "auditor.spark.class_archive"], cwd=PROJECT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "auditor.spark.class_archive"],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +157,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args(arguments)
     ensure_class_archive()
-    with tempfile.TemporaryDirectory() as directory, RealCluster(Path(directory) / "cluster", bookies=BOOKIES) as cluster:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        RealCluster(Path(directory) / "cluster", bookies=BOOKIES) as cluster,
+    ):
         seed(cluster, options.ledgers)
         found = compare(cluster, Path(directory), options.ledgers, options.rounds)
     print(found)

@@ -1,4 +1,6 @@
-"""Puts `tests/` on the path, so that shared support is importable as `support.xyz`; and the one Spark session of all tests."""
+"""Puts `tests/` on the path, so that shared support is importable as `support.xyz`; and the one
+Spark session of all tests.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -12,9 +14,13 @@ if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
 TOGETHER = ("cluster", "spark")
-"""Directories whose tests share what is dear to start (real BookKeeper, a Spark session): one process runs all of one."""
+"""Directories whose tests share what is dear to start (real BookKeeper, a Spark session): one
+process runs all of one.
+"""
 DEAREST_FIRST = ("cluster", "spark", "runs", "adapters", "model", "properties", "faults")
-"""Directories by the time they take. What takes long begins first, so that no process waits long for another at the end."""
+"""Directories by the time they take. What takes long begins first, so that no process waits long
+for another at the end.
+"""
 
 _contract_cases: dict[str, int] = {}
 
@@ -32,7 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Where tests run in several processes, a file stays in one, and so do the directories TOGETHER."""
+    """Where tests run in several processes, a file stays in one, and so do the directories
+    TOGETHER.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByPlace(LoadScopeScheduling):
@@ -40,12 +48,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             path = nodeid.partition("::")[0]
             return next((place for place in TOGETHER if path.startswith(f"tests/{place}/")), path)
 
-    config.option.loadscopereorder = False  # by the number of tests, the dearest files would come last
+    config.option.loadscopereorder = (
+        False  # by the number of tests, the dearest files would come last
+    )
     return ByPlace(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell how many contract cases each implementation passed to whoever prints the end of the run."""
+    """Tell how many contract cases each implementation passed to whoever prints the end of the
+    run.
+    """
     from support.bookie_contract import CASES_RUN
 
     counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
@@ -61,7 +73,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many contract cases each implementation passed; `test_bookie_contract` fails when they differ."""
+    """How many contract cases each implementation passed; `test_bookie_contract` fails when they
+    differ.
+    """
     if _contract_cases:
         terminalreporter.section("bookie contract: cases per implementation")
         for implementation, count in sorted(_contract_cases.items()):

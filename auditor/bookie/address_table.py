@@ -32,27 +32,48 @@ class AddressTable:
         """Return the table for the bookies as ZooKeeper had them at one look."""
         records = list(records)
         addresses = {
-            one.bookie_id: (one.host, one.port) if one.host is not None and one.port is not None else None
+            one.bookie_id: (
+                (one.host, one.port) if one.host is not None and one.port is not None else None
+            )
             for one in records
             if one.registration is not Registration.NONE
         }
         return cls(addresses, frozenset(one.bookie_id for one in records if one.has_cookie) or None)
 
     def undialled_answers(
-        self, bookie: BookieId, questions: Iterable[ListQuestion], look: int, now_ms: Callable[[], int]
+        self,
+        bookie: BookieId,
+        questions: Iterable[ListQuestion],
+        look: int,
+        now_ms: Callable[[], int],
     ) -> list[Answer] | None:
-        """Return what is recorded for lists of a bookie that is not dialled; None if it is dialled."""
+        """Return what is recorded for lists of a bookie that is not dialled; None if it is
+        dialled.
+        """
         status = self._undialled_status(bookie)
         if status is None:
             return None
-        is_gone = status is AnswerStatus.UNREGISTERED and self.cookies is not None and bookie not in self.cookies
+        is_gone = (
+            status is AnswerStatus.UNREGISTERED
+            and self.cookies is not None
+            and bookie not in self.cookies
+        )
         detail = NO_COOKIE if is_gone else ""
-        return [Answer(bookie, one.ledger_id, look, now_ms(), status, detail=detail) for one in questions]
+        return [
+            Answer(bookie, one.ledger_id, look, now_ms(), status, detail=detail)
+            for one in questions
+        ]
 
     def undialled_reads(
-        self, bookie: BookieId, questions: Iterable[ReadQuestion], look: int, now_ms: Callable[[], int]
+        self,
+        bookie: BookieId,
+        questions: Iterable[ReadQuestion],
+        look: int,
+        now_ms: Callable[[], int],
     ) -> list[EntryRead] | None:
-        """Return what is recorded for reads on a bookie that is not dialled; None if it is dialled."""
+        """Return what is recorded for reads on a bookie that is not dialled; None if it is
+        dialled.
+        """
         status = self._undialled_status(bookie)
         if status is None:
             return None

@@ -15,8 +15,11 @@ GREETED_AT_ONCE = 16
 and not minutes, and a file descriptor each is no burden."""
 
 
-async def refusal_of_all(bookies: Iterable[BookieRecord], limits: BookieLimits, now_ms: Callable[[], int]) -> str:
-    """Return a sentence if every bookie that can be dialled refuses us, and at least one does; else "".
+async def refusal_of_all(
+    bookies: Iterable[BookieRecord], limits: BookieLimits, now_ms: Callable[[], int]
+) -> str:
+    """Return a sentence if every bookie that can be dialled refuses us, and at least one does; else
+    "".
 
     Asks one bookie, and GREETED_AT_ONCE at a time after it, until one does not refuse. Costs one
     connection if all is well.
@@ -30,12 +33,19 @@ async def refusal_of_all(bookies: Iterable[BookieRecord], limits: BookieLimits, 
         greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
         if any(greeting is not Greeting.REFUSED for greeting, _ in greeted):
             return ""
-        reasons += [f"{bookie.bookie_id}: {why}" for bookie, (_, why) in zip(group, greeted, strict=True)]
+        reasons += [
+            f"{bookie.bookie_id}: {why}" for bookie, (_, why) in zip(group, greeted, strict=True)
+        ]
     every = f"all {len(known)} bookies refuse" if len(known) > 1 else "the only bookie refuses"
-    return f"{every} this client, so that nothing can be audited ({reasons[0]}). `auditor doctor` asks each of them"
+    return (
+        f"{every} this client, so that nothing can be audited ({reasons[0]}). `auditor doctor` asks"
+        " each of them"
+    )
 
 
-async def _greet(bookie: BookieRecord, limits: BookieLimits, now_ms: Callable[[], int]) -> tuple[Greeting, str]:
+async def _greet(
+    bookie: BookieRecord, limits: BookieLimits, now_ms: Callable[[], int]
+) -> tuple[Greeting, str]:
     assert bookie.host is not None, "only bookies that can be dialled are asked"
     assert bookie.port is not None
     lane = AsyncLane(bookie.bookie_id, bookie.host, bookie.port, limits, 0, now_ms)

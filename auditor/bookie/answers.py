@@ -43,7 +43,12 @@ class Evidence:
     """
 
     def __init__(
-        self, bookie_id: BookieId, look: int, groups_max: int, frame_bytes_max: int, now_ms: Callable[[], int]
+        self,
+        bookie_id: BookieId,
+        look: int,
+        groups_max: int,
+        frame_bytes_max: int,
+        now_ms: Callable[[], int],
     ) -> None:
         self._bookie_id = bookie_id
         self._look = look
@@ -55,7 +60,10 @@ class Evidence:
         """Return what `event` says about the question it belongs to."""
         if isinstance(event, AnswerTooLarge):
             ask.received_bytes += event.length + LENGTH_BYTES
-            detail = f"the answer has {event.length} bytes, frame_bytes_max accepts {self._frame_bytes_max}"
+            detail = (
+                f"the answer has {event.length} bytes, frame_bytes_max accepts"
+                f" {self._frame_bytes_max}"
+            )
             return self.without(ask, "too_large", detail)
         ask.received_bytes += event.received_bytes
         if isinstance(ask.question, ReadQuestion):
@@ -112,18 +120,28 @@ class Evidence:
             return self._entry_read(ask, question, ReadStatus.NO_LEDGER, "")
         if event.status != Status.EOK:
             return self._entry_read(ask, question, ReadStatus.REFUSED, _refusal(event.status))
-        check = check_body(event.payload, question.ledger_id, question.entry_id, question.digest_type, question.password)
+        check = check_body(
+            event.payload,
+            question.ledger_id,
+            question.entry_id,
+            question.digest_type,
+            question.password,
+        )
         if check is BodyCheck.OK:
             return self._entry_read(ask, question, ReadStatus.PRESENT, "")
         if check is BodyCheck.UNVERIFIED:
             return self._entry_read(ask, question, ReadStatus.PRESENT, "digest unverified")
         if check is BodyCheck.WRONG_DIGEST:
-            detail = f"this entry, {len(event.payload)} bytes, does not match the digest stored with it"
+            detail = (
+                f"this entry, {len(event.payload)} bytes, does not match the digest stored with it"
+            )
             return self._entry_read(ask, question, ReadStatus.CORRUPT, detail)
         detail = f"what was read, {len(event.payload)} bytes, is not this entry: {check.value}"
         return self._entry_read(ask, question, ReadStatus.INVALID, detail)
 
-    def _entry_read(self, ask: Ask, question: ReadQuestion, status: ReadStatus, detail: str) -> EntryRead:
+    def _entry_read(
+        self, ask: Ask, question: ReadQuestion, status: ReadStatus, detail: str
+    ) -> EntryRead:
         return EntryRead(
             self._bookie_id,
             ask.ledger_id,

@@ -79,7 +79,9 @@ class AsyncLane:
 
         Waits for overdue lists as long as `patience` says.
         """
-        return cast("list[Answer]", [ask.outcome for ask in await self._conversation.settle_late_lists()])
+        return cast(
+            "list[Answer]", [ask.outcome for ask in await self._conversation.settle_late_lists()]
+        )
 
     async def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Return one EntryRead a question, in the order of the questions.
@@ -88,7 +90,9 @@ class AsyncLane:
         """
         return cast("list[EntryRead]", await self._ask(questions))
 
-    async def _ask(self, questions: Sequence[ListQuestion] | Sequence[ReadQuestion]) -> list[Answer | EntryRead | None]:
+    async def _ask(
+        self, questions: Sequence[ListQuestion] | Sequence[ReadQuestion]
+    ) -> list[Answer | EntryRead | None]:
         asks = [Ask(question) for question in questions]
         await self._conversation.ask(asks)
         return [ask.outcome for ask in asks]
@@ -151,5 +155,10 @@ class Lane:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

@@ -40,7 +40,12 @@ class Conversation:
     overdue lists came: `late` keeps them, and `PatientConversation` waits for them."""
 
     def __init__(
-        self, address: tuple[str, int], limits: BookieLimits, evidence: Evidence, proof: ListingProof, late: LateLists
+        self,
+        address: tuple[str, int],
+        limits: BookieLimits,
+        evidence: Evidence,
+        proof: ListingProof,
+        late: LateLists,
     ) -> None:
         self._dialler = Dialler(address, limits)
         self._limits, self._evidence = limits, evidence
@@ -95,7 +100,11 @@ class Conversation:
             return self.end.greeting, self.end.detail
         if self.cannot_list:
             return Greeting.UNSUPPORTED, self.cannot_list
-        return (Greeting.ANSWERED, "") if self._answered else (Greeting.SILENT, "the bookie was not asked")
+        return (
+            (Greeting.ANSWERED, "")
+            if self._answered
+            else (Greeting.SILENT, "the bookie was not asked")
+        )
 
     async def close(self) -> None:
         """Close the connection. May be called again."""
@@ -114,7 +123,13 @@ class Conversation:
                 await work()
         except TimeoutError:
             greeting = Greeting.ANSWERED if self._answered else Greeting.SILENT
-            self._finish(End(greeting, "silent", f"the conversation's deadline of {self._limits.deadline_ms} ms passed"))
+            self._finish(
+                End(
+                    greeting,
+                    "silent",
+                    f"the conversation's deadline of {self._limits.deadline_ms} ms passed",
+                )
+            )
         finally:
             self._left_s -= self._loop.time() - began
             self._timers.cancel_all()
@@ -138,7 +153,9 @@ class Conversation:
         """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         while self.end is None and self._link is None:
             if self._attempts >= self._limits.connect_attempts_max:
-                self._finish(End(Greeting.SILENT, "silent", f"{self._trouble} ({self._attempts} attempts)"))
+                self._finish(
+                    End(Greeting.SILENT, "silent", f"{self._trouble} ({self._attempts} attempts)")
+                )
                 return
             self._attempts += 1
             await asyncio.sleep(max(0.0, self._exchange.resume_at - self._loop.time()))
@@ -163,7 +180,10 @@ class Conversation:
             async with asyncio.timeout(self._timeout_s):
                 await self._hello
         except TimeoutError:
-            waited = f"connected, but GET_BOOKIE_INFO was not answered within {self._limits.rpc_timeout_ms} ms"
+            waited = (
+                "connected, but GET_BOOKIE_INFO was not answered within"
+                f" {self._limits.rpc_timeout_ms} ms"
+            )
             self._finish(End(Greeting.SILENT, "silent", waited))
         finally:
             self._hello = None
@@ -185,11 +205,19 @@ class Conversation:
             refused = refused or status == Status.EUA
             if event.txn_id == self._info_txn_id:
                 self._info_answered(link)
-            elif event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER and status == Status.EOK:
+            elif (
+                event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER and status == Status.EOK
+            ):
                 self._exchange.proof.listed += 1
             self._late.on_answer(event)
         if refused or self._exchange.refused:
-            self._finish(End(Greeting.REFUSED, "refused", "EUA: the bookie does not let this client ask (not authorised)"))
+            self._finish(
+                End(
+                    Greeting.REFUSED,
+                    "refused",
+                    "EUA: the bookie does not let this client ask (not authorised)",
+                )
+            )
         elif self._exchange.done:
             self._wake.set()
 
@@ -238,7 +266,10 @@ class Conversation:
         self._exchange.on_lost(why, breach=breach)
         self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
         if self._exchange.fruitless >= FRUITLESS_MAX:
-            detail = f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
+            detail = (
+                f"{FRUITLESS_MAX} connections in a row were lost before a question was answered:"
+                f" {why}"
+            )
             self._finish(End(Greeting.ANSWERED, "invalid" if breach else "silent", detail))
         self._resolve_hello()
 
@@ -266,7 +297,11 @@ class Conversation:
         if self._info_txn_id:
             if now - max(self._info_sent_at, link.busy_at) >= self._timeout_s:
                 link.abort()
-                self.on_lost(link, f"no answer to anything within {self._limits.rpc_timeout_ms} ms", breach=False)
+                self.on_lost(
+                    link,
+                    f"no answer to anything within {self._limits.rpc_timeout_ms} ms",
+                    breach=False,
+                )
             return
         overdue = self._exchange.overdue(now, self._due_s, link.busy_at)
         if not overdue:

@@ -21,36 +21,50 @@ from auditor.credentials.tls_context import shared_context
 from auditor.credentials.tls_failures import explain_tls_failure
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
-from auditor.wire.digest_md5 import DigestAnswer, DigestUser, answer_challenge, is_challenge, proves_password
+from auditor.wire.digest_md5 import (
+    DigestAnswer,
+    DigestUser,
+    answer_challenge,
+    is_challenge,
+    proves_password,
+)
 from auditor.wire.frames import Operation, Status, status_name
 
 AUTH_TIMEOUT_MAX_S = 5.0
-"""Longest wait for one response while a connection is made secure, in seconds. A bookie whose plug-in
-is not SASL never answers AUTH."""
+"""Longest wait for one response while a connection is made secure, in seconds. A bookie whose
+plug-in is not SASL never answers AUTH.
+"""
 NONCE_BYTES = 16
 """Random bytes in our half of a DIGEST-MD5 exchange."""
 SERVICE = "bookkeeper/bookkeeper"
 """The digest-uri of every bookie (SaslConstants)."""
 
 NO_LOGIN_PLUGIN = b"AuthDisabledPlugin"
-"""The plug-in that answers AUTH where a bookie has no authentication provider. Its answer is empty."""
+"""The plug-in that answers AUTH where a bookie has no authentication provider. Its answer is
+empty.
+"""
 PLUGIN_BYTES_SHOWN = 60
 """How much of another plug-in's name is shown, in bytes."""
 
 NO_TLS = (
-    "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give it tlsProviderFactoryClass, "
-    "or set --bookie-tls off"
+    "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give it"
+    " tlsProviderFactoryClass, or set --bookie-tls off"
 )
 WRONG_LOGIN = (
-    "the bookie refused the user name or password (--bookie-sasl-username, --bookie-sasl-password-file): the user "
-    "must be in the section Bookie of its JAAS file and match its saslJaasClientAllowedIds"
+    "the bookie refused the user name or password (--bookie-sasl-username,"
+    " --bookie-sasl-password-file): the user must be in the section Bookie of its JAAS file and"
+    " match its saslJaasClientAllowedIds"
 )
 NO_DIGEST = "the bookie does not offer SASL DIGEST-MD5"
-NO_PROOF = "the bookie could not prove that it knows the password: it may be another server in its place"
-WANTS_SASL = "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5"
+NO_PROOF = (
+    "the bookie could not prove that it knows the password: it may be another server in its place"
+)
+WANTS_SASL = (
+    "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5"
+)
 WANTS_ROLE = (
-    "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles (--bookie-tls-certificate), "
-    "or SASL (--bookie-sasl digest-md5)"
+    "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles"
+    " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5)"
 )
 STILL_UNAUTHORISED = "EUA: the bookie accepted the login and still does not let this client ask"
 LOST_AFTER_HANDSHAKE = "as one is that refuses a client certificate or its absence"
@@ -73,14 +87,20 @@ class Dialler:
         """
         access, timeout_s = self._limits.access, self._limits.connect_timeout_ms / 1000
         if not access.is_secured:
-            return await open_link(listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
+            return await open_link(
+                listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s
+            )
         try:
-            if self._context is None and self._user is None:  # In a thread: a command may take COMMAND_TIMEOUT_S.
+            if (
+                self._context is None and self._user is None
+            ):  # In a thread: a command may take COMMAND_TIMEOUT_S.
                 await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
         replies = _Replies(min(AUTH_TIMEOUT_MAX_S, self._limits.rpc_timeout_ms / 1000))
-        link = await open_link(replies, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
+        link = await open_link(
+            replies, self._host, self._port, self._limits.frame_bytes_max, timeout_s
+        )
         try:
             await self._secure(link, replies, timeout_s)
         except BookieUnreachable as error:
@@ -93,7 +113,9 @@ class Dialler:
         self._failures = 0
         return link
 
-    def _unless_too_often(self, error: BookieUnreachable, replies: _Replies) -> BookieUnreachable | BookieRefused:
+    def _unless_too_often(
+        self, error: BookieUnreachable, replies: _Replies
+    ) -> BookieUnreachable | BookieRefused:
         """Return the error, or a refusal if a bookie that answers fails to become secure each time.
 
         Such a bookie is not silent. A lost connection may be all that it says of our certificate.
@@ -105,7 +127,9 @@ class Dialler:
 
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         context = None if tls is None else shared_context(tls)
-        user = None if sasl is None else DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        user = (
+            None if sasl is None else DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        )
         self._context, self._user = context, user
 
     async def _secure(self, link: Link, replies: _Replies, timeout_s: float) -> None:
@@ -118,11 +142,15 @@ class Dialler:
                 await self._check_admitted(link, replies)
             replies.raise_failure()  # It may have come behind the last answer.
         except PeerProtocolError as error:
-            raise BookieUnreachable(f"the bookie broke the protocol while TLS or a login was set up: {error}") from None
+            raise BookieUnreachable(
+                f"the bookie broke the protocol while TLS or a login was set up: {error}"
+            ) from None
         except _Lost as lost:
             raise self._after_loss(link.error or lost) from None
 
-    async def _start_tls(self, link: Link, replies: _Replies, context: ssl.SSLContext, timeout_s: float) -> None:
+    async def _start_tls(
+        self, link: Link, replies: _Replies, context: ssl.SSLContext, timeout_s: float
+    ) -> None:
         txn_id, frame = link.wire.ask_start_tls()
         replies.pauses_at = txn_id
         link.send(frame)
@@ -131,7 +159,9 @@ class Dialler:
             raise BookieRefused(NO_TLS)
         _require_ok(answer)
         if replies.failure or link.wire.unfinished_bytes:
-            raise PeerProtocolError(f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})")
+            raise PeerProtocolError(
+                f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})"
+            )
         try:
             await link.start_tls(context, self._host, timeout_s)
         except OSError as error:
@@ -145,7 +175,10 @@ class Dialler:
         why = explain_tls_failure(error, tls.what, has_certificate=tls.certificate is not None)
         if why:
             return BookieRefused(f"no TLS with {self._host}:{self._port}: {why}")
-        return BookieUnreachable(f"the connection was lost in or after the TLS handshake ({error}), {LOST_AFTER_HANDSHAKE}")
+        return BookieUnreachable(
+            f"the connection was lost in or after the TLS handshake ({error}),"
+            f" {LOST_AFTER_HANDSHAKE}"
+        )
 
     async def _log_in(self, link: Link, replies: _Replies, user: DigestUser) -> None:
         _, frame = link.wire.ask_auth(b"")
@@ -163,7 +196,9 @@ class Dialler:
         if not challenge.payload:
             if challenge.extra != NO_LOGIN_PLUGIN:
                 plugin = challenge.extra[:PLUGIN_BYTES_SHOWN].decode("utf-8", "replace")
-                raise BookieRefused(f"{NO_DIGEST}: its plug-in {plugin!a} answered AUTH without a challenge")
+                raise BookieRefused(
+                    f"{NO_DIGEST}: its plug-in {plugin!a} answered AUTH without a challenge"
+                )
             await self._check_admitted(link, replies)
             return
         if not is_challenge(challenge.payload):
@@ -181,7 +216,9 @@ class Dialler:
         link.probes += 1
         link.send(response + info)
         reply = await replies.next()
-        if reply.status == Status.EUA:  # To AUTH, or to the request behind it: then AUTH gets no answer.
+        if (
+            reply.status == Status.EUA
+        ):  # To AUTH, or to the request behind it: then AUTH gets no answer.
             raise BookieRefused(WRONG_LOGIN)
         _require_ok(reply)
         if reply.operation != Operation.AUTH or not proves_password(reply.payload, answer):
@@ -191,7 +228,9 @@ class Dialler:
 
     async def _check_admitted(self, link: Link, replies: _Replies) -> None:
         if (await self._ask_info(link, replies)).status == Status.EUA:
-            raise BookieRefused(WANTS_ROLE if self._context is not None and self._user is None else WANTS_SASL)
+            raise BookieRefused(
+                WANTS_ROLE if self._context is not None and self._user is None else WANTS_SASL
+            )
 
     async def _ask_info(self, link: Link, replies: _Replies) -> Answered:
         _, info = link.wire.ask_info()
@@ -201,7 +240,9 @@ class Dialler:
 
 
 def _require_ok(answer: Answered) -> None:
-    """Raise BookieUnreachable for a status that is no refusal: the bookie may be starting or busy."""
+    """Raise BookieUnreachable for a status that is no refusal: the bookie may be starting or
+    busy.
+    """
     if answer.status != Status.EOK:
         what = "START_TLS" if answer.operation == Operation.START_TLS else "AUTH"
         raise BookieUnreachable(f"the bookie answered {status_name(answer.status)} to {what}")
@@ -214,8 +255,8 @@ class _Lost(Exception):
 class _Replies:
     """Takes the responses of a link until it is handed over. Responses are awaited one by one.
 
-    After the response to the transaction `pauses_at` nothing more is read. `failure` ended the link.
-    `has_answered`: at least one response came.
+    After the response to the transaction `pauses_at` nothing more is read. `failure` ended the
+    link. `has_answered`: at least one response came.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -232,7 +273,9 @@ class _Replies:
             async with asyncio.timeout(self._timeout_s):
                 return await self._take()
         except TimeoutError:
-            raise BookieUnreachable(f"no answer within {self._timeout_s:g} s while the connection was secured") from None
+            raise BookieUnreachable(
+                f"no answer within {self._timeout_s:g} s while the connection was secured"
+            ) from None
 
     async def _take(self) -> Answered:
         while not self._answers:
@@ -250,7 +293,11 @@ class _Replies:
         self.has_answered = True
         for event in events:
             if isinstance(event, AnswerTooLarge):
-                self._fail(PeerProtocolError(f"an answer of {event.length} bytes while the connection was secured"))
+                self._fail(
+                    PeerProtocolError(
+                        f"an answer of {event.length} bytes while the connection was secured"
+                    )
+                )
                 return
             self._answers.append(event)
             if event.txn_id == self.pauses_at:

@@ -49,7 +49,9 @@ class Exchange:
     `slowest_read_s`: how long the slowest response to a read took.
     """
 
-    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof) -> None:
+    def __init__(
+        self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof
+    ) -> None:
         self._limits = limits
         self._evidence = evidence
         self._window = Window(limits.inflight_max)
@@ -132,7 +134,9 @@ class Exchange:
             frames.append(frame)
         return frames
 
-    def on_answers(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
+    def on_answers(
+        self, events: Sequence[Answered | AnswerTooLarge], now: float
+    ) -> list[Answered | AnswerTooLarge]:
         """Take the responses to questions of this call, and return all others.
 
         The others are replies to GET_BOOKIE_INFO and responses that came too late. `make_out`
@@ -165,7 +169,9 @@ class Exchange:
         return strays
 
     def make_out(self) -> None:
-        """Decode the responses that `on_answers` took into outcomes: the larger half of the work."""
+        """Decode the responses that `on_answers` took into outcomes: the larger half of the
+        work.
+        """
         if self._taken:
             from_event = self._evidence.from_event
             for ask, event in self._taken:
@@ -211,7 +217,9 @@ class Exchange:
             if ask.losses <= self._limits.retries_max:
                 self._waiting.put_back(ask)
             elif breach:
-                ask.outcome = self._evidence.without(ask, "invalid", f"{why} (asked {ask.requests} times)")
+                ask.outcome = self._evidence.without(
+                    ask, "invalid", f"{why} (asked {ask.requests} times)"
+                )
             else:
                 is_alike = ask.lost_by == [why] * ask.requests
                 each = f"{why} each of the {ask.requests} times this was asked"
@@ -236,13 +244,16 @@ class Exchange:
             wire.abandon(txn_id)
             del self._outstanding[txn_id]
             self._outstanding_bytes -= ask.expected_bytes
-            ask.trouble = f"no answer within {timeout_ms} ms, while the bookie answered other requests"
+            ask.trouble = (
+                f"no answer within {timeout_ms} ms, while the bookie answered other requests"
+            )
             self._give_up(ask)
 
     def _give_up_lost(self, ask: Ask) -> None:
         """Note that no retry is left after a lost connection.
 
-        A bookie that responded to a list once, if only with ETOOMANYREQUESTS, has not left it unanswered.
+        A bookie that responded to a list once, if only with ETOOMANYREQUESTS, has not left it
+        unanswered.
         """
         if ask.refused:
             ask.unanswered = True

@@ -37,8 +37,10 @@ FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 LISTER_IN_DOUBT = "refused: it is in doubt, or the bookie does not serve (see the lister's log)"
 """What EIO means from a lister. From a bookie it means that its storage failed."""
 UNLISTED_READS = 6
-"""Entries drawn among those that a list lacks, beside their first and last, and read on the bookie. If
-all can be read, the list is too early; one that cannot leaves the list to the confirming reads."""
+"""Entries drawn among those that a list lacks, beside their first and last, and read on the bookie.
+If all can be read, the list is too early; one that cannot leaves the list to the confirming
+reads.
+"""
 _CONTRADICTIONS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.INVALID})
 _THERE = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE})
 
@@ -50,14 +52,25 @@ class LaneWithLister(AsyncLane):
     Without an answer of the lister the bookie is treated as if it had none.
     """
 
-    def __init__(self, bookie: AsyncLane, lister: ListerLane, bookie_id: BookieId, where: str, look: int, *, is_unable: bool):
+    def __init__(
+        self,
+        bookie: AsyncLane,
+        lister: ListerLane,
+        bookie_id: BookieId,
+        where: str,
+        look: int,
+        *,
+        is_unable: bool,
+    ):
         self._bookie, self._lister = bookie, lister
         self._bookie_id, self._where, self._look = bookie_id, where, look
         self._is_unable = is_unable
         self._has_listed = self._is_greeted = False
         self._trouble = ""
         self.contradiction = ""
-        """What the lister listed and the bookie denied in this run, as a sentence; "" while they agree."""
+        """What the lister listed and the bookie denied in this run, as a sentence; "" while they
+        agree.
+        """
 
     async def greet(self) -> tuple[Greeting, str]:
         """Greet the bookie, and its lister if the bookie answers."""
@@ -69,17 +82,25 @@ class LaneWithLister(AsyncLane):
     async def _greet_lister(self) -> bool:
         greeting, why = await self._lister.greet()
         self._is_greeted = True
-        self._trouble = "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._where}: {why}"
+        self._trouble = (
+            "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._where}: {why}"
+        )
         return greeting is Greeting.ANSWERED
 
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         greeting, _ = await self._bookie.greet()
-        if self.contradiction or greeting is not Greeting.ANSWERED or not await self._greet_lister():
+        if (
+            self.contradiction
+            or greeting is not Greeting.ANSWERED
+            or not await self._greet_lister()
+        ):
             return await self._without_lister(questions)
         answers = await self._lister.lists(questions)
         reads = await self._sample(questions, answers)
         settled = [self._settle(answer, reads.get(answer.ledger_id, ())) for answer in answers]
-        self._has_listed = self._has_listed or any(one.status is AnswerStatus.HELD for one in settled)
+        self._has_listed = self._has_listed or any(
+            one.status is AnswerStatus.HELD for one in settled
+        )
         unlisted = [one.detail for one in settled if one.status is AnswerStatus.UNSUPPORTED]
         if unlisted and not self._has_listed:
             self._trouble = f"{LISTER_SILENT}{unlisted[0]}"
@@ -96,7 +117,9 @@ class LaneWithLister(AsyncLane):
         unasked = Answer(self._bookie_id, 0, self._look, self._bookie.now_ms(), status, detail=why)
         return [replace(unasked, ledger_id=question.ledger_id) for question in questions]
 
-    async def _sample(self, questions: Sequence[ListQuestion], answers: Sequence[Answer]) -> dict[int, list[EntryRead]]:
+    async def _sample(
+        self, questions: Sequence[ListQuestion], answers: Sequence[Answer]
+    ) -> dict[int, list[EntryRead]]:
         """Read on the bookie what `reads_of` says of each list; return the reads by ledger."""
         wanted = [
             ReadQuestion(question.ledger_id, entry)
@@ -110,9 +133,15 @@ class LaneWithLister(AsyncLane):
         return found
 
     def _settle(self, answer: Answer, reads: Sequence[EntryRead]) -> Answer:
-        """Return what is known of one ledger after the lister's answer and the reads on the bookie."""
+        """Return what is known of one ledger after the lister's answer and the reads on the
+        bookie.
+        """
         if answer.status is not AnswerStatus.HELD:
-            said = LISTER_IN_DOUBT if answer.status is AnswerStatus.REFUSED else answer.detail or answer.status.value
+            said = (
+                LISTER_IN_DOUBT
+                if answer.status is AnswerStatus.REFUSED
+                else answer.detail or answer.status.value
+            )
             why = f"the bookie cannot list, and its lister at {self._where} did not: {said}"
             return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
         listed = held_entries(answer.groups)
@@ -127,25 +156,40 @@ class LaneWithLister(AsyncLane):
         answer = replace(answer, read_unlisted=sent)
         if unlisted and len(sent) == len(unlisted):
             if answer.missing_logs:
-                why = f"{len(sent)} entries in logs that the lister at {self._where} does not find were read"
+                why = (
+                    f"{len(sent)} entries in logs that the lister at {self._where} does not find"
+                    " were read"
+                )
                 answer = replace(answer, read_unlisted=())  # they are in the index
             else:
-                why = f"{len(sent)} entries that the lister at {self._where} does not list were read: not in the index"
+                why = (
+                    f"{len(sent)} entries that the lister at {self._where} does not list were read:"
+                    " not in the index"
+                )
             return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
-        return next((self._contradict(answer, read) for read in reads if read.entry_id in listed), answer)
+        return next(
+            (self._contradict(answer, read) for read in reads if read.entry_id in listed), answer
+        )
 
     def _contradict(self, answer: Answer, read: EntryRead) -> Answer:
         """Return the answer after an entry that it lists was read on the bookie."""
         if read.status in _THERE:
             return answer
-        listed = f"the lister at {self._where} lists entry {read.entry_id} of ledger {read.ledger_id}"
+        listed = (
+            f"the lister at {self._where} lists entry {read.entry_id} of ledger {read.ledger_id}"
+        )
         if read.status is ReadStatus.NO_LEDGER:
             why = f"{listed}, but the bookie has no such ledger"
             return _without_list(answer, AnswerStatus.NO_SUCH_LEDGER, why)
         if read.status in _CONTRADICTIONS:
-            self.contradiction = f"{LISTER_CONTRADICTED}{listed}, but the bookie does not have it ({read.status.value})"
+            self.contradiction = (
+                f"{LISTER_CONTRADICTED}{listed}, but the bookie does not have it"
+                f" ({read.status.value})"
+            )
             return answer
-        return _without_list(answer, AnswerStatus(read.status.value), f"{listed}; read: {read.detail}")
+        return _without_list(
+            answer, AnswerStatus(read.status.value), f"{listed}; read: {read.detail}"
+        )
 
     def unless_contradicted(self, answer: Answer) -> Answer:
         """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
@@ -172,7 +216,9 @@ class LaneWithLister(AsyncLane):
             return greeting, f"{LISTED_BY_LISTER}{self._where}"
         if self._is_unable and greeting is Greeting.ANSWERED:
             greeting = Greeting.UNSUPPORTED
-        answers = f"its lister at {self._where} answers" if self._is_greeted and not self._trouble else ""
+        answers = (
+            f"its lister at {self._where} answers" if self._is_greeted and not self._trouble else ""
+        )
         return greeting, "; ".join(filter(None, (self._trouble or answers, detail)))
 
     @property
@@ -185,7 +231,9 @@ class LaneWithLister(AsyncLane):
 
 
 def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
-    """Return the answer without its list. What was read unlisted stays: the bookie itself sent it."""
+    """Return the answer without its list. What was read unlisted stays: the bookie itself sent
+    it.
+    """
     return replace(answer, status=status, groups=b"", detail=why, missing_logs=())
 
 
@@ -193,13 +241,17 @@ def reads_of(question: ListQuestion, answer: Answer) -> tuple[EntryId, ...]:
     """Return the entries of one list to read on the bookie before the list is passed on.
 
     One listed entry if the list has all that the bookie should hold. Else a few entries that it
-    lacks and none that it has: reading a listed one could make the bookie cache lost ones. If all of
-    them can be read, the bookie has not flushed them yet and the list is too early.
+    lacks and none that it has: reading a listed one could make the bookie cache lost ones. If all
+    of them can be read, the bookie has not flushed them yet and the list is too early.
     """
     if not question.expected_groups:
         return ()
     expected = held_entries(question.expected_groups)
-    lacking = expected - held_entries(answer.groups) if answer.groups != question.expected_groups else EMPTY
+    lacking = (
+        expected - held_entries(answer.groups)
+        if answer.groups != question.expected_groups
+        else EMPTY
+    )
     order = random.Random(f"{answer.bookie_id}/{answer.ledger_id}/{answer.asked_at_ms}")  # noqa: S311 - a sample
     if not lacking:
         return (expected.nth(order.randrange(expected.count())),)
@@ -220,11 +272,15 @@ def open_lane(
     patience: ListPatience | None = None,
 ) -> AsyncLane:
     """Return the lane of a bookie, with its lister where there should be one."""
-    lane = AsyncLane(bookie_id, *address, limits, look, now_ms, has_listed=has_listed, patience=patience)
+    lane = AsyncLane(
+        bookie_id, *address, limits, look, now_ms, has_listed=has_listed, patience=patience
+    )
     where = None if listers is None else listers.address_of(bookie_id, address[0])
     if where is None or listers is None:
         return lane
     lister = ListerLane(ListerIdentity(bookie_id, listers.instance_id), where, limits, look, now_ms)
-    both = LaneWithLister(lane, lister, bookie_id, f"{where[0]}:{where[1]}", look, is_unable=is_unable)
+    both = LaneWithLister(
+        lane, lister, bookie_id, f"{where[0]}:{where[1]}", look, is_unable=is_unable
+    )
     both.contradiction = listers.not_believed.get(bookie_id, "")
     return both

@@ -52,7 +52,13 @@ class LateLists:
     `is_inconclusive`: a connection was lost, or the bookie was too busy, while a list was awaited.
     """
 
-    def __init__(self, patience: ListPatience | None, evidence: Evidence, proof: ListingProof, timeout_s: float) -> None:
+    def __init__(
+        self,
+        patience: ListPatience | None,
+        evidence: Evidence,
+        proof: ListingProof,
+        timeout_s: float,
+    ) -> None:
         self._patience = patience
         self._evidence = evidence
         self._proof = proof
@@ -82,7 +88,10 @@ class LateLists:
         """Return how many seconds to wait for a list in all, given the time of the slowest read."""
         if self._patience is None:
             return self._timeout_s
-        return min(max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s), self._timeout_s)
+        return min(
+            max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s),
+            self._timeout_s,
+        )
 
     def give_up_at(self, slowest_read_s: float, busy_at: float) -> float:
         """Return when to stop waiting for the awaited lists, in seconds of the loop's clock.

@@ -28,7 +28,9 @@ class Listener(Protocol):
         """Send more: all that was received has been passed to `on_answers`."""
 
     def make_out(self) -> None:
-        """Decode what was heard. Called after `go_on` or `on_lost`, when the bookie need not wait."""
+        """Decode what was heard. Called after `go_on` or `on_lost`, when the bookie need not
+        wait.
+        """
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         """Handle the end of the connection. Called once, and not after `abort`.
@@ -48,7 +50,9 @@ class Link(asyncio.Protocol):
     `probes` counts the GET_BOOKIE_INFO requests sent before the link was handed to `listener`.
     """
 
-    def __init__(self, listener: Listener, frame_bytes_max: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, listener: Listener, frame_bytes_max: int, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.listener = listener
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -114,9 +118,13 @@ class Link(asyncio.Protocol):
         self.wire.ignore_second_start_tls()
         try:
             async with asyncio.timeout(timeout_s):
-                self._transport = await self._loop.start_tls(transport, self, context, server_hostname=host)
+                self._transport = await self._loop.start_tls(
+                    transport, self, context, server_hostname=host
+                )
         except TimeoutError:
-            raise ConnectionAbortedError(f"the TLS handshake took longer than {timeout_s:g} s") from None
+            raise ConnectionAbortedError(
+                f"the TLS handshake took longer than {timeout_s:g} s"
+            ) from None
         if self._transport is None:
             raise ConnectionResetError("the connection was lost in the TLS handshake")
 
@@ -133,12 +141,16 @@ class Link(asyncio.Protocol):
             self.listener.on_lost(self, why, breach=breach)
 
 
-async def open_link(listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float) -> Link:
+async def open_link(
+    listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float
+) -> Link:
     """Return a new connection without TLS. Raises BookieUnreachable with the reason."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            _, link = await loop.create_connection(lambda: Link(listener, frame_bytes_max, loop), host, port)
+            _, link = await loop.create_connection(
+                lambda: Link(listener, frame_bytes_max, loop), host, port
+            )
     except TimeoutError:
         raise BookieUnreachable(f"no connection to {host}:{port} within {timeout_s:g} s") from None
     except (OSError, ValueError, OverflowError) as error:  # UnicodeError (bad host name) too.

@@ -34,13 +34,19 @@ NAME_MAX = 200
 
 
 def of_lister(limits: BookieLimits) -> BookieLimits:
-    """Return the limits for a conversation with a lister: one short attempt to connect, in clear."""
+    """Return the limits for a conversation with a lister: one short attempt to connect, in
+    clear.
+    """
     connect_timeout_ms = min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS)
-    return replace(limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=IN_CLEAR)
+    return replace(
+        limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=IN_CLEAR
+    )
 
 
 class ListerConversation(PatientConversation):
-    """A conversation that ends as refused if GET_BOOKIE_INFO is not answered by the expected lister."""
+    """A conversation that ends as refused if GET_BOOKIE_INFO is not answered by the expected
+    lister.
+    """
 
     def expect(self, identity: ListerIdentity, list_timeout_ms: int) -> None:
         """Set who must answer, and how long a list may take. Call before anything is asked."""
@@ -48,7 +54,9 @@ class ListerConversation(PatientConversation):
         self._answer_timeout_ms = list_timeout_ms
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
-        """Take responses. A lister makes lists one after another: with each the time starts anew."""
+        """Take responses. A lister makes lists one after another: with each the time starts
+        anew.
+        """
         link.busy_at = link.heard_at
         for event in events:
             if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
@@ -66,7 +74,10 @@ class ListerConversation(PatientConversation):
         if found is None:
             return "what answers there is not a lister"
         if (found.bookie_id, found.instance_id) != (expected.bookie_id, expected.instance_id):
-            owner = f"bookie {found.bookie_id[:NAME_MAX]} in cluster {(found.instance_id or 'without an id')[:NAME_MAX]}"
+            owner = (
+                f"bookie {found.bookie_id[:NAME_MAX]} in cluster"
+                f" {(found.instance_id or 'without an id')[:NAME_MAX]}"
+            )
             return f"it is the lister of {owner}"
         return ""
 
@@ -99,7 +110,9 @@ class ListerLane(AsyncLane):
     ) -> None:
         bookie_id: BookieId = identity.bookie_id
         bounds = of_lister(limits)
-        evidence = ListerEvidence(bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms)
+        evidence = ListerEvidence(
+            bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms
+        )
         proof = ListingProof(has_listed=True)
         list_timeout_ms = max(bounds.rpc_timeout_ms, LIST_TIMEOUT_MS)
         late = LateLists(None, evidence, proof, list_timeout_ms / 1000)

@@ -29,7 +29,9 @@ class Listers:
     not_believed: Mapping[BookieId, str] = field(default_factory=dict)
 
     def address_of(self, bookie_id: BookieId, host: str) -> tuple[str, int] | None:
-        """Return where the lister of a bookie on this host should be, None if there should be none."""
+        """Return where the lister of a bookie on this host should be, None if there should be
+        none.
+        """
         beside = None if self.port is None else (host, self.port)
         return self.addresses.get(bookie_id, beside)
 
@@ -41,7 +43,8 @@ def strangers_in(listers: Listers | None, known: Iterable[BookieId]) -> list[str
     """
     named = set(listers.addresses if listers is not None else ()) - set(known)
     return [
-        f"the map of listers names {bookie}, which is no bookie that the metadata service knows: its lister is not asked"
+        f"the map of listers names {bookie}, which is no bookie that the metadata service knows:"
+        " its lister is not asked"
         for bookie in sorted(named)
     ]
 
@@ -63,7 +66,9 @@ def _read_map(name: str) -> dict[BookieId, tuple[str, int]]:
 
 
 def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
-    """Return the addresses in lines `BOOKIE_ID HOST:PORT`; # begins a comment. Raises ConfigError."""
+    """Return the addresses in lines `BOOKIE_ID HOST:PORT`; # begins a comment. Raises
+    ConfigError.
+    """
     found: dict[BookieId, tuple[str, int]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -71,8 +76,12 @@ def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
             continue
         named = split_host_port(words[1]) if len(words) == 2 else None
         if named is None or named[1] is None:
-            raise ConfigError(f"line {number} of the map of listers {name} is not of the form BOOKIE_ID HOST:PORT")
+            raise ConfigError(
+                f"line {number} of the map of listers {name} is not of the form BOOKIE_ID HOST:PORT"
+            )
         if words[0] in found:
-            raise ConfigError(f"line {number} of the map of listers {name} names bookie {words[0]} again")
+            raise ConfigError(
+                f"line {number} of the map of listers {name} names bookie {words[0]} again"
+            )
         found[words[0]] = named[0], named[1]
     return found

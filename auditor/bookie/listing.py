@@ -50,6 +50,6 @@ def unable_text(unanswered: int, waited_s: float | None) -> str:
     """
     within = f" within {waited_s * 1000:.0f} ms" if waited_s is not None else ""
     return (
-        f"GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not{within} (asked for {unanswered} ledgers): "
-        "this bookie's storage cannot list, as DbLedgerStorage cannot"
+        f"GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not{within} (asked for"
+        f" {unanswered} ledgers): this bookie's storage cannot list, as DbLedgerStorage cannot"
     )

@@ -31,7 +31,10 @@ class PatientConversation(Conversation):
             return []
         if self._late.has_awaited:
             await self._within_deadline(self._await_late_lists)
-        waited_s, is_inconclusive = self._late.give_up_s(self._exchange.slowest_read_s), self._late.is_inconclusive
+        waited_s, is_inconclusive = (
+            self._late.give_up_s(self._exchange.slowest_read_s),
+            self._late.is_inconclusive,
+        )
         asks, rest = self._late.take()
         unable = self._exchange.proof.unable() and not is_inconclusive
         self.cannot_list = unable_text(self._exchange.proof.unanswered, waited_s) if unable else ""
@@ -42,7 +45,10 @@ class PatientConversation(Conversation):
     async def _await_late_lists(self) -> None:
         link = self._link
         while link is not None and link is self._link and self._late.has_awaited:
-            left_s = self._late.give_up_at(self._exchange.slowest_read_s, link.busy_at) - self._loop.time()
+            left_s = (
+                self._late.give_up_at(self._exchange.slowest_read_s, link.busy_at)
+                - self._loop.time()
+            )
             if left_s <= 0:
                 return
             with suppress(TimeoutError):

@@ -14,8 +14,9 @@ from auditor.model.ledger import DigestType
 class ListQuestion(NamedTuple):
     """Asks which entries of a ledger the bookie holds.
 
-    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`. `expected_groups` has
-    what the bookie should hold, as `schedule.expected_list` returns it: a lister's list is compared.
+    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`. `expected_groups`
+    has what the bookie should hold, as `schedule.expected_list` returns it: a lister's list is
+    compared.
     """
 
     ledger_id: LedgerId
@@ -42,10 +43,10 @@ class Ask:
     """One question and its progress.
 
     `sent_at` is in seconds of the loop's clock. `losses` counts failed tries: lost connections and
-    ETOOMANYREQUESTS. `refused` counts the ETOOMANYREQUESTS among them, and `lost_by` has each reason
-    for which a connection was lost, oldest first. `trouble` says what
-    happened to the last try, or to each. `unanswered`: no try is left and the last one got no
-    response; the end of the call decides why.
+    ETOOMANYREQUESTS. `refused` counts the ETOOMANYREQUESTS among them, and `lost_by` has each
+    reason for which a connection was lost, oldest first. `trouble` says what happened to the last
+    try, or to each. `unanswered`: no try is left and the last one got no response; the end of the
+    call decides why.
     """
 
     __slots__ = (
@@ -69,7 +70,9 @@ class Ask:
         self.question = question
         self.ledger_id = question.ledger_id
         self.is_list = isinstance(question, ListQuestion)
-        self.expected_bytes = question.expected_bytes if isinstance(question, ListQuestion) else READ_EXPECTED_BYTES
+        self.expected_bytes = (
+            question.expected_bytes if isinstance(question, ListQuestion) else READ_EXPECTED_BYTES
+        )
         self.asked_at_ms = 0
         self.sent_at = 0.0
         self.requests = 0
@@ -87,7 +90,9 @@ class Ask:
 
     @property
     def failures(self) -> str:
-        """Each reason for which a try failed, with how often: "the connection was lost 2 times, ETOOMANYREQUESTS 1 time"."""
+        """Each reason for which a try failed, with how often: "the connection was lost 2 times,
+        ETOOMANYREQUESTS 1 time".
+        """
         counts = Counter(self.lost_by) + Counter({"ETOOMANYREQUESTS": self.refused})
         return ", ".join(f"{why} {n} time{'s' if n > 1 else ''}" for why, n in counts.items())
 

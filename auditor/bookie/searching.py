@@ -19,7 +19,9 @@ class SearchBudget:
     def __init__(self, left: Mapping[BookieId, int] | None) -> None:
         self._left = None if left is None else dict(left)
 
-    def split(self, bookie: BookieId, questions: Iterable[ReadQuestion]) -> tuple[list[ReadQuestion], list[ReadQuestion]]:
+    def split(
+        self, bookie: BookieId, questions: Iterable[ReadQuestion]
+    ) -> tuple[list[ReadQuestion], list[ReadQuestion]]:
         """Return (the questions to send, the searches over the bound). Charges what is sent."""
         asked: list[ReadQuestion] = []
         refused: list[ReadQuestion] = []
@@ -35,6 +37,16 @@ class SearchBudget:
         return left > 0
 
 
-def unread(bookie: BookieId, question: ReadQuestion, look: int, at_ms: int, status: ReadStatus) -> EntryRead:
+def unread(
+    bookie: BookieId, question: ReadQuestion, look: int, at_ms: int, status: ReadStatus
+) -> EntryRead:
     """Return the evidence for a question that was not sent."""
-    return EntryRead(bookie, question.ledger_id, question.entry_id, look, at_ms, status, is_search=question.is_search)
+    return EntryRead(
+        bookie,
+        question.ledger_id,
+        question.entry_id,
+        look,
+        at_ms,
+        status,
+        is_search=question.is_search,
+    )

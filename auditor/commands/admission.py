@@ -13,7 +13,9 @@ from auditor.model.cluster import BookieRecord, Registration
 
 
 def check_admission(settings: Settings, bookies: Sequence[BookieRecord]) -> None:
-    """Raise BookieRefused if all registered bookies refuse us. Asks only where TLS or a login is set."""
+    """Raise BookieRefused if all registered bookies refuse us. Asks only where TLS or a login is
+    set.
+    """
     limits = settings.bookie_limits()
     if not limits.access.is_secured:
         return

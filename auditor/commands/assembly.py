@@ -72,7 +72,9 @@ def assemble(
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
-        reference_looks=ReferenceLooks(pulsar, store, at.run, about.terms, stages.on_spark, context.stop),
+        reference_looks=ReferenceLooks(
+            pulsar, store, at.run, about.terms, stages.on_spark, context.stop
+        ),
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
         waits_ms=about.waits_ms,
@@ -80,20 +82,32 @@ def assemble(
     )
 
 
-def _bookie_register(context: Context, about: About, store: MetadataStore, at: Written) -> BookieRegister:
+def _bookie_register(
+    context: Context, about: About, store: MetadataStore, at: Written
+) -> BookieRegister:
     settings = context.settings
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
-    bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
-    bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
+    bookies = BookieRegister(
+        store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions
+    )
+    bookies.listers = read_listers(
+        settings.lister_port, settings.lister_map, about.facts.instance_id
+    )
     return bookies
 
 
-def _rename_search(context: Context, about: About, store: MetadataStore, at: Written, bookies: BookieRegister) -> RenameSearch:
+def _rename_search(
+    context: Context, about: About, store: MetadataStore, at: Written, bookies: BookieRegister
+) -> RenameSearch:
     can_read = about.terms.probe_entries > 0
-    return RenameSearch(store, at.run, context.settings.bookie_limits(), bookies.directory_behind, can_read=can_read)
+    return RenameSearch(
+        store, at.run, context.settings.bookie_limits(), bookies.directory_behind, can_read=can_read
+    )
 
 
-def _on_spark(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Stages:
+def _on_spark(
+    context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch
+) -> Stages:
     """The stages on Spark. Its tasks share the rate at which ZooKeeper may be read."""
     settings = context.settings
     readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
@@ -112,7 +126,9 @@ def _on_spark(context: Context, about: About, store: MetadataStore, spark: Sessi
     )
 
 
-def _in_process(context: Context, about: About, store: MetadataStore, run: Place) -> InProcessStages:
+def _in_process(
+    context: Context, about: About, store: MetadataStore, run: Place
+) -> InProcessStages:
     """The stages of few ledgers in this process."""
     settings = context.settings
     return InProcessStages(

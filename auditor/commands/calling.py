@@ -40,9 +40,15 @@ def options(command: str) -> Callable[[Command], Command]:
 
 def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
     default = setting.default_for(command)
-    text = setting.help if setting.is_flag or default is None else f"{setting.help} [default: {default}]"
+    text = (
+        setting.help
+        if setting.is_flag or default is None
+        else f"{setting.help} [default: {default}]"
+    )
     if setting.is_flag:
-        return click.option(f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text)
+        return click.option(
+            f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text
+        )
     return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
 
 
@@ -61,13 +67,19 @@ def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) 
     from auditor.credentials.checking import secrets_open_to_all
 
     for path in secrets_open_to_all(*_needed_access(command, settings)):
-        logger.warning("secret_open_to_all", file=path, advice="chmod o-r, or defaultMode 0440 of a Kubernetes Secret")
+        logger.warning(
+            "secret_open_to_all",
+            file=path,
+            advice="chmod o-r, or defaultMode 0440 of a Kubernetes Secret",
+        )
 
 
 def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooKeeperAccess]:
     """Return how those are reached whom the command contacts."""
     bookie = settings.bookie_limits().access if command in ASK_BOOKIES else BookieAccess()
-    return bookie, settings.zookeeper_limits(1).access if command in READ_ZOOKEEPER else ZooKeeperAccess()
+    return bookie, (
+        settings.zookeeper_limits(1).access if command in READ_ZOOKEEPER else ZooKeeperAccess()
+    )
 
 
 def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
@@ -80,7 +92,9 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
     try:
         settings = parse(read_layers(flags, os.environ), command=command)
         check_needed_credentials(command, settings)
-        logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
+        logger = log.setup(
+            log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet
+        )
         warn_of_open_secrets(command, settings, logger)
         stop = StopRequest()
         stop.install()
@@ -97,10 +111,17 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         click.echo(f"auditor: {without_controls(str(error))}", err=True)
         sys.exit(2)
     except Interrupted as interrupted:
-        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
+        click.echo(
+            f"auditor: stopped by {interrupted}; earlier results are as they"
+            f" were{interrupted.advice}",
+            err=True,
+        )
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
     except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
         click.echo(without_controls(traceback.format_exc()).rstrip(), err=True)
-        click.echo(without_controls(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}"), err=True)
+        click.echo(
+            without_controls(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}"),
+            err=True,
+        )
         sys.exit(EXIT_FAULT)
     sys.exit(code)

@@ -125,7 +125,11 @@ class Watch:
 
     def seconds_by_stage(self) -> Mapping[str, float]:
         """Return the seconds of each stage, with the current stage measured up to now."""
-        now = {self._stage: self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since} if self._stage else {}
+        now = (
+            {self._stage: self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since}
+            if self._stage
+            else {}
+        )
         return {**self.seconds, **now}
 
     def add_prior_durations(self, seconds: Mapping[str, float]) -> None:

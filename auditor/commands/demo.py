@@ -36,13 +36,19 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
-        told = _introduction(stories, settings) if settings.full else _brief_introduction(len(stories), settings)
+        told = (
+            _introduction(stories, settings)
+            if settings.full
+            else _brief_introduction(len(stories), settings)
+        )
         if settings.format == "text":
             context.say(told)
         table = workdir / "topology.txt"
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
-        here = replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources))
+        here = replace(
+            context, settings=replace(settings, metadata_service_uri=uri, topology=sources)
+        )
         before = newest_page(settings.output)
         code = run(here, lasting=False, lines_max=SCREEN_LINES_MAX - told.count("\n"))
     page = newest_page(settings.output)
@@ -85,19 +91,35 @@ def _brief_introduction(stories: int, settings: Settings) -> str:
 
 def _introduction(stories: list[Story], settings: Settings) -> str:
     """Return the introduction: what was seeded, and how the demo differs from a real run."""
-    delay, timeout = duration(settings.second_look_delay_ms / 1000), duration(settings.rpc_timeout_ms / 1000)
+    delay, timeout = (
+        duration(settings.second_look_delay_ms / 1000),
+        duration(settings.rpc_timeout_ms / 1000),
+    )
     lines = [
-        "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",
+        (
+            "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real"
+            " protocol. It holds one case of"
+        ),
         "every kind of finding that one run can show, each beside a twin that differs in one fact:",
         "",
         *(
-            f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.fact}"
+            f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}  "
+            f" {story.fact}"
             for story in stories
         ),
         "",
-        f"Suspects are looked at again after {delay}; a real run waits 5 minutes (--second-look-delay). A bookie has",
-        f"{timeout} to answer, for one of them cannot list (--rpc-timeout). Ensembles are held to the policy",
-        f"{settings.placement_policy} (--placement-policy). LEDGER_POPULATION_DROPPED takes two runs, so it is not shown.",
+        (
+            f"Suspects are looked at again after {delay}; a real run waits 5 minutes"
+            " (--second-look-delay). A bookie has"
+        ),
+        (
+            f"{timeout} to answer, for one of them cannot list (--rpc-timeout). Ensembles are held"
+            " to the policy"
+        ),
+        (
+            f"{settings.placement_policy} (--placement-policy). LEDGER_POPULATION_DROPPED takes two"
+            " runs, so it is not shown."
+        ),
         "",
         "",
     ]

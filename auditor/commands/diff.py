@@ -33,7 +33,8 @@ from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
 from auditor.summary.rechecks import Judged
 
 COMPARED_TERMS = (
-    "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries", "maintenance",
+    "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries",
+    "maintenance",
 )  # fmt: skip
 """The terms of judgement on which findings depend, by their names in run.json."""
 
@@ -63,14 +64,17 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     """Print what became of each finding, and return the exit code.
 
     1: something of warning or above is new or worse. 3: nothing is, but the later run left ledgers
-    unjudged, was of named ledgers, or did not check again what the earlier one had found. Raises ConfigError if a run
-    cannot be read, or if the two are of different clusters.
+    unjudged, was of named ledgers, or did not check again what the earlier one had found. Raises
+    ConfigError if a run cannot be read, or if the two are of different clusters.
     """
     with refuse_damaged_run(context, earlier_dir, later_dir):
         earlier, later = _open(earlier_dir), _open(later_dir)
         _refuse_other_cluster(earlier, later)
         differences = compare_findings(
-            earlier.findings, later.findings, _known_of(earlier, later.findings), _known_of(later, earlier.findings)
+            earlier.findings,
+            later.findings,
+            _known_of(earlier, later.findings),
+            _known_of(later, earlier.findings),
         )
         compared, notes = (earlier.as_compared(), later.as_compared()), _notes(earlier, later)
         if context.settings.format == "json":
@@ -84,7 +88,11 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
 
 def _is_whole(summary: Mapping[str, Any]) -> bool:
     """Return whether a run looked at everything, so that it has every finding that there is."""
-    return bool(summary["complete"]) and not summary["partial"] and summary["outcome"] in (OUTCOME_SOUND, OUTCOME_VIOLATED)
+    return (
+        bool(summary["complete"])
+        and not summary["partial"]
+        and summary["outcome"] in (OUTCOME_SOUND, OUTCOME_VIOLATED)
+    )
 
 
 def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
@@ -96,17 +104,30 @@ def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
 
 def _open(run_dir: str) -> StoredRun:
     directory, summary = open_finished_run(run_dir)
-    names = ("run_id", "finished_at", "outcome", "auditor_version", "complete", "partial", "withheld", "cluster", "findings")
+    names = (
+        "run_id",
+        "finished_at",
+        "outcome",
+        "auditor_version",
+        "complete",
+        "partial",
+        "withheld",
+        "cluster",
+        "findings",
+    )
     require_fields(directory, summary, *names)
     require_verdicts(directory, summary)
     finished = time_of(directory, summary, "finished_at")
-    return StoredRun(directory, summary, finished, read_all_findings(directory, summary), read_about(directory))
+    return StoredRun(
+        directory, summary, finished, read_all_findings(directory, summary), read_about(directory)
+    )
 
 
 def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
     one, other = (run.summary["cluster"] for run in (earlier, later))
     facts = ClusterFacts(
-        str(one.get("metadata_service_uri")), tuple(one.get("hosts", ())), str(one.get("root")), "", one.get("instance_id"),
+        str(one.get("metadata_service_uri")), tuple(one.get("hosts", ())), str(one.get("root")), "",
+        one.get("instance_id"),
         replication_disabled=False, lost_bookie_recovery_delay_s=None,
     )  # fmt: skip
     if not facts.is_of(other.get("instance_id"), other.get("root"), other.get("hosts", ())):
@@ -121,17 +142,28 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
     """Return what limits the comparison, a sentence each."""
     notes = []
     if earlier.finished > later.finished:
-        notes.append("The run given first finished after the other one: give the earlier run first.")
+        notes.append(
+            "The run given first finished after the other one: give the earlier run first."
+        )
     if earlier.summary["auditor_version"] != later.summary["auditor_version"]:
-        notes.append("The runs are of different versions of the auditor: some differences may come from how it judges.")
+        notes.append(
+            "The runs are of different versions of the auditor: some differences may come from how"
+            " it judges."
+        )
     earlier_terms, later_terms = terms_json(earlier.about), terms_json(later.about)
     settings = [name for name in COMPARED_TERMS if earlier_terms[name] != later_terms[name]]
     if settings:
-        notes.append(f"The runs had different settings ({', '.join(settings)}): some differences may come from them.")
+        notes.append(
+            f"The runs had different settings ({', '.join(settings)}): some differences may come"
+            " from them."
+        )
     if later.summary["partial"]:
         notes.append("The later run was of named ledgers only.")
     if not later.summary["complete"]:
-        notes.append("The later run could not judge every ledger: there may be new findings that it does not have.")
+        notes.append(
+            "The later run could not judge every ledger: there may be new findings that it does not"
+            " have."
+        )
     return notes
 
 
@@ -139,5 +171,7 @@ def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
     """Return what a run knows of the subjects of the other run's findings."""
     ledgers = [found["ledger_id"] for found in others if found["ledger_id"] is not None]
     records = bookie_records(run.directory.read_table("evidence/bookies", BOOKIES))
-    known = judged_run(run.about, run.summary, run.directory.scan("verdicts", VERDICTS), records, ledgers)
+    known = judged_run(
+        run.about, run.summary, run.directory.scan("verdicts", VERDICTS), records, ledgers
+    )
     return replace(known, is_partial=bool(run.summary["partial"]))

@@ -24,7 +24,16 @@ from auditor.spark.class_archive import archive_path
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
-PACKAGES = ("pyspark", "pyarrow", "pandas", "protobuf", "kazoo", "prometheus-client", "structlog", "google-crc32c")
+PACKAGES = (
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "protobuf",
+    "kazoo",
+    "prometheus-client",
+    "structlog",
+    "google-crc32c",
+)
 BOOKIES_SHOWN_MAX = 50
 LINE_CHARS_MAX = 2_000
 """Longest line about the cluster that is printed, in characters."""
@@ -39,10 +48,14 @@ def show_config(context: Context, layers: Layers) -> int:
     values, came_from = shown_values(context.settings), origins(layers)
     for secret in SECRETS:
         if secret.key in context.settings.secrets_in_environment:
-            values[secret.key], came_from[secret.key] = "***", Origin("environment", secret.variable)
+            values[secret.key], came_from[secret.key] = (
+                "***",
+                Origin("environment", secret.variable),
+            )
     if context.settings.format == "json":
         rows = {
-            key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name} for key, value in values.items()
+            key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}
+            for key, value in values.items()
         }
         context.say(json.dumps(rows) + "\n")
         return EXIT_SOUND
@@ -70,20 +83,29 @@ def _machine() -> Iterator[str]:
         try:
             yield f"{GOOD} package   {name} {version(name)}"
         except PackageNotFoundError:
-            yield f"{BAD} package   {name}: install the auditor with its dependencies (pip install bookkeeper-cluster-auditor)"
+            yield (
+                f"{BAD} package   {name}: install the auditor with its dependencies (pip install"
+                " bookkeeper-cluster-auditor)"
+            )
     try:
         java = find_java()
         yield f"{GOOD} java      {java.version} from {java.source} ({java.path})"
         yield from (f"        not taken: {why}" for why in java.passed_over)
         archive = archive_path(java)
-        state = "there" if Path(archive).is_file() else "not made; Spark starts some seconds slower (make setup makes it)"
+        state = (
+            "there"
+            if Path(archive).is_file()
+            else "not made; Spark starts some seconds slower (make setup makes it)"
+        )
         yield f"{GOOD} archive   class-data archive {state}: {archive}"
     except AuditorError as error:
         yield f"{BAD} java      {error}"
 
 
 def _cluster(context: Context) -> Iterator[str]:
-    """Yield a line for each check of the cluster. What others say in it cannot reach the terminal."""
+    """Yield a line for each check of the cluster. What others say in it cannot reach the
+    terminal.
+    """
     for line in _checks_of_cluster(context):
         yield printable(line, LINE_CHARS_MAX)
 
@@ -91,16 +113,27 @@ def _cluster(context: Context) -> Iterator[str]:
 def _checks_of_cluster(context: Context) -> Iterator[str]:
     uri = context.settings.metadata_service_uri
     if not uri:
-        yield "        cluster   not looked at: give --metadata-service-uri to check ZooKeeper and the bookies too"
+        yield (
+            "        cluster   not looked at: give --metadata-service-uri to check ZooKeeper and"
+            " the bookies too"
+        )
         return
     try:
         with open_store(parse_uri(uri), context.settings.zookeeper_limits(1)) as store:
             facts = store.cluster_facts()
-            yield f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout}"
-            yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {_recovery(facts.replication_disabled)}"
+            yield (
+                f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout"
+                f" {facts.layout}"
+            )
+            yield (
+                f"        instance id {facts.instance_id or 'none'}; auto-recovery"
+                f" {_recovery(facts.replication_disabled)}"
+            )
             known = store.bookies(1, now_ms)
             bookies = [b for b in known if b.registration is not Registration.NONE]
-            listers = read_listers(context.settings.lister_port, context.settings.lister_map, facts.instance_id)
+            listers = read_listers(
+                context.settings.lister_port, context.settings.lister_map, facts.instance_id
+            )
             for problem in strangers_in(listers, (one.bookie_id for one in known)):
                 yield f"{BAD} listers   {problem}"
     except AuditorError as error:
@@ -110,7 +143,10 @@ def _checks_of_cluster(context: Context) -> Iterator[str]:
     for bookie, (greeting, detail) in zip(bookies, greetings, strict=False):
         word = GOOD if greeting is Greeting.ANSWERED else BAD
         why = f": {detail}" if detail else ""
-        yield f"{word} bookie    {bookie.bookie_id} ({bookie.registration.value}) {greeting.value}{why}"
+        yield (
+            f"{word} bookie    {bookie.bookie_id} ({bookie.registration.value})"
+            f" {greeting.value}{why}"
+        )
     if len(bookies) > BOOKIES_SHOWN_MAX:
         yield f"        and {len(bookies) - BOOKIES_SHOWN_MAX} bookies more, not asked"
     if not bookies:
@@ -121,15 +157,21 @@ def _recovery(disabled: bool) -> str:
     return "disabled" if disabled else "enabled"
 
 
-async def _greet_all(context: Context, bookies: list[BookieRecord], listers: Listers | None) -> list[tuple[Greeting, str]]:
+async def _greet_all(
+    context: Context, bookies: list[BookieRecord], listers: Listers | None
+) -> list[tuple[Greeting, str]]:
     return list(await asyncio.gather(*(_greet(context, bookie, listers) for bookie in bookies)))
 
 
-async def _greet(context: Context, bookie: BookieRecord, listers: Listers | None) -> tuple[Greeting, str]:
+async def _greet(
+    context: Context, bookie: BookieRecord, listers: Listers | None
+) -> tuple[Greeting, str]:
     if bookie.host is None or bookie.port is None:
         return Greeting.ADDRESS_UNKNOWN, bookie.problem
     address = bookie.host, bookie.port
-    lane = open_lane(bookie.bookie_id, address, context.settings.bookie_limits(), 1, now_ms, listers)
+    lane = open_lane(
+        bookie.bookie_id, address, context.settings.bookie_limits(), 1, now_ms, listers
+    )
     try:
         return await lane.greet()
     finally:

@@ -11,7 +11,9 @@ SENTENCE_LINES_MAX = 15
 """Lines of the reason on a first screen, which has 25; --full has all of it."""
 
 
-def end_without_verdict(context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = "") -> int:
+def end_without_verdict(
+    context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = ""
+) -> int:
     """Print the outcome and its reason, and return the exit code: 5 UNREACHABLE, 4 AUDITOR_FAULT.
 
     UNREACHABLE means that something the audit needs does not answer. AUDITOR_FAULT means that the
@@ -22,9 +24,18 @@ def end_without_verdict(context: Context, run_id: str, outcome: str, sentence: s
     is_fault = outcome == "AUDITOR_FAULT"
     assert is_fault or outcome == "UNREACHABLE", outcome
     if context.settings.format == "json":
-        context.say(json.dumps({"summary": {"run_id": run_id, "outcome": outcome}, "error": sentence}) + "\n")
+        context.say(
+            json.dumps({"summary": {"run_id": run_id, "outcome": outcome}, "error": sentence})
+            + "\n"
+        )
     elif is_fault:
-        context.say(text.render_fault(run_id, sentence, run_dir=run_dir, lines_max=lines_max, width=width, color=color))
+        context.say(
+            text.render_fault(
+                run_id, sentence, run_dir=run_dir, lines_max=lines_max, width=width, color=color
+            )
+        )
     else:
-        context.say(text.render_unreachable(run_id, sentence, lines_max=lines_max, width=width, color=color))
+        context.say(
+            text.render_unreachable(run_id, sentence, lines_max=lines_max, width=width, color=color)
+        )
     return EXIT_FAULT if is_fault else EXIT_UNREACHABLE

@@ -23,8 +23,8 @@ PREFIX_CHARS_MIN = 4
 def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
-    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run cannot
-    be read, has lost findings, or has no such finding.
+    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run
+    cannot be read, has lost findings, or has no such finding.
     """
     with refuse_damaged_run(context, run_dir or context.settings.output):
         run, summary = open_finished_run(run_dir or _newest(context))
@@ -32,13 +32,15 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
         chosen = choose_findings(findings, name)
         if not chosen:
             raise ConfigError(
-                f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a bookie id; "
-                f"the run has {of(len(findings), 'finding')} (findings.jsonl)"
+                f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a"
+                f" bookie id; the run has {of(len(findings), 'finding')} (findings.jsonl)"
             )
         if context.settings.format == "json":
             context.say("".join(json.dumps(finding) + "\n" for finding in chosen))
             return EXIT_SOUND
-        shown = [render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]]
+        shown = [
+            render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]
+        ]
     more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"
     context.say("\n".join(shown) + (more if len(chosen) > SHOWN_MAX else ""))
     return EXIT_SOUND
@@ -52,15 +54,25 @@ def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Ma
     mistyped one must not show another ledger.
     """
     same = [finding for finding in findings if finding["id"] == name]
-    on = [finding for finding in findings if name in (str(finding["ledger_id"]), str(finding["bookie_id"]))]
+    on = [
+        finding
+        for finding in findings
+        if name in (str(finding["ledger_id"]), str(finding["bookie_id"]))
+    ]
     can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
     begun = [finding for finding in findings if can_begin and str(finding["id"]).startswith(name)]
-    return same or ([] if name == "None" else on) or (begun if len({finding["id"] for finding in begun}) == 1 else [])
+    return (
+        same
+        or ([] if name == "None" else on)
+        or (begun if len({finding["id"] for finding in begun}) == 1 else [])
+    )
 
 
 def _newest(context: Context) -> Place:
     """Return the directory of the newest finished run. Raises ConfigError if there is none."""
     newest = Output(place(context.settings.output)).latest()
     if newest is None:
-        raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
+        raise ConfigError(
+            f"{context.settings.output} has no finished run: give the directory of a run"
+        )
     return newest

@@ -29,14 +29,17 @@ LEDGERS_AT_ONCE = 10_000
 
 
 def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
-    """Return the directory and the summary of a run. Raises ConfigError if it is not a finished run.
+    """Return the directory and the summary of a run. Raises ConfigError if it is not a finished
+    run.
 
     A table that is not there is an error, unless the run found no ledger.
     """
     directory = place(run_dir) if isinstance(run_dir, str) else run_dir
     summary = read_summary(directory)
     if summary is None:
-        raise ConfigError(f"{directory.path} holds no summary.json: it is not the directory of a finished run")
+        raise ConfigError(
+            f"{directory.path} holds no summary.json: it is not the directory of a finished run"
+        )
     is_empty = (summary.get("ledgers") or {}).get("listed") == 0
     return replace(directory, missing_is_empty=is_empty), summary
 
@@ -45,7 +48,10 @@ def require_fields(directory: Place, summary: Json, *names: str) -> None:
     """Raise ConfigError unless the summary has all these fields."""
     missing = [name for name in names if name not in summary]
     if missing:
-        raise ConfigError(f"{directory.path}/summary.json lacks {', '.join(missing)}: it was not written by this version")
+        raise ConfigError(
+            f"{directory.path}/summary.json lacks {', '.join(missing)}: it was not written by this"
+            " version"
+        )
 
 
 def time_of(directory: Place, summary: Json, name: str) -> datetime:
@@ -55,42 +61,63 @@ def time_of(directory: Place, summary: Json, name: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise ConfigError(f"{directory.path}/summary.json: {name} is not a time with an offset: the run's directory is damaged")
+        raise ConfigError(
+            f"{directory.path}/summary.json: {name} is not a time with an offset: the run's"
+            " directory is damaged"
+        )
     return found
 
 
 def require_verdicts(directory: Place, summary: Json) -> None:
     """Raise OutputError unless the run has the verdict on every ledger that its summary counts."""
-    stored, listed = directory.count("verdicts", VERDICTS), (summary.get("ledgers") or {}).get("listed")
+    stored, listed = (
+        directory.count("verdicts", VERDICTS),
+        (summary.get("ledgers") or {}).get("listed"),
+    )
     if stored != listed:
         raise OutputError(
-            f"{directory.path} has {of(stored, 'verdict')}, and its summary counts {listed} ledgers: "
-            "a part of what the run stored is lost; use another run"
+            f"{directory.path} has {of(stored, 'verdict')}, and its summary counts {listed}"
+            " ledgers: a part of what the run stored is lost; use another run"
         )
 
 
 def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
-    """Return the findings of a run. Raises OutputError unless they are those that its summary counts."""
+    """Return the findings of a run. Raises OutputError unless they are those that its summary
+    counts.
+    """
     findings = read_findings(directory)
     stored = Counter(str(found["kind"]) for found in findings)
-    counted = {kind: counts["findings"] for kind, counts in (summary.get("findings") or {}).items() if counts["findings"]}
+    counted = {
+        kind: counts["findings"]
+        for kind, counts in (summary.get("findings") or {}).items()
+        if counts["findings"]
+    }
     if dict(stored) != counted:
         raise OutputError(
-            f"{directory.path}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json counts "
-            f"{sum(counted.values())}, or of other kinds: a part of what the run stored is lost; use another run"
+            f"{directory.path}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json"
+            f" counts {sum(counted.values())}, or of other kinds: a part of what the run stored is"
+            " lost; use another run"
         )
     return findings
 
 
 def read_about(directory: Place) -> About:
     """Return run.json of a run. Raises OutputError if it is damaged."""
-    return About.from_json(parse_json(directory.read_text("run.json") or "null", f"{directory.uri}/run.json"))
+    return About.from_json(
+        parse_json(directory.read_text("run.json") or "null", f"{directory.uri}/run.json")
+    )
 
 
 def read_rows_of(
-    directory: Place, name: str, schema: pa.Schema, ledger_ids: Sequence[LedgerId] | pa.Array, columns: list[str]
+    directory: Place,
+    name: str,
+    schema: pa.Schema,
+    ledger_ids: Sequence[LedgerId] | pa.Array,
+    columns: list[str],
 ) -> pa.Table:
-    """Return these columns of a table's rows on these ledgers, which are looked up LEDGERS_AT_ONCE at a time."""
+    """Return these columns of a table's rows on these ledgers, which are looked up LEDGERS_AT_ONCE
+    at a time.
+    """
     parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
     for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
         keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])

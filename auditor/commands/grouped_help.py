@@ -11,18 +11,27 @@ from auditor.config import SETTINGS
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "run": (
-        "auditor run --metadata-service-uri zk+hierarchical://zk1:2181/ledgers --output /var/lib/auditor",
+        (
+            "auditor run --metadata-service-uri zk+hierarchical://zk1:2181/ledgers --output"
+            " /var/lib/auditor"
+        ),
         "auditor run --config auditor.toml --full",
         "auditor run --config auditor.toml --dry-run",
         "auditor run --config auditor.toml --resume 20261121T050618Z-763f50",
-        "auditor ledger --config auditor.toml --naming b3:3181 | auditor run --config auditor.toml --ledgers-from -",
+        (
+            "auditor ledger --config auditor.toml --naming b3:3181 | auditor run --config"
+            " auditor.toml --ledgers-from -"
+        ),
     ),
     "ledger": (
         "auditor ledger --metadata-service-uri zk+hierarchical://zk1:2181/ledgers 4711 4712",
         "auditor ledger --config auditor.toml --naming bookie-3:3181 > ids.txt",
     ),
     "topic": (
-        "auditor topic --metadata-service-uri zk+hierarchical://zk1:2181/ledgers persistent://acme/shop/orders",
+        (
+            "auditor topic --metadata-service-uri zk+hierarchical://zk1:2181/ledgers"
+            " persistent://acme/shop/orders"
+        ),
         "auditor topic --config auditor.toml --format json acme/shop/orders acme/shop/invoices",
     ),
     "demo": ("auditor demo --output audits/demo",),
@@ -36,7 +45,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "margin": (
         "auditor margin audits/run-20261121T050618Z-763f50",
         "auditor margin audits/run-20261121T050618Z-763f50 --without bookie-3:3181",
-        "auditor margin audits/run-20261121T050618Z-763f50 --without /rack2 --without bookie-7:3181",
+        (
+            "auditor margin audits/run-20261121T050618Z-763f50 --without /rack2 --without"
+            " bookie-7:3181"
+        ),
     ),
     "explain": (
         "auditor explain 4711",
@@ -48,7 +60,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor mute --remove 9a8eab801dccec12",
     ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
-    "lister": ("auditor lister --bookkeeper-conf /opt/bookkeeper/conf/bookkeeper.conf --listen 0.0.0.0:3182",),
+    "lister": (
+        (
+            "auditor lister --bookkeeper-conf /opt/bookkeeper/conf/bookkeeper.conf --listen"
+            " 0.0.0.0:3182"
+        ),
+    ),
     "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml",),
     "doctor": ("auditor doctor --metadata-service-uri zk+hierarchical://zk1:2181/ledgers",),
 }
@@ -63,9 +80,13 @@ class GroupedCommand(click.Command):
         """Write the command's own options first, then each section of settings."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(context):
-            record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+            record = (
+                parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+            )
             if record is not None:
-                sections.setdefault(_SECTIONS.get(parameter.name or "", "Options"), []).append(record)
+                sections.setdefault(_SECTIONS.get(parameter.name or "", "Options"), []).append(
+                    record
+                )
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):

@@ -1,4 +1,6 @@
-"""What a few judged ledgers are reported as: summary, ledgers and findings, as a run would have them."""
+"""What a few judged ledgers are reported as: summary, ledgers and findings, as a run would have
+them.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def report_on(
     """
     settings = context.settings
     findings = [
-        json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
+        json.loads(
+            finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes))
+        )
         for evidence, step in judged
         for finding in step.verdict.findings
     ]
@@ -62,8 +66,12 @@ def report_on(
     summary["assurance"] = assurance_of_ledgers(verdicts, terms, findings)
     summary |= copies_of_ledgers([step.verdict for _, step in judged])
     summary["maintenance"] = maintenance_of_ledgers(verdicts, terms)
-    summary["newest_run"] = _use_of_newest_run(newest, asker.known_unable, [evidence for evidence, _ in judged])
-    return LedgersReport(summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
+    summary["newest_run"] = _use_of_newest_run(
+        newest, asker.known_unable, [evidence for evidence, _ in judged]
+    )
+    return LedgersReport(
+        summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings
+    )
 
 
 def _use_of_newest_run(
@@ -73,12 +81,22 @@ def _use_of_newest_run(
 
     Those that list now are named separately. None if no such bookie was asked.
     """
-    answers = [a for one in evidence for look in one.looks for a in look.answers.values() if a.bookie_id in known_unable]
+    answers = [
+        a
+        for one in evidence
+        for look in one.looks
+        for a in look.answers.values()
+        if a.bookie_id in known_unable
+    ]
     if newest is None or not answers:
         return None
     asked = {answer.bookie_id for answer in answers}
     listing = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.HELD}
-    return {**newest.as_json(), "bookies_unable": sorted(asked - listing), "bookies_listing_now": sorted(listing)}
+    return {
+        **newest.as_json(),
+        "bookies_unable": sorted(asked - listing),
+        "bookies_listing_now": sorted(listing),
+    }
 
 
 def _is_missing(evidence: LedgerEvidence) -> bool:
@@ -87,7 +105,11 @@ def _is_missing(evidence: LedgerEvidence) -> bool:
 
 
 def _summary(
-    run_id: str, facts: ClusterFacts, judged: Sequence[tuple[LedgerEvidence, Step]], fail_on: str, findings: Sequence[Json]
+    run_id: str,
+    facts: ClusterFacts,
+    judged: Sequence[tuple[LedgerEvidence, Step]],
+    fail_on: str,
+    findings: Sequence[Json],
 ) -> Json:
     """Return the summary of these ledgers, with the same counts as the summary of a run."""
     there = [step.verdict for evidence, step in judged if not _is_missing(evidence)]
@@ -96,13 +118,20 @@ def _summary(
     return {
         "run_id": run_id,
         "auditor_version": __version__,
-        "cluster": {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id},
-        **counts_of(Counter(v.standing.word for v in there), Counter(_exempt(v) for v in there), unknowns),
+        "cluster": {
+            "metadata_service_uri": facts.metadata_service_uri,
+            "instance_id": facts.instance_id,
+        },
+        **counts_of(
+            Counter(v.standing.word for v in there), Counter(_exempt(v) for v in there), unknowns
+        ),
         "findings": findings_by_kind(findings),
         "replication_disabled": facts.replication_disabled,
         "complete": complete,
         "outcome": outcome_of(findings, complete=complete, fault=is_fault(unknowns)),
-        "exit_code": exit_code(findings, fail_on, incomplete=not complete, fault=is_fault(unknowns)),
+        "exit_code": exit_code(
+            findings, fail_on, incomplete=not complete, fault=is_fault(unknowns)
+        ),
     }
 
 
@@ -142,7 +171,11 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
 def _listed_by(evidence: LedgerEvidence) -> dict[BookieId, str]:
     """Return the bookies whose last list came from a lister, with its address."""
     last = {b: a for look in evidence.looks for b, a in look.answers.items()}
-    return {b: last[b].detail.removeprefix(LISTED_BY_LISTER) for b in sorted(last) if last[b].is_from_lister}
+    return {
+        b: last[b].detail.removeprefix(LISTED_BY_LISTER)
+        for b in sorted(last)
+        if last[b].is_from_lister
+    }
 
 
 def _metadata(metadata: LedgerMetadata) -> Json:
@@ -153,5 +186,8 @@ def _metadata(metadata: LedgerMetadata) -> Json:
         "write_quorum": metadata.write_quorum,
         "ack_quorum": metadata.ack_quorum,
         "last_entry_id": metadata.last_entry_id,
-        "segments": [{"first_entry_id": s.first_entry_id, "ensemble": list(s.ensemble)} for s in metadata.segments],
+        "segments": [
+            {"first_entry_id": s.first_entry_id, "ensemble": list(s.ensemble)}
+            for s in metadata.segments
+        ],
     }

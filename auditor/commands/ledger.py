@@ -56,17 +56,30 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     return int(report.summary["exit_code"])
 
 
-def _say(context: Context, summary: Json, ledgers: Sequence[Json], findings: Sequence[Json]) -> None:
+def _say(
+    context: Context, summary: Json, ledgers: Sequence[Json], findings: Sequence[Json]
+) -> None:
     if context.settings.format == "json":
-        context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
+        context.say(
+            json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n"
+        )
         return
     delay_s = context.settings.second_look_delay_ms / 1000
     context.say(
-        render_ledgers(summary, ledgers, findings, second_look_delay_s=delay_s, width=context.width, color=context.color)
+        render_ledgers(
+            summary,
+            ledgers,
+            findings,
+            second_look_delay_s=delay_s,
+            width=context.width,
+            color=context.color,
+        )
     )
 
 
-def asker_for(context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts) -> Asker:
+def asker_for(
+    context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts
+) -> Asker:
     """Return how ledgers are asked for in a command without Spark."""
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()

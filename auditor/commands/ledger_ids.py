@@ -28,10 +28,14 @@ def read_ledger_ids(path: Path) -> list[int]:
     try:
         data = _read(path)
         if len(data) > LEDGER_FILE_BYTES_MAX:
-            raise ConfigError(f"--ledgers-from: {path} is larger than {LEDGER_FILE_BYTES_MAX} bytes")
+            raise ConfigError(
+                f"--ledgers-from: {path} is larger than {LEDGER_FILE_BYTES_MAX} bytes"
+            )
         lines = data.decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--ledgers-from: {path} cannot be read as a list of ids: {error}") from None
+        raise ConfigError(
+            f"--ledgers-from: {path} cannot be read as a list of ids: {error}"
+        ) from None
     ids: dict[int, None] = {}
     for number, line in enumerate(lines, start=1):
         word = line.split("#", 1)[0].strip()
@@ -51,6 +55,13 @@ def _read(path: Path) -> bytes:
 def ledger_id(word: str, where: str) -> int:
     """Return the ledger id that `word` spells in decimal. Raises ConfigError naming `where`."""
     digits = word.lstrip("0") or "0"
-    if not word.isascii() or not word.isdigit() or len(digits) > LEDGER_ID_DIGITS_MAX or int(digits) > LEDGER_ID_MAX:
-        raise ConfigError(f"{where}: {word[:WORD_SHOWN_MAX]!r} is no ledger id (a whole number from 0 to 2^63-1)")
+    if (
+        not word.isascii()
+        or not word.isdigit()
+        or len(digits) > LEDGER_ID_DIGITS_MAX
+        or int(digits) > LEDGER_ID_MAX
+    ):
+        raise ConfigError(
+            f"{where}: {word[:WORD_SHOWN_MAX]!r} is no ledger id (a whole number from 0 to 2^63-1)"
+        )
     return int(digits)

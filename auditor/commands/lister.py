@@ -14,7 +14,12 @@ from auditor import __version__
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Settings
 from auditor.errors import ConfigError, StoreUnavailable
-from auditor.lister.bookie_configuration import DEFAULT_BOOKIE_PORT, BookieConfiguration, read_configuration, with_directories
+from auditor.lister.bookie_configuration import (
+    DEFAULT_BOOKIE_PORT,
+    BookieConfiguration,
+    read_configuration,
+    with_directories,
+)
 from auditor.lister.cookie import Cookie, check_cookie
 from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.index_view import IndexInDoubt, stamp_of
@@ -27,7 +32,9 @@ from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 ROCKSDICT = "0.3.29"
-"""The only version of rocksdict that was seen to read a running bookie's index without a false hole."""
+"""The only version of rocksdict that was seen to read a running bookie's index without a false
+hole.
+"""
 
 
 def lister(context: Context) -> int:
@@ -42,7 +49,9 @@ def lister(context: Context) -> int:
     _require_indexes(configured)
     address = bookie_address(settings, configured, cookie)
     where = _host_port("listen", settings.listen or "", is_listening=True)
-    scraped = settings.metrics_listen and _host_port("metrics_listen", settings.metrics_listen, is_listening=True)
+    scraped = settings.metrics_listen and _host_port(
+        "metrics_listen", settings.metrics_listen, is_listening=True
+    )
     try:
         _check_instance(settings, cookie)
     except StoreUnavailable as error:
@@ -56,7 +65,9 @@ def lister(context: Context) -> int:
 
 
 @contextmanager
-def _metrics_served(context: Context, metrics: ListerMetrics, where: tuple[str, int] | None) -> Iterator[bool]:
+def _metrics_served(
+    context: Context, metrics: ListerMetrics, where: tuple[str, int] | None
+) -> Iterator[bool]:
     """Serve metrics at this address, if there is one. Yields False if it cannot be listened on."""
     if where is None:
         yield True
@@ -75,11 +86,19 @@ def _metrics_served(context: Context, metrics: ListerMetrics, where: tuple[str, 
 
 
 def configuration(settings: Settings) -> BookieConfiguration:
-    """Return what the bookie's file says, with what is given by flag in its place. Raises ConfigError."""
-    if settings.bookkeeper_conf is None and (settings.ledger_dirs is None or settings.bookie_id is None):
-        raise ConfigError("a lister needs --bookkeeper-conf FILE, or --ledger-dirs DIR[,DIR…] and --bookie-id ID")
+    """Return what the bookie's file says, with what is given by flag in its place. Raises
+    ConfigError.
+    """
+    if settings.bookkeeper_conf is None and (
+        settings.ledger_dirs is None or settings.bookie_id is None
+    ):
+        raise ConfigError(
+            "a lister needs --bookkeeper-conf FILE, or --ledger-dirs DIR[,DIR…] and --bookie-id ID"
+        )
     read = read_configuration(Path(settings.bookkeeper_conf)) if settings.bookkeeper_conf else None
-    ledgers = tuple(map(Path, settings.ledger_dirs or ())) or (read.ledger_directories if read else ())
+    ledgers = tuple(map(Path, settings.ledger_dirs or ())) or (
+        read.ledger_directories if read else ()
+    )
     indexes = tuple(map(Path, settings.index_dirs or ()))
     if not indexes and read is not None and settings.ledger_dirs is None:
         indexes = read.index_directories
@@ -93,7 +112,9 @@ def configuration(settings: Settings) -> BookieConfiguration:
     )
 
 
-def bookie_address(settings: Settings, configured: BookieConfiguration, cookie: Cookie) -> tuple[str, int]:
+def bookie_address(
+    settings: Settings, configured: BookieConfiguration, cookie: Cookie
+) -> tuple[str, int]:
     """Return where the bookie itself answers. Raises ConfigError if nothing says where."""
     if settings.bookie_address is not None:
         return _host_port("bookie_address", settings.bookie_address)
@@ -102,7 +123,10 @@ def bookie_address(settings: Settings, configured: BookieConfiguration, cookie: 
     named = split_host_port(cookie.bookie_id)
     if named is not None and named[1] is not None:
         return named[0], named[1]
-    raise ConfigError(f"the id {cookie.bookie_id} is not an address: give --bookie-address HOST:PORT of the bookie")
+    raise ConfigError(
+        f"the id {cookie.bookie_id} is not an address: give --bookie-address HOST:PORT of the"
+        " bookie"
+    )
 
 
 def _host_port(key: str, text: str, *, is_listening: bool = False) -> tuple[str, int]:
@@ -117,13 +141,20 @@ def _host_port(key: str, text: str, *, is_listening: bool = False) -> tuple[str,
 
 
 def _check_instance(settings: Settings, cookie: Cookie) -> None:
-    """Compare the cookie with the cluster, where one is named. Raises ConfigError or StoreUnavailable."""
+    """Compare the cookie with the cluster, where one is named. Raises ConfigError or
+    StoreUnavailable.
+    """
     if settings.metadata_service_uri is None:
         return
-    with open_store(parse_uri(settings.metadata_service_uri), settings.zookeeper_limits(1)) as store:
+    with open_store(
+        parse_uri(settings.metadata_service_uri), settings.zookeeper_limits(1)
+    ) as store:
         instance_id = store.cluster_facts().instance_id
     if instance_id != cookie.instance_id:
-        raise ConfigError(f"the cookie is of cluster {cookie.instance_id}, the metadata service has cluster {instance_id}")
+        raise ConfigError(
+            f"the cookie is of cluster {cookie.instance_id}, the metadata service has cluster"
+            f" {instance_id}"
+        )
 
 
 def _require_indexes(configured: BookieConfiguration) -> None:
@@ -142,7 +173,8 @@ def _require_rocksdict() -> None:
         found = "none"
     if found != ROCKSDICT:
         raise ConfigError(
-            f"a lister needs rocksdict {ROCKSDICT}, found {found}: pip install 'bookkeeper-cluster-auditor[lister]'"
+            f"a lister needs rocksdict {ROCKSDICT}, found {found}: pip install"
+            " 'bookkeeper-cluster-auditor[lister]'"
         )
 
 
@@ -156,7 +188,9 @@ def _server(
 ) -> ListerServer:
     settings = context.settings
     limits = ListLimits(
-        settings.lister_answer_bytes_max, settings.lister_keys_per_second, settings.lister_view_age_max_ms / 1000
+        settings.lister_answer_bytes_max,
+        settings.lister_keys_per_second,
+        settings.lister_view_age_max_ms / 1000,
     )
     readers = [
         DirectoryReader(
@@ -166,7 +200,9 @@ def _server(
             limits,
             report_to(context.logger, metrics, str(ledger)),
         )
-        for number, (ledger, index) in enumerate(zip(configured.ledger_directories, configured.index_directories, strict=True))
+        for number, (ledger, index) in enumerate(
+            zip(configured.ledger_directories, configured.index_directories, strict=True)
+        )
     ]
     bounds = ServerLimits(settings.lister_connections, settings.lister_ledgers_in_work)
     serving = ServingCheck(address, configured, cookie)

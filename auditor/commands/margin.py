@@ -31,9 +31,19 @@ from auditor.model.identity import BookieId
 from auditor.report.layout import of
 from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
 from auditor.summary.about import About
-from auditor.summary.margin import copies_of_worst_entry, exposure_by_bookie, ledgers_in_order, losses_without
+from auditor.summary.margin import (
+    copies_of_worst_entry,
+    exposure_by_bookie,
+    ledgers_in_order,
+    losses_without,
+)
 from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
-from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
+from auditor.summary.stored_doubts import (
+    ANSWER_COLUMNS,
+    VERDICT_COLUMNS,
+    ledgers_in_doubt,
+    with_doubts,
+)
 from auditor.wire.location import is_within
 
 
@@ -49,9 +59,13 @@ class StoredRun:
     copies: StoredCopies
 
     def locations(self) -> dict[BookieId, str]:
-        """Return the location of every bookie that ledgers name or that is registered, where one is known."""
+        """Return the location of every bookie that ledgers name or that is registered, where one is
+        known.
+        """
         around = self.about.terms.around
-        found = {bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}}
+        found = {
+            bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}
+        }
         return {bookie: location for bookie, location in found.items() if location is not None}
 
     def count_unlocated(self) -> int:
@@ -84,7 +98,9 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
 def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
     if isinstance(answer, Without) and answer.losses.no_copy.ledgers:
         return EXIT_FINDINGS
-    is_open = isinstance(answer, Without) and (answer.losses.may_have_no_copy.ledgers > 0 or answer.unlocated > 0)
+    is_open = isinstance(answer, Without) and (
+        answer.losses.may_have_no_copy.ledgers > 0 or answer.unlocated > 0
+    )
     return EXIT_UNKNOWN if is_open or basis.is_too_old or basis.is_partial else EXIT_SOUND
 
 
@@ -93,11 +109,15 @@ def _read(run_dir: str) -> StoredRun:
     require_fields(directory, summary, "run_id", "started_at", "ledgers")
     require_verdicts(directory, summary)
     started = time_of(directory, summary, "started_at")
-    return StoredRun(summary, started, read_about(directory), read_newest_bookies(directory), _copies(directory))
+    return StoredRun(
+        summary, started, read_about(directory), read_newest_bookies(directory), _copies(directory)
+    )
 
 
 def _copies(directory: Place) -> StoredCopies:
-    """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a verdict."""
+    """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a
+    verdict.
+    """
     ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
     verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
     lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
@@ -106,12 +126,16 @@ def _copies(directory: Place) -> StoredCopies:
             f"{directory.path}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
             "a part of what the run stored is lost; use another run"
         )
-    answers = read_rows_of(directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS)
+    answers = read_rows_of(
+        directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS
+    )
     return with_doubts(promised_copies(ledgers), verdicts, answers)
 
 
 def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:
-    """Return what the answer rests on. A run of the future has a wrong clock: its age is not known."""
+    """Return what the answer rests on. A run of the future has a wrong clock: its age is not
+    known.
+    """
     age_s = (utc_now() - run.started).total_seconds()
     in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)
     return MarginBasis(
@@ -137,24 +161,39 @@ def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
     """Return the bookies that a bookie id, or a location that begins with "/", stands for."""
     locations = run.locations()
     if name.startswith("/"):
-        there = [bookie for bookie, location in locations.items() if is_within(location, name.rstrip("/"))]
+        there = [
+            bookie
+            for bookie, location in locations.items()
+            if is_within(location, name.rstrip("/"))
+        ]
         if not there:
-            known = ", ".join(sorted(set(locations.values()))[:10]) or "none: the run had no --topology"
-            raise ConfigError(f"--without {name}: the run knows no bookie there (locations it knows: {known})")
+            known = (
+                ", ".join(sorted(set(locations.values()))[:10]) or "none: the run had no --topology"
+            )
+            raise ConfigError(
+                f"--without {name}: the run knows no bookie there (locations it knows: {known})"
+            )
         return there
     known_ids = {*run.copies.bookies, *run.bookies}
     if name not in known_ids:
         near = get_close_matches(name, known_ids, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"--without {name}: no ledger of the run names this bookie, and it was not registered{hint}")
+        raise ConfigError(
+            f"--without {name}: no ledger of the run names this bookie, and it was not"
+            f" registered{hint}"
+        )
     return [name]
 
 
 def _whole_cluster(run: StoredRun) -> Cluster:
     locations = run.locations()
     racks = {
-        rack: losses_without(run.copies, [bookie for bookie, location in locations.items() if location == rack])
+        rack: losses_without(
+            run.copies, [bookie for bookie, location in locations.items() if location == rack]
+        )
         for rack in sorted(set(locations.values()))
     }
     unlocated = run.count_unlocated() if racks else 0
-    return Cluster(copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks, unlocated)
+    return Cluster(
+        copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks, unlocated
+    )

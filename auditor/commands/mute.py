@@ -21,33 +21,52 @@ from auditor.summary.mute_state import state_of
 from auditor.summary.mutes import WHY_CHARS_MAX, Mute
 
 
-def mute(context: Context, name: str, until: str | None, why: str | None, run_dir: str | None) -> int:
+def mute(
+    context: Context, name: str, until: str | None, why: str | None, run_dir: str | None
+) -> int:
     """Add a finding of a stored run to the file of mutes, or replace its line. Returns 0.
 
-    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the finding is
-    not there or not one alone, if the day is over, or if the file is bad: then it is not changed.
+    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the finding
+    is not there or not one alone, if the day is over, or if the file is bad: then it is not
+    changed.
     """
     try:
         output = Output(place(context.settings.output))
         day, reason = _day(until), _reason(why)
         run_id, finding = _choose_one(context, output, name, run_dir)
-        new = Mute(str(finding["id"]), day, reason, Kind(finding["kind"]), subject_words(finding), run_id, state_of(finding))
+        new = Mute(
+            str(finding["id"]),
+            day,
+            reason,
+            Kind(finding["kind"]),
+            subject_words(finding),
+            run_id,
+            state_of(finding),
+        )
         directory, file = mutes_place(context, output)
         kept = [one for one in edit_mutes(directory, file) if one.id != new.id]
         _write(directory, file, [*kept, new])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in {directory.address}/{file}\n")
+    context.say(
+        f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in"
+        f" {directory.address}/{file}\n"
+    )
     return EXIT_SOUND
 
 
 def remove_mute(context: Context, name: str) -> int:
-    """Remove the mute of the finding with this id. Returns 0. Raises ConfigError if there is none."""
+    """Remove the mute of the finding with this id. Returns 0. Raises ConfigError if there is
+    none.
+    """
     try:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
         if name not in {one.id for one in mutes}:
-            raise ConfigError(f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows the ids")
+            raise ConfigError(
+                f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows"
+                " the ids"
+            )
         _write(directory, file, [one for one in mutes if one.id != name])
     except OutputError as error:
         raise ConfigError(str(error)) from error
@@ -75,7 +94,9 @@ def list_mutes(context: Context) -> int:
 
 def _day(until: str | None) -> date:
     if until is None:
-        raise ConfigError("--until DATE is missing: a mute ends some day, such as --until 2027-01-31")
+        raise ConfigError(
+            "--until DATE is missing: a mute ends some day, such as --until 2027-01-31"
+        )
     try:
         day = date.fromisoformat(until)
     except ValueError:
@@ -88,22 +109,35 @@ def _day(until: str | None) -> date:
 def _reason(why: str | None) -> str:
     reason = " ".join((why or "").split())
     if not reason or len(reason) > WHY_CHARS_MAX:
-        raise ConfigError(f"--why TEXT is missing, or longer than {WHY_CHARS_MAX} characters: say why the finding is accepted")
+        raise ConfigError(
+            f"--why TEXT is missing, or longer than {WHY_CHARS_MAX} characters: say why the finding"
+            " is accepted"
+        )
     return reason
 
 
-def _choose_one(context: Context, output: Output, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
-    """Return the id of the run and the finding. Raises ConfigError unless the name means just one."""
+def _choose_one(
+    context: Context, output: Output, name: str, run_dir: str | None
+) -> tuple[str, Mapping[str, Any]]:
+    """Return the id of the run and the finding. Raises ConfigError unless the name means just
+    one.
+    """
     newest = run_dir or output.latest()
     if newest is None:
-        raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
+        raise ConfigError(
+            f"{context.settings.output} has no finished run: give the directory of a run"
+        )
     run, summary = open_finished_run(newest)
     chosen = choose_findings(read_all_findings(run, summary), name)
     if not chosen:
-        raise ConfigError(f"{run.path} has no finding {name}: give the id of a finding (auditor explain shows it)")
+        raise ConfigError(
+            f"{run.path} has no finding {name}: give the id of a finding (auditor explain shows it)"
+        )
     if len(chosen) > 1:
         ids = ", ".join(f"{one['id']} {one['kind']}" for one in chosen[:10])
-        raise ConfigError(f"{name} has {len(chosen)} findings in {run.path}: give the id of one of them ({ids})")
+        raise ConfigError(
+            f"{name} has {len(chosen)} findings in {run.path}: give the id of one of them ({ids})"
+        )
     return str(summary["run_id"]), chosen[0]
 
 

@@ -14,16 +14,21 @@ from auditor.summary.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 
 
 def mutes_place(context: Context, output: Output) -> tuple[Place, str]:
-    """Return the directory of the file and its name. Raises OutputError for a path that cannot be used."""
+    """Return the directory of the file and its name. Raises OutputError for a path that cannot be
+    used.
+    """
     given = context.settings.mutes
     if given is None:
         return output.root, MUTES_FILE
-    folder, name = given.rsplit("/", 1) if URI.match(given) else (str(Path(given).parent), Path(given).name)
+    folder, name = (
+        given.rsplit("/", 1) if URI.match(given) else (str(Path(given).parent), Path(given).name)
+    )
     return place(folder), name
 
 
 def read_mutes(context: Context, output: Output) -> Mutes:
-    """Return the mutes for a run that ends now. A file that cannot be read mutes nothing, and is logged.
+    """Return the mutes for a run that ends now. A file that cannot be read mutes nothing, and is
+    logged.
 
     It never ends a run.
     """

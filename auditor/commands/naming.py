@@ -68,7 +68,12 @@ def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:
     In the text form stdout stays empty, because it may be piped into --ledgers-from.
     """
     if context.settings.format == "json":
-        said = {"bookie_id": bookie_id, "outcome": "UNREACHABLE", "exit_code": EXIT_UNREACHABLE, "error": sentence}
+        said = {
+            "bookie_id": bookie_id,
+            "outcome": "UNREACHABLE",
+            "exit_code": EXIT_UNREACHABLE,
+            "error": sentence,
+        }
         context.say(json.dumps(said) + "\n")
     context.note(f"UNREACHABLE: {sentence}")
     return EXIT_UNREACHABLE
@@ -80,14 +85,21 @@ def _age(newest: NewestRun | None) -> str:
 
 
 def _as_json(
-    found: Naming, facts: ClusterFacts, newest: NewestRun | None, standings: Mapping[LedgerId, str], exit_code: int
+    found: Naming,
+    facts: ClusterFacts,
+    newest: NewestRun | None,
+    standings: Mapping[LedgerId, str],
+    exit_code: int,
 ) -> Json:
     bookie = found.bookie
     return {
         "bookie_id": found.bookie_id,
         "registration": (bookie.registration if bookie else Registration.NONE).value,
         "has_cookie": bool(bookie and bookie.has_cookie),
-        "cluster": {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id},
+        "cluster": {
+            "metadata_service_uri": facts.metadata_service_uri,
+            "instance_id": facts.instance_id,
+        },
         "newest_run": newest.as_json() if newest else None,
         "listed": found.listed,
         "naming": len(found.ledgers),
@@ -95,9 +107,15 @@ def _as_json(
         "marked": None if found.marks_problem else found.marked_count,
         "waited_for": found.blocking_count,
         "unread": found.unread,
-        "unread_ledgers": [{"ledger_id": ledger_id, "detail": why} for ledger_id, why in found.unread_shown],
+        "unread_ledgers": [
+            {"ledger_id": ledger_id, "detail": why} for ledger_id, why in found.unread_shown
+        ],
         "ledgers": [
-            {**asdict(ledger), "state": ledger.state.value, "standing": standings.get(ledger.ledger_id, NOT_AUDITED)}
+            {
+                **asdict(ledger),
+                "state": ledger.state.value,
+                "standing": standings.get(ledger.ledger_id, NOT_AUDITED),
+            }
             for ledger in found.ledgers
         ],
         "exit_code": exit_code,

@@ -31,22 +31,31 @@ from auditor.summary.previous_run import read_summary
 
 PAGE = "report.html"
 HISTORY_RUNS_MAX = 60
-"""Runs in the history, this one among them: two months of nightly runs. Each costs the read of one file."""
+"""Runs in the history, this one among them: two months of nightly runs. Each costs the read of one
+file.
+"""
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
 
 
-def publish_page(context: Context, directory: Place, summary: Json, findings: Sequence[Json], report: str) -> bool:
-    """Write report.html into the directory of a run that is published, and return whether it is there.
+def publish_page(
+    context: Context, directory: Place, summary: Json, findings: Sequence[Json], report: str
+) -> bool:
+    """Write report.html into the directory of a run that is published, and return whether it is
+    there.
 
     Nothing that goes wrong here changes the run's outcome: it is logged, with what to do.
     """
     try:
         directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
     except Exception as error:  # a page is never worth a verdict
-        advice = f"the results are complete; auditor report {directory.path} --html FILE tries again"
-        context.logger.exception("page_not_written", file=PAGE, error=type(error).__name__, advice=advice)
+        advice = (
+            f"the results are complete; auditor report {directory.path} --html FILE tries again"
+        )
+        context.logger.exception(
+            "page_not_written", file=PAGE, error=type(error).__name__, advice=advice
+        )
         return False
     context.logger.info("page_written", file=f"{directory.path}/{PAGE}")
     return True
@@ -58,7 +67,9 @@ def has_page(directory: Place) -> bool:
 
 
 def save_page(context: Context, contents: PageContents, file: str) -> None:
-    """Write the page of a stored run to a file that the caller named. Raises ConfigError if that fails."""
+    """Write the page of a stored run to a file that the caller named. Raises ConfigError if that
+    fails.
+    """
     path = Path(file).absolute()
     home = Place(fs.LocalFileSystem(), str(path.parent), f"file://{path.parent}")
     page = render_page(contents)
@@ -70,8 +81,12 @@ def save_page(context: Context, contents: PageContents, file: str) -> None:
     context.note(f"The page is in {path}")
 
 
-def read_contents(directory: Place, summary: Json, findings: Sequence[Json], report: str) -> PageContents:
-    """Read what the page shows of a finished run. What cannot be read becomes a sentence on the page."""
+def read_contents(
+    directory: Place, summary: Json, findings: Sequence[Json], report: str
+) -> PageContents:
+    """Read what the page shows of a finished run. What cannot be read becomes a sentence on the
+    page.
+    """
     problems: list[str] = []
 
     def attempt(what: str, read: Callable[[], T]) -> T | None:
@@ -103,7 +118,8 @@ def read_bookies(directory: Place) -> list[BookieSeen]:
     }
     lacking = count_lacking(directory.scan("verdicts", VERDICTS).batches(["lacks"]))
     return [
-        BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0))) for bookie, record in newest.items()
+        BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0)))
+        for bookie, record in newest.items()
     ]
 
 
@@ -116,7 +132,11 @@ def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
         if not len(lacks):
             continue
         columns = pa.table({name: lacks.field(name) for name in ("bookie_id", "absent")})
-        for row in columns.group_by("bookie_id").aggregate([("absent", "sum"), ("absent", "count")]).to_pylist():
+        for row in (
+            columns.group_by("bookie_id")
+            .aggregate([("absent", "sum"), ("absent", "count")])
+            .to_pylist()
+        ):
             ledgers[row["bookie_id"]] += row["absent_count"]
             entries[row["bookie_id"]] += row["absent_sum"]
     return {bookie: Lacking(ledgers[bookie], entries[bookie]) for bookie in entries}
@@ -125,7 +145,11 @@ def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
 def read_topics(directory: Place) -> list[Json] | None:
     """Return the worst topics that are hit; None where no topics were looked for."""
     text = directory.read_text("topics.jsonl")
-    return None if text is None else [json.loads(line) for line in islice(text.splitlines(), TOPICS_SHOWN_MAX)]
+    return (
+        None
+        if text is None
+        else [json.loads(line) for line in islice(text.splitlines(), TOPICS_SHOWN_MAX)]
+    )
 
 
 def read_history(directory: Place, summary: Json) -> list[PastRun]:
@@ -139,7 +163,9 @@ def read_history(directory: Place, summary: Json) -> list[PastRun]:
     home, _, name = directory.path.rpartition("/")
     with file_errors(f"list {home}"):
         infos = directory.files.get_file_info(fs.FileSelector(home))
-    names = sorted(i.base_name for i in infos if RUN_NAME.fullmatch(i.base_name) and i.base_name < name)
+    names = sorted(
+        i.base_name for i in infos if RUN_NAME.fullmatch(i.base_name) and i.base_name < name
+    )
     cluster = _facts_of(summary)
     before = [f"{home}/{other}" for other in names[-(HISTORY_RUNS_MAX - 1) :]]
     earlier = (_earlier_run(Place(directory.files, path, path), cluster) for path in before)
@@ -147,7 +173,9 @@ def read_history(directory: Place, summary: Json) -> list[PastRun]:
 
 
 def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
-    """Return a run beside this one; None if it is no finished whole run of the cluster, or is damaged."""
+    """Return a run beside this one; None if it is no finished whole run of the cluster, or is
+    damaged.
+    """
     try:
         summary = read_summary(directory)
         if summary is None or summary.get("partial"):
@@ -163,14 +191,20 @@ def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
 def _facts_of(summary: Json) -> ClusterFacts:
     cluster = summary["cluster"]
     uri, hosts = cluster["metadata_service_uri"], tuple(cluster.get("hosts") or ())
-    return ClusterFacts(uri, hosts, cluster.get("root") or "", "", cluster["instance_id"], False, None)
+    return ClusterFacts(
+        uri, hosts, cluster.get("root") or "", "", cluster["instance_id"], False, None
+    )
 
 
 def past_run(summary: Json) -> PastRun:
-    """Return the numbers of a run that the history shows. Raises ValueError for a share that is none."""
+    """Return the numbers of a run that the history shows. Raises ValueError for a share that is
+    none.
+    """
     ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
     verified = None if ratio is None else float(ratio)
     if verified is not None and not 0 <= verified <= 1:
         raise ValueError(f"verified_ratio is {verified}")
     violated, indeterminate = int(ledgers["violated"]), int(ledgers["indeterminate"])
-    return PastRun(str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified)
+    return PastRun(
+        str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified
+    )

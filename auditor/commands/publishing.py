@@ -23,7 +23,9 @@ METRICS_FILE_BYTES_MAX = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a run, as stored in its directory. `report` and `metrics` are the texts of report.txt and metrics.prom."""
+    """The results of a run, as stored in its directory. `report` and `metrics` are the texts of
+    report.txt and metrics.prom.
+    """
 
     directory: Place
     summary: Mapping[str, Any]
@@ -33,12 +35,19 @@ class Results:
 
 
 def write_results(
-    context: Context, output: Output, directory: Place, conclusion: Conclusion, cluster: str, spark_version: str
+    context: Context,
+    output: Output,
+    directory: Place,
+    conclusion: Conclusion,
+    cluster: str,
+    spark_version: str,
 ) -> Results:
     """Write the results into the run's directory, summary.json last. Nothing is published yet."""
     summary = conclusion.summary
     findings = [json.loads(line) for line in conclusion.findings]
-    log.violations(context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen)
+    log.violations(
+        context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen
+    )
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:
@@ -48,7 +57,10 @@ def write_results(
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(
-        summary, cluster=cluster, spark_version=spark_version, previous_text=_last_values(context, output)
+        summary,
+        cluster=cluster,
+        spark_version=spark_version,
+        previous_text=_last_values(context, output),
     )
     directory.write_text("metrics.prom", exposition)
     write_json(directory, "summary.json", summary)
@@ -82,7 +94,9 @@ def clear_up(context: Context, output: Output, directory: Place) -> None:
         context.logger.warning("old files not removed", problem=str(error))
 
 
-def publish_failure(context: Context, output: Output, outcome: str, cluster: str, now_s: float, version: str) -> None:
+def publish_failure(
+    context: Context, output: Output, outcome: str, cluster: str, now_s: float, version: str
+) -> None:
     """Send the last run's metrics again after a failed run, with a new outcome and timestamp.
 
     The values come from the newest finished run, even if its own metrics were never sent; without
@@ -91,7 +105,13 @@ def publish_failure(context: Context, output: Output, outcome: str, cluster: str
     if context.settings.metrics_textfile or context.settings.pushgateway:
         previous = _last_values(context, output)
         label = cluster or context.settings.cluster or context.settings.metadata_service_uri or ""
-        _send(context, metrics.failed_run(previous, outcome=outcome, now_s=now_s, cluster=label, version=version), label)
+        _send(
+            context,
+            metrics.failed_run(
+                previous, outcome=outcome, now_s=now_s, cluster=label, version=version
+            ),
+            label,
+        )
 
 
 def _send(context: Context, exposition: str, cluster: str) -> None:

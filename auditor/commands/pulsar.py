@@ -7,12 +7,19 @@ from auditor.errors import StoreUnavailable
 from auditor.run.reference_looks import PulsarTopics
 from auditor.wire.service_uri import ServiceUri, parse_pulsar
 from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.topics import TopicsAddress, TopicStore, find_topics, open_topics, prefixes_of
+from auditor.zookeeper.topics import (
+    TopicsAddress,
+    TopicStore,
+    find_topics,
+    open_topics,
+    prefixes_of,
+)
 
 OFF = "off"
 OTHER_TOPICS = (
-    "there are Pulsar topics in /managed-ledgers at the top of ZooKeeper, but none beside the ledgers: they were not read, "
-    "because they may be another Pulsar's. If they reference these ledgers, give --pulsar-metadata-uri; if not, --pulsar off"
+    "there are Pulsar topics in /managed-ledgers at the top of ZooKeeper, but none beside the"
+    " ledgers: they were not read, because they may be another Pulsar's. If they reference these"
+    " ledgers, give --pulsar-metadata-uri; if not, --pulsar off"
 )
 
 
@@ -45,7 +52,9 @@ def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None
     return PulsarTopics(topics, TopicsAddress(uri, topics.prefix, limits))
 
 
-def _warn_of_topics_at_the_top(context: Context, uri: ServiceUri, prefixes: tuple[str, ...], store: MetadataStore) -> None:
+def _warn_of_topics_at_the_top(
+    context: Context, uri: ServiceUri, prefixes: tuple[str, ...], store: MetadataStore
+) -> None:
     """Log where topics are that may belong to these ledgers, or to another Pulsar."""
     if "" in prefixes:
         return

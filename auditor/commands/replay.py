@@ -42,13 +42,23 @@ def replay(context: Context, run_dir: str) -> int:
             _refuse_what_died_early(run, run_dir)
         stored = read_stored_findings(context, run) if summary else ()
     try:
-        conclusion = restore_history(_conclude_again(context, run, about, summary), about, stored, summary or {})
+        conclusion = restore_history(
+            _conclude_again(context, run, about, summary), about, stored, summary or {}
+        )
     except OutputError as error:
         raise ConfigError(str(error)) from error
     except (AccountingError, TooManyPoisoned, *UNREADABLE) as error:
         context.logger.debug("replay_failed", run_dir=run_dir, exc_info=error)
-        said = str(error) if isinstance(error, (AccountingError, TooManyPoisoned)) else describe_fault(error)
-        context.say(text.render_fault("replay", said, run_dir=run_dir, width=context.width, color=context.color))
+        said = (
+            str(error)
+            if isinstance(error, (AccountingError, TooManyPoisoned))
+            else describe_fault(error)
+        )
+        context.say(
+            text.render_fault(
+                "replay", said, run_dir=run_dir, width=context.width, color=context.color
+            )
+        )
         return EXIT_FAULT
     _compare(context, run, conclusion)
     findings = [json.loads(line) for line in conclusion.findings]
@@ -56,7 +66,9 @@ def replay(context: Context, run_dir: str) -> int:
     return int(conclusion.summary["exit_code"])
 
 
-def _conclude_again(context: Context, run: Place, about: About, summary: Mapping[str, Any] | None) -> Conclusion:
+def _conclude_again(
+    context: Context, run: Place, about: About, summary: Mapping[str, Any] | None
+) -> Conclusion:
     return conclude(
         run,
         about,
@@ -69,11 +81,15 @@ def _conclude_again(context: Context, run: Place, about: About, summary: Mapping
 
 
 def read_stored_findings(context: Context, run: Place) -> Sequence[Mapping[str, Any]]:
-    """Return the findings that the run stored, none if they cannot be read: the evidence is judged all the same."""
+    """Return the findings that the run stored, none if they cannot be read: the evidence is judged
+    all the same.
+    """
     try:
         return read_findings(run)
     except (OutputError, *UNREADABLE) as error:
-        context.logger.warning("stored_findings_unreadable", error=str(error), effect="findings have no history")
+        context.logger.warning(
+            "stored_findings_unreadable", error=str(error), effect="findings have no history"
+        )
         return ()
 
 
@@ -83,8 +99,8 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
     read = run.count("evidence/ledgers", LEDGERS, pc.field("look") == 1)
     if read < listed or read == 0:
         raise ConfigError(
-            f"{run_dir}: that run died before it had read the metadata of every ledger ({read} of {listed} listed): there is "
-            "no evidence to judge; run the audit again"
+            f"{run_dir}: that run died before it had read the metadata of every ledger ({read} of"
+            f" {listed} listed): there is no evidence to judge; run the audit again"
         )
 
 
@@ -96,14 +112,21 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
         context.logger.warning("replay", findings=f"cannot be compared: {error}")
         return
     if stored is None:
-        context.logger.warning("replay", findings="the run did not finish: it stored none to compare with")
+        context.logger.warning(
+            "replay", findings="the run did not finish: it stored none to compare with"
+        )
         return
     before, after = set(stored.splitlines()), set(conclusion.findings)
     if stored == "".join(f"{line}\n" for line in conclusion.findings):
-        context.logger.info("replay", findings="byte-identical to the stored ones", count=len(after))
+        context.logger.info(
+            "replay", findings="byte-identical to the stored ones", count=len(after)
+        )
     else:
         context.logger.warning(
-            "replay", findings="differ from the stored ones", new=len(after - before), gone=len(before - after)
+            "replay",
+            findings="differ from the stored ones",
+            new=len(after - before),
+            gone=len(before - after),
         )
 
 
@@ -116,7 +139,10 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
         run = _open_run(run_dir)
         summary = read_summary(run)
         if summary is None:
-            raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
+            raise ConfigError(
+                f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges"
+                " its evidence)"
+            )
         findings: list[dict[str, Any]] = read_findings(run)
         code = _exit_code(summary)
         if page is not None:
@@ -127,7 +153,9 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
 
 
 def _exit_code(summary: Mapping[str, Any]) -> int:
-    """Return the exit code that the run recorded. Raises ValueError for what no finished run ends with."""
+    """Return the exit code that the run recorded. Raises ValueError for what no finished run ends
+    with.
+    """
     code = summary["exit_code"]
     if isinstance(code, bool) or code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
         raise ValueError(f"exit_code is {code!r}")

@@ -26,7 +26,10 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     """
     settings = context.settings
     if settings.ledgers_from or settings.dry_run:
-        raise ConfigError("--resume goes on with the ledgers of its run: neither --ledgers-from nor --dry-run goes with it")
+        raise ConfigError(
+            "--resume goes on with the ledgers of its run: neither --ledgers-from nor --dry-run"
+            " goes with it"
+        )
     if not RUN_NAME.fullmatch(f"run-{run_id}"):
         raise ConfigError(f"--resume: {run_id!r} is no run id, such as 20260301T020000Z-1a2b3c")
     run, latest = output.run(run_id), output.latest()
@@ -34,19 +37,30 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
-        raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
+        raise ConfigError(
+            f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is"
+            " out of date"
+        )
     _is_journalled(run, run_id, is_partial=about.partial)
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
         raise ConfigError(
-            f"--resume: run {run_id} began at {about.started_at}, longer ago than --resume-age-max allows: start a new run"
+            f"--resume: run {run_id} began at {about.started_at}, longer ago than --resume-age-max"
+            " allows: start a new run"
         )
     if about.auditor_version != __version__:
-        raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version}: start a new run")
+        raise ConfigError(
+            f"--resume: run {run_id} was begun by version {about.auditor_version}: start a new run"
+        )
     if other := _changed_settings(context, about):
-        raise ConfigError(f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it the same")
+        raise ConfigError(
+            f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it"
+            " the same"
+        )
     if settings.accept_population and about.previous_population is not None:
-        raise ConfigError(f"--resume: run {run_id} was begun without --accept-population: start a new run")
+        raise ConfigError(
+            f"--resume: run {run_id} was begun without --accept-population: start a new run"
+        )
     return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
 
 
@@ -59,7 +73,9 @@ def _read(run: Place, run_id: str) -> About:
         if datetime.fromisoformat(about.started_at).tzinfo is None:
             raise ValueError("started_at has no time zone")
     except (ValueError, TypeError, RecursionError, OutputError) as error:
-        raise ConfigError(f"--resume: {run.path}/run.json is damaged ({error}): start a new run") from None
+        raise ConfigError(
+            f"--resume: {run.path}/run.json is damaged ({error}): start a new run"
+        ) from None
     return about
 
 
@@ -74,7 +90,9 @@ def _is_journalled(run: Place, run_id: str, *, is_partial: bool) -> None:
         raise ConfigError(f"--resume: {error}") from None
     stages = [entry["stage"] for entry in written]
     if not stages or stages[0] not in (REFERENCES, LISTED) or (is_partial and LISTED not in stages):
-        raise ConfigError(f"--resume: run {run_id} was cut down before the ledgers were listed: start a new run")
+        raise ConfigError(
+            f"--resume: run {run_id} was cut down before the ledgers were listed: start a new run"
+        )
 
 
 def _is_unpublished(run: Place, latest: Place | None) -> bool:
@@ -91,20 +109,30 @@ def _changed_settings(context: Context, about: About) -> list[str]:
     Locations of bookies and maintenance are not compared: a resumed run keeps its first ones.
     """
     settings, before = context.settings, about.terms
-    begun = replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms, sweep=before.sweep)
+    begun = replace(
+        terms_of(context, about.run_id, before.around),
+        judged_at_ms=before.judged_at_ms,
+        sweep=before.sweep,
+    )
     now = asdict(begun)
-    changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
+    changed = [
+        name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value
+    ]
     if before.sweep.budget != settings.probe_budget:
         changed.append("probe_budget")
     if about.waits_ms != (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms):
         changed.append("second_look_delay or lost_bookie_wait_max")
-    return changed + [name for name in ("fail_on", "allow_empty") if getattr(settings, name) != getattr(about, name)]
+    return changed + [
+        name
+        for name in ("fail_on", "allow_empty")
+        if getattr(settings, name) != getattr(about, name)
+    ]
 
 
 def same_cluster(about: About, facts: ClusterFacts) -> None:
     """Raise ConfigError if `facts` describe another cluster than the one the run was started on."""
     if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
         raise ConfigError(
-            f"--resume: {facts.metadata_service_uri} is another cluster than that of run {about.run_id} "
-            f"({about.facts.metadata_service_uri}): it cannot go on there"
+            f"--resume: {facts.metadata_service_uri} is another cluster than that of run"
+            f" {about.run_id} ({about.facts.metadata_service_uri}): it cannot go on there"
         )

@@ -100,8 +100,20 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
         with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
-            run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
-            this = Run(context, output, run_id, started_at, sources, begun, lock=lock, lasting=lasting, lines_max=lines_max)
+            run_id, started_at = (
+                (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
+            )
+            this = Run(
+                context,
+                output,
+                run_id,
+                started_at,
+                sources,
+                begun,
+                lock=lock,
+                lasting=lasting,
+                lines_max=lines_max,
+            )
             log.bind_run(this.run_id)
             return _run_and_map_errors(this, uri, ids)
     except OutputError as error:
@@ -123,9 +135,13 @@ def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -
         return _end_without_verdict(this, "AUDITOR_FAULT", str(error))
     except SparkJobFailed as error:
         this.context.logger.error("a Spark job failed", detail=error.detail)
-        return _end_without_verdict(this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}")
+        return _end_without_verdict(
+            this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}"
+        )
     except AuditorError as error:
-        return _end_without_verdict(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
+        return _end_without_verdict(
+            this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}"
+        )
     except Exception as error:  # any other error is our own fault
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
         sentence = f"unforeseen {_first_line(error)}{_may_go_on(this)}"
@@ -165,15 +181,27 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
         about = _about(this, store, bookies_at_first)
-        previous, earlier = read_previous(this.output, about.facts), read_earlier_run(this.output, about.facts)
+        previous, earlier = (
+            read_previous(this.output, about.facts),
+            read_earlier_run(this.output, about.facts),
+        )
         if isinstance(earlier, EarlierRun):
             previous = replace(previous, findings=previous.findings | earlier.known())
         if this.begun is None:
-            about = continue_series(replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series)
+            about = continue_series(
+                replace(about, unregistered_since_ms=previous.unregistered_since_ms),
+                previous.series,
+            )
         if not about.partial and this.begun is None:
-            population = None if settings.accept_population else previous.population(settings.population_drop)
+            population = (
+                None
+                if settings.accept_population
+                else previous.population(settings.population_drop)
+            )
             about = replace(about, previous_population=population)
-        this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
+        this.cluster = (
+            settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
+        )
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         pulsar = pulsar_of_run(context, store)
@@ -182,7 +210,9 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         heard = settings.verbose and settings.log_format == "console"
-        with spark_on_demand(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
+        with spark_on_demand(
+            len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock
+        ) as spark:
             at = _open_run(this, about, watch, store)
             run = assemble(context, about, store, spark, at, watch, pulsar)
             if settings.dry_run:
@@ -197,9 +227,17 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             write_read_counts(at.run, store.counts)
     watch.close()
     conclusion = conclude(
-        at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
+        at.run,
+        about,
+        bookies,
+        previous,
+        verdicts=verdicts,
+        finished_at=rfc3339(utc_now()),
+        duration_s=watch.durations(),
     )
-    conclusion = add_history(conclusion, about, verdicts, bookies, earlier, read_mutes(context, this.output))
+    conclusion = add_history(
+        conclusion, about, verdicts, bookies, earlier, read_mutes(context, this.output)
+    )
     context.stop.check()
     return _publish(this, at.run, conclusion)
 
@@ -212,7 +250,16 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
     facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
     partial = settings.ledgers_from is not None
     waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
-    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial, waits_ms=waits)
+    return About(
+        this.run_id,
+        this.started_at,
+        facts,
+        terms,
+        settings.fail_on,
+        settings.allow_empty,
+        partial,
+        waits_ms=waits,
+    )
 
 
 def _open_run(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
@@ -238,14 +285,18 @@ def _print_plan(this: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
     run.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
     settings = this.context.settings
-    this.context.say(plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight))
+    this.context.say(
+        plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight)
+    )
     return EXIT_SOUND
 
 
 def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     """Write the results, publish them, print the report, and return the exit code."""
     context = this.context
-    results = write_results(context, this.output, directory, conclusion, this.cluster, this.spark_version)
+    results = write_results(
+        context, this.output, directory, conclusion, this.cluster, this.spark_version
+    )
     publish(context, this.output, results, this.cluster)
     this.is_over = True
     publish_page(context, directory, results.summary, results.findings, results.report)
@@ -267,4 +318,6 @@ def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:
     context = this.context
     context.progress.close()
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
-    return end_without_verdict(context, this.run_id, outcome, sentence, this.directory.path if this.directory else "")
+    return end_without_verdict(
+        context, this.run_id, outcome, sentence, this.directory.path if this.directory else ""
+    )

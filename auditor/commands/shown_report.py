@@ -23,14 +23,22 @@ def show_report(
 ) -> None:
     """Print the first screen of a run; with --full the whole report, with --format json both files.
 
-    `is_replay`: the files in the run's directory are not those of this report. `lines_max` bounds the
-    first screen.
+    `is_replay`: the files in the run's directory are not those of this report. `lines_max` bounds
+    the first screen.
     """
     width, color = context.width, context.color
     if context.settings.format == "json":
-        context.say(json.dumps({"summary": summary, "findings": findings, "run_dir": run.path}) + "\n")
+        context.say(
+            json.dumps({"summary": summary, "findings": findings, "run_dir": run.path}) + "\n"
+        )
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.path, width=width, color=color))
     else:
-        where = Whereabouts(run.address, "replay" if is_replay else "report", is_stored=not is_replay)
-        context.say(render_first_screen(summary, findings, where, lines_max=lines_max, width=width, color=color))
+        where = Whereabouts(
+            run.address, "replay" if is_replay else "report", is_stored=not is_replay
+        )
+        context.say(
+            render_first_screen(
+                summary, findings, where, lines_max=lines_max, width=width, color=color
+            )
+        )

@@ -1,4 +1,6 @@
-"""Turns what goes wrong while a stored run is read into one sentence: whoever wrote the run may be anybody."""
+"""Turns what goes wrong while a stored run is read into one sentence: whoever wrote the run may be
+anybody.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,22 @@ from auditor.report.layout import printable
 DETAIL_CHARS_MAX = 200
 """Characters shown of what an exception says."""
 UNREADABLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration,
+    TypeError, ValueError,
     pa.ArrowException,
 )  # fmt: skip
-"""What code raises that meets a value of another shape than it was written for. Errors of the machine, such as MemoryError,
-are none of them."""
+"""What code raises that meets a value of another shape than it was written for. Errors of the
+machine, such as MemoryError, are none of them.
+"""
 
 
 @contextmanager
 def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
-    """Raise ConfigError where the files of a stored run cannot be read, or have values that no run writes.
+    """Raise ConfigError where the files of a stored run cannot be read, or have values that no run
+    writes.
 
-    The sentence says where it showed, and that a fault of the auditor looks the same; the log has the
-    traceback with --verbose.
+    The sentence says where it showed, and that a fault of the auditor looks the same; the log has
+    the traceback with --verbose.
     """
     try:
         yield

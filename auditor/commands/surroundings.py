@@ -18,7 +18,11 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 
 def around(
-    store: MetadataStore, facts: ClusterFacts, bookies: Sequence[BookieRecord], sources: Sequence[Source], settings: Settings
+    store: MetadataStore,
+    facts: ClusterFacts,
+    bookies: Sequence[BookieRecord],
+    sources: Sequence[Source],
+    settings: Settings,
 ) -> tuple[Surroundings, tuple[str, ...]]:
     """Return the surroundings of the ledgers, and a sentence for the operator on each problem.
 
@@ -42,7 +46,11 @@ def around(
 
 
 def cluster_and_terms(
-    context: Context, store: MetadataStore, bookies: Sequence[BookieRecord], sources: Sequence[Source], run_id: str
+    context: Context,
+    store: MetadataStore,
+    bookies: Sequence[BookieRecord],
+    sources: Sequence[Source],
+    run_id: str,
 ) -> tuple[ClusterFacts, Terms]:
     """Return the facts of the cluster and the terms of judgement for an audit that starts now.
 
@@ -50,7 +58,9 @@ def cluster_and_terms(
     StoreUnavailable, and ConfigError for a map that cannot be read.
     """
     facts = store.cluster_facts()
-    listers = read_listers(context.settings.lister_port, context.settings.lister_map, facts.instance_id)
+    listers = read_listers(
+        context.settings.lister_port, context.settings.lister_map, facts.instance_id
+    )
     for problem in strangers_in(listers, (one.bookie_id for one in bookies)):
         context.logger.warning("listers", problem=problem)
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
@@ -73,14 +83,23 @@ def in_maintenance(
     for name in named:
         if name.startswith("/"):
             place = name.rstrip("/")
-            there = {bookie_id for bookie_id, location in topology.locations.items() if is_within(location, place)}
+            there = {
+                bookie_id
+                for bookie_id, location in topology.locations.items()
+                if is_within(location, place)
+            }
             meant |= there
             if not there:
-                problems.append(f"maintenance names {name}, and no bookie is there (auditor topology shows where they are)")
+                problems.append(
+                    f"maintenance names {name}, and no bookie is there (auditor topology shows"
+                    " where they are)"
+                )
         else:
             meant.add(name)
             if name not in known:
-                problems.append(f"maintenance names {name}, which is no bookie that the metadata service knows")
+                problems.append(
+                    f"maintenance names {name}, which is no bookie that the metadata service knows"
+                )
     return frozenset(meant), tuple(problems)
 
 

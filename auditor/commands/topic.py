@@ -67,12 +67,22 @@ def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> Non
     topics: list[Json] = [_with_standings(one, report.ledgers) for one in audited.topics]
     if context.settings.format == "json":
         summary, ledgers, findings = report
-        context.say(json.dumps({"summary": summary, "topics": topics, "ledgers": ledgers, "findings": findings}) + "\n")
+        context.say(
+            json.dumps(
+                {"summary": summary, "topics": topics, "ledgers": ledgers, "findings": findings}
+            )
+            + "\n"
+        )
         return
     delay_s = context.settings.second_look_delay_ms / 1000
     context.say(
         render_topics(
-            report.summary, topics, report.findings, second_look_delay_s=delay_s, width=context.width, color=context.color
+            report.summary,
+            topics,
+            report.findings,
+            second_look_delay_s=delay_s,
+            width=context.width,
+            color=context.color,
         )
     )
 

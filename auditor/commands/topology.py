@@ -40,7 +40,9 @@ def topology(context: Context) -> int:
     return EXIT_UNKNOWN if found.unplaced_bookies or not found.located else EXIT_SOUND
 
 
-def _as_json(found: Topology, states: dict[str, str], problems: tuple[str, ...]) -> dict[str, object]:
+def _as_json(
+    found: Topology, states: dict[str, str], problems: tuple[str, ...]
+) -> dict[str, object]:
     return {
         "bookies": [
             {
@@ -63,5 +65,7 @@ def _unreachable(context: Context, sentence: str) -> int:
     if context.settings.format == "json":
         context.say(json.dumps({"outcome": "UNREACHABLE", "error": sentence}) + "\n")
     else:
-        context.say(text.render_unreachable("topology", sentence, width=context.width, color=context.color))
+        context.say(
+            text.render_unreachable("topology", sentence, width=context.width, color=context.color)
+        )
     return EXIT_UNREACHABLE

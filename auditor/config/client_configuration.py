@@ -40,11 +40,15 @@ _OLD_NAMES = {
 
 _BROKER_DEFAULTS = {"tlsProviderFactoryClass": TLS_PROVIDER, "tlsKeyStoreType": PEM}
 """What a broker takes where its own key is missing or empty (ServiceConfiguration)."""
-_FILES = frozenset({"tlsKeyStore", "tlsCertificatePath", "tlsTrustStore", "tlsKeyStorePasswordPath"})
+_FILES = frozenset(
+    {"tlsKeyStore", "tlsCertificatePath", "tlsTrustStore", "tlsKeyStorePasswordPath"}
+)
 """The keys that name files: whoever sets one means to speak TLS."""
 
 
-def settings_of_client(properties: Mapping[str, str], name: str, *, is_tls_decided: bool = False) -> dict[str, str]:
+def settings_of_client(
+    properties: Mapping[str, str], name: str, *, is_tls_decided: bool = False
+) -> dict[str, str]:
     """Return our settings, by key, that these properties of a client amount to. Pure.
 
     `name` is the file, for messages. Raises ConfigError for an authentication plug-in that is not
@@ -61,7 +65,9 @@ def settings_of_client(properties: Mapping[str, str], name: str, *, is_tls_decid
     if provider.endswith(SASL_PROVIDER):
         settings["bookie_sasl"] = "digest-md5"
     elif provider:
-        raise ConfigError(f"{name}: clientAuthProviderFactoryClass is {provider}, and only SASL is supported")
+        raise ConfigError(
+            f"{name}: clientAuthProviderFactoryClass is {provider}, and only SASL is supported"
+        )
     return settings
 
 
@@ -77,12 +83,20 @@ def _known_to_broker(properties: Mapping[str, str]) -> dict[str, str]:
     Keys without prefix are not read: a broker's `tlsTrustStore` is for Pulsar's own clients. Keys
     behind the prefix go before the others.
     """
-    given = _set_values({ours: properties.get(theirs, "") for theirs, ours in _BROKER_NAMES.items()})
+    given = _set_values(
+        {ours: properties.get(theirs, "") for theirs, ours in _BROKER_NAMES.items()}
+    )
     if not _is_true(given, "tlsClientAuthentication"):  # Then a broker applies none of them.
-        given = {key: value for key, value in given.items() if key == "clientAuthProviderFactoryClass"}
+        given = {
+            key: value for key, value in given.items() if key == "clientAuthProviderFactoryClass"
+        }
     else:
         given = _BROKER_DEFAULTS | given
-    prefixed = {key.removeprefix(PULSAR_PREFIX): value for key, value in properties.items() if key.startswith(PULSAR_PREFIX)}
+    prefixed = {
+        key.removeprefix(PULSAR_PREFIX): value
+        for key, value in properties.items()
+        if key.startswith(PULSAR_PREFIX)
+    }
     return given | _known_to_client(prefixed)
 
 
@@ -94,9 +108,13 @@ def _is_true(known: Mapping[str, str], key: str) -> bool:
     return known.get(key, "").lower() == "true"
 
 
-def _refuse_idle_tls(properties: Mapping[str, str], known: Mapping[str, str], name: str, *, is_broker: bool) -> None:
+def _refuse_idle_tls(
+    properties: Mapping[str, str], known: Mapping[str, str], name: str, *, is_broker: bool
+) -> None:
     """Raise ConfigError if these properties prepare a TLS that nothing in them switches on."""
-    brokers = {theirs for theirs, ours in _BROKER_NAMES.items() if ours in _FILES} if is_broker else set()
+    brokers = (
+        {theirs for theirs, ours in _BROKER_NAMES.items() if ours in _FILES} if is_broker else set()
+    )
     idle = next((key for key in properties if key in brokers and properties[key].strip()), "")
     needed = "bookkeeperTLSClientAuthentication=true"
     if not idle and (_FILES & known.keys() or _is_true(known, "tlsClientAuthentication")):
@@ -105,8 +123,8 @@ def _refuse_idle_tls(properties: Mapping[str, str], known: Mapping[str, str], na
         needed = f"{prefix}tlsProviderFactoryClass={TLS_PROVIDER}"
     if idle:
         raise ConfigError(
-            f"{name}: {idle} is set, and yet such a client asks bookies in clear: add {needed}, or set --bookie-tls on "
-            "with the files that it needs, or --bookie-tls off"
+            f"{name}: {idle} is set, and yet such a client asks bookies in clear: add {needed}, or"
+            " set --bookie-tls on with the files that it needs, or --bookie-tls off"
         )
 
 
@@ -117,7 +135,9 @@ def _tls_settings(known: Mapping[str, str]) -> dict[str, str]:
     if "tlsTrustStore" in known:
         settings["bookie_tls_ca"] = known["tlsTrustStore"]
     if "tlsHostnameVerificationEnabled" in known:
-        settings["bookie_tls_hostname_verification"] = known["tlsHostnameVerificationEnabled"].lower()
+        settings["bookie_tls_hostname_verification"] = known[
+            "tlsHostnameVerificationEnabled"
+        ].lower()
     if _is_true(known, "tlsClientAuthentication") and "tlsKeyStore" in known:
         settings |= _certificate_settings(known)
     return settings
@@ -126,7 +146,10 @@ def _tls_settings(known: Mapping[str, str]) -> dict[str, str]:
 def _certificate_settings(known: Mapping[str, str]) -> dict[str, str]:
     if known.get("tlsKeyStoreType", "").upper() != PEM or "tlsCertificatePath" not in known:
         return {"bookie_tls_certificate": known["tlsKeyStore"]}
-    settings = {"bookie_tls_certificate": known["tlsCertificatePath"], "bookie_tls_key": known["tlsKeyStore"]}
+    settings = {
+        "bookie_tls_certificate": known["tlsCertificatePath"],
+        "bookie_tls_key": known["tlsKeyStore"],
+    }
     if "tlsKeyStorePasswordPath" in known:
         settings["bookie_tls_key_password_file"] = known["tlsKeyStorePasswordPath"]
     return settings

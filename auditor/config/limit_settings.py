@@ -103,7 +103,8 @@ BOOKIE_SETTINGS = (
     ),
     Setting(
         "probe_budget", _BOOKIES, COUNT, "10000",
-        "Entries read at one look of a run on a bookie that cannot list, spread evenly over all its "
+        "Entries read at one look of a run on a bookie that cannot list, spread evenly over all "
+        "its "
         "ledgers, beside the ends of segments and --probe-entries. Each run reads other ones. 0: "
         "none.",
         "Five seconds of reads at the default rate, and 100 MB of entries of 10 kB. Of 33,000,000 "

@@ -13,7 +13,8 @@ _SERVING = frozenset({"lister", "config"})
 LISTER_SETTINGS = (
     Setting(
         "lister_port", _LISTERS, COUNT, "0",
-        "Port of a lister on the host of each bookie. A bookie that has one is listed by it, and is not asked "
+        "Port of a lister on the host of each bookie. A bookie that has one is listed by it, and "
+        "is not asked "
         "for lists itself.",
         "0: none is asked. A host without a lister costs one refused connection.",
         low=0, high=65_535, commands=_USING,
@@ -27,14 +28,16 @@ LISTER_SETTINGS = (
     ),
     Setting(
         "bookkeeper_conf", _LISTER, FILE, None,
-        "Configuration file of the bookie beside which the lister runs. Directories, id and port come from it.",
+        "Configuration file of the bookie beside which the lister runs. Directories, id and port "
+        "come from it.",
         "Not set: give --ledger-dirs and --bookie-id.",
         commands=_SERVING,
     ),
     Setting(
         "ledger_dirs", _LISTER, LIST, None,
         "Ledger directories of the bookie, in the order of its ledgerDirectories.",
-        "Not set: those of --bookkeeper-conf. The order decides where a ledger lives; the cookie is compared.",
+        "Not set: those of --bookkeeper-conf. The order decides where a ledger lives; the cookie "
+        "is compared.",
         commands=_SERVING,
     ),
     Setting(
@@ -45,25 +48,29 @@ LISTER_SETTINGS = (
     ),
     Setting(
         "bookie_id", _LISTER, TEXT, None,
-        "ID of the bookie. The lister does not start if the cookie in the directories names another.",
+        "ID of the bookie. The lister does not start if the cookie in the directories names "
+        "another.",
         "Not set: the id that --bookkeeper-conf has, else the one in the cookie.",
         commands=_SERVING,
     ),
     Setting(
         "bookie_address", _LISTER, TEXT, None,
         "HOST:PORT at which the bookie itself answers. The lister answers only while it does.",
-        "Not set: advertisedAddress and bookiePort of --bookkeeper-conf, else the bookie id if that is an address.",
+        "Not set: advertisedAddress and bookiePort of --bookkeeper-conf, else the bookie id if "
+        "that is an address.",
         commands=_SERVING,
     ),
     Setting(
         "listen", _LISTER, TEXT, None,
         "HOST:PORT to listen on; port 0: any free port, which is printed.",
-        "No default: the lister answers whoever connects, in clear text, so its address is chosen on purpose.",
+        "No default: the lister answers whoever connects, in clear text, so its address is chosen "
+        "on purpose.",
         commands=_SERVING, required=frozenset({"lister"}),
     ),
     Setting(
         "metrics_listen", _LISTER, TEXT, None,
-        "HOST:PORT on which /metrics is served for Prometheus over HTTP; port 0: any free port, which "
+        "HOST:PORT on which /metrics is served for Prometheus over HTTP; port 0: any free port, "
+        "which "
         "is logged.",
         "Not set: no metrics are served.",
         commands=_SERVING,
@@ -71,7 +78,8 @@ LISTER_SETTINGS = (
     Setting(
         "lister_connections", _LISTER, COUNT, "16",
         "Most connections at once. A further one is closed.",
-        "An audit has one connection a bookie. The bound limits what slow clients can hold in memory.",
+        "An audit has one connection a bookie. The bound limits what slow clients can hold in "
+        "memory.",
         low=1, high=1_000, commands=_SERVING,
     ),
     Setting(
@@ -83,7 +91,8 @@ LISTER_SETTINGS = (
     Setting(
         "lister_answer_bytes_max", _LISTER, SIZE, "64MiB",
         "Longest list. A longer one is answered with EIO.",
-        "2.7 million groups: more than a striped ledger of any length has, since long lists are sent as periodic groups.",
+        "2.7 million groups: more than a striped ledger of any length has, since long lists are "
+        "sent as periodic groups.",
         low=2**20, high=2**30, commands=_SERVING,
     ),
     Setting(
@@ -95,7 +104,8 @@ LISTER_SETTINGS = (
     Setting(
         "lister_view_age_max", _LISTER, DURATION, "1s",
         "Age at which a view of the index is renewed before a list is made from it.",
-        "Renewing costs 1-2 ms. What the bookie has not flushed is missing from any view, for some 10 s by default.",
+        "Renewing costs 1-2 ms. What the bookie has not flushed is missing from any view, for "
+        "some 10 s by default.",
         low=0, high=60_000, commands=_SERVING,
     ),
 )  # fmt: skip

@@ -30,15 +30,18 @@ OUTPUT_SETTINGS = (
     ),
     Setting(
         "output_umask", _OUT, UMASK, "027",
-        "Permissions that files and directories of a run do not get, in octal. Bits of the process's own umask are "
+        "Permissions that files and directories of a run do not get, in octal. Bits of the "
+        "process's own umask are "
         "removed as well.",
-        "Evidence names ledgers, owners and addresses. With 027 the owner writes it, the group reads it, and nobody else.",
+        "Evidence names ledgers, owners and addresses. With 027 the owner writes it, the group "
+        "reads it, and nobody else.",
         commands=WHOLE_RUNS,
     ),
     Setting(
         "evidence_age_max", _OUT, DURATION, "24h",
         "Maximum age of a run whose evidence answers `auditor margin`. Older evidence: exit 3.",
-        "Since then bookies may have failed and ledgers may have moved. One day is the pace of nightly runs.",
+        "Since then bookies may have failed and ledgers may have moved. One day is the pace of "
+        "nightly runs.",
         low=1_000, high=366 * 24 * _HOUR, commands=frozenset({"margin", "config"}),
     ),
     Setting(
@@ -56,16 +59,19 @@ OUTPUT_SETTINGS = (
     ),
     Setting(
         "full", _OUT, SWITCH, "false",
-        "Print the whole report instead of its first screen: every kind with the witness of its worst "
+        "Print the whole report instead of its first screen: every kind with the witness of its "
+        "worst "
         "finding. It is the text of report.txt.",
-        "Off: at most 25 lines on what was found, what changed and what to do next. The rest is in the "
+        "Off: at most 25 lines on what was found, what changed and what to do next. The rest is "
+        "in the "
         "run's directory.",
         commands=frozenset({"run", "demo", "replay", "report", "config"}),
     ),
     Setting(
         "mutes", _OUT, TEXT, None,
         "File with the findings that `auditor mute` accepts until a day: a local path or a URI.",
-        "Not set: mutes.jsonl in the output directory. Give a path in a repository to have each mute reviewed.",
+        "Not set: mutes.jsonl in the output directory. Give a path in a repository to have each "
+        "mute reviewed.",
         commands=frozenset({"run", "demo", "mute", "config"}),
     ),
     Setting(
@@ -116,7 +122,8 @@ ENGINE_SETTINGS = (
     ),
     Setting(
         "spark_stall_max", _ENGINE, DURATION, "1h",
-        "Longest time in which no task of a Spark job finishes. Then the job is cancelled: exit code 5.",
+        "Longest time in which no task of a Spark job finishes. Then the job is cancelled: exit "
+        "code 5.",
         "A stopped worker or a hung executor must not hold a nightly run for ever. Above "
         "bookie_deadline, because the task of one bookie may take that long.",
         low=1_000, high=7 * 24 * _HOUR, commands=WHOLE_RUNS,
@@ -129,14 +136,17 @@ ENGINE_SETTINGS = (
     ),
     Setting(
         "ledgers_in_process_max", _ENGINE, COUNT, "20000",
-        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0: Spark takes the first look.",
+        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0: Spark "
+        "takes the first look.",
         "The driver takes 0.35 ms for a healthy ledger, and Spark five seconds or more to start.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
     Setting(
         "suspects_in_process_max", _ENGINE, COUNT, "1000",
-        "Maximum number of suspect ledgers of a shard that the driver looks at again in a larger cluster. 0: Spark does all.",
-        "A Spark job costs half a second or more. Up to a thousand suspects the driver is done first.",
+        "Maximum number of suspect ledgers of a shard that the driver looks at again in a larger "
+        "cluster. 0: Spark does all.",
+        "A Spark job costs half a second or more. Up to a thousand suspects the driver is done "
+        "first.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
 )  # fmt: skip

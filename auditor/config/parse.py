@@ -21,7 +21,8 @@ from auditor.config.units import Value, has_credentials
 from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
-    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PULSAR_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS,
+    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PULSAR_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS,
+    *ENGINE_SETTINGS,
     *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
@@ -40,7 +41,9 @@ class Layers:
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
     client: Mapping[str, str] = field(default_factory=dict)
-    """Settings by key that a BookKeeper client's configuration amounts to. All others go before them."""
+    """Settings by key that a BookKeeper client's configuration amounts to. All others go before
+    them.
+    """
     client_name: str = "the client's configuration"
 
 
@@ -72,12 +75,17 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
         values[setting.field] = _default(setting, command) if raw is None else _value(setting, raw)
         if values[setting.field] is None and command in setting.required:
             raise ConfigError(
-                f"{setting.key} is not set: give {setting.flag} {setting.metavar}, {setting.variable}, or the key in a file"
+                f"{setting.key} is not set: give {setting.flag} {setting.metavar},"
+                f" {setting.variable}, or the key in a file"
             )
-    in_environment = frozenset(s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable))
+    in_environment = frozenset(
+        s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable)
+    )
     settings = Settings(**values, secrets_in_environment=in_environment)  # type: ignore[arg-type]
     refuse_half_secured(settings)
-    _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo")
+    _refuse_nonsense(
+        settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo"
+    )
     return settings
 
 
@@ -87,17 +95,26 @@ def origins(layers: Layers) -> dict[str, Origin]:
     Raises `ConfigError` on unknown names.
     """
     written = _raw_values(layers)
-    return {s.key: written[s.key].origin if s.key in written else Origin("default", "default") for s in SETTINGS}
+    return {
+        s.key: written[s.key].origin if s.key in written else Origin("default", "default")
+        for s in SETTINGS
+    }
 
 
 def shown_values(settings: Settings) -> dict[str, str]:
     """Return each key's value as a user would write it, "" if not set, with credentials masked."""
-    return {s.key: "" if (v := getattr(settings, s.field)) is None else s.unit.show(v) for s in SETTINGS}
+    return {
+        s.key: "" if (v := getattr(settings, s.field)) is None else s.unit.show(v) for s in SETTINGS
+    }
 
 
 def _raw_values(layers: Layers) -> dict[str, _Raw]:
     """Return the value of each key from the strongest layer that sets it."""
-    given = {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+    given = {
+        **_from_file(layers),
+        **_from_environment(layers.environment),
+        **_from_flags(layers.flags),
+    }
     return {**_from_client(layers, given), **given}
 
 
@@ -107,13 +124,15 @@ def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
     for key, value in flags.items():
         flag = "--" + key.replace("_", "-")
         if key not in known:
-            raise ConfigError(f"{flag} is no setting{_nearest(flag, (s.flag for s in known.values()))}")
+            raise ConfigError(
+                f"{flag} is no setting{_nearest(flag, (s.flag for s in known.values()))}"
+            )
         if value is None or key == CONFIG_FILE.key:
             continue
         if isinstance(value, str) and has_credentials(value):
             raise ConfigError(
-                f"{flag} carries a password, which every user of this machine could read in the process list: "
-                f"set {known[key].variable} or the key {key} in a file instead"
+                f"{flag} carries a password, which every user of this machine could read in the"
+                f" process list: set {known[key].variable} or the key {key} in a file instead"
             )
         found[key] = _Raw(Origin("flag", flag), value)
     return found
@@ -126,9 +145,13 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
         if variable in SECRET_VARIABLES:
             continue  # Read where it is used, and kept nowhere.
         if variable not in known:
-            raise ConfigError(f"{variable} in the environment is no setting{_nearest(variable, known)}")
+            raise ConfigError(
+                f"{variable} in the environment is no setting{_nearest(variable, known)}"
+            )
         if variable != CONFIG_FILE.variable:
-            found[known[variable].key] = _Raw(Origin("environment", variable), environment[variable])
+            found[known[variable].key] = _Raw(
+                Origin("environment", variable), environment[variable]
+            )
     return found
 
 
@@ -137,7 +160,10 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
     for key, value in layers.file.items():
         name = f"{key} in {layers.file_name}"
         if key == CONFIG_FILE.key:
-            raise ConfigError(f"{name}: a file cannot name another file; use {CONFIG_FILE.flag} or {CONFIG_FILE.variable}")
+            raise ConfigError(
+                f"{name}: a file cannot name another file; use {CONFIG_FILE.flag} or"
+                f" {CONFIG_FILE.variable}"
+            )
         if key not in _BY_KEY:
             raise ConfigError(f"{name} is no setting{_nearest(key, _BY_KEY)}")
         found[key] = _Raw(Origin("file", name), value)
@@ -147,14 +173,19 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
 def _from_client(layers: Layers, given: Mapping[str, _Raw]) -> dict[str, _Raw]:
     variables = [variable for variable, value in layers.environment.items() if value]
     left = drop_overridden(layers.client, {key: raw.value for key, raw in given.items()}, variables)
-    return {key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value) for key, value in left.items()}
+    return {
+        key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value)
+        for key, value in left.items()
+    }
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
     """Return half a sentence with the nearest name; case, dashes and underscores do not matter."""
     plain = {right.lower().replace("-", "_"): right for right in names}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), plain, n=1, cutoff=0.6)
-    return f": did you mean {plain[close[0]]}?" if close else "; docs/configuration.md lists them all"
+    return (
+        f": did you mean {plain[close[0]]}?" if close else "; docs/configuration.md lists them all"
+    )
 
 
 def _default(setting: Setting, command: str | None) -> Value:
@@ -166,11 +197,17 @@ def _value(setting: Setting, raw: _Raw) -> Value:
     try:
         return setting.parse(raw.value)
     except ValueError as error:
-        quoted = "" if isinstance(raw.value, str) and has_credentials(raw.value) else f" = {str(raw.value)[:200]!r}"
+        quoted = (
+            ""
+            if isinstance(raw.value, str) and has_credentials(raw.value)
+            else f" = {str(raw.value)[:200]!r}"
+        )
         raise ConfigError(f"{raw.origin.name}{quoted} {error}") from None
 
 
-def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_topology: bool) -> None:
+def _refuse_nonsense(
+    settings: Settings, written: Mapping[str, Origin], *, has_topology: bool
+) -> None:
     """Raise ConfigError if settings contradict each other.
 
     `has_topology`: the command has a topology of its own.
@@ -178,36 +215,52 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_t
 
     def name(key: str) -> str:
         value = shown_values(settings)[key]
-        return f"{written[key].name} ({value})" if key in written else f"{key} ({value}, the default)"
+        return (
+            f"{written[key].name} ({value})" if key in written else f"{key} ({value}, the default)"
+        )
 
     if settings.quiet and settings.verbose:
-        raise ConfigError(f"{written['quiet'].name} and {written['verbose'].name} contradict each other: choose one")
+        raise ConfigError(
+            f"{written['quiet'].name} and {written['verbose'].name} contradict each other:"
+            " choose one"
+        )
     for key in ("rpc_timeout", "bookie_connect_timeout"):
         if getattr(settings, f"{key}_ms") >= settings.bookie_deadline_ms:
             raise ConfigError(
-                f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
+                f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation"
+                " would end within one wait"
             )
     if settings.spark_stall_max_ms <= settings.bookie_deadline_ms:
         raise ConfigError(
-            f"{name('spark_stall_max')} is not above {name('bookie_deadline')}: the job would be cancelled while a "
-            "slow bookie is still being asked"
+            f"{name('spark_stall_max')} is not above {name('bookie_deadline')}: the job would be"
+            " cancelled while a slow bookie is still being asked"
         )
     _refuse_placement(settings, name, has_topology=has_topology or bool(settings.topology))
 
 
-def _refuse_placement(settings: Settings, name: Callable[[str], str], *, has_topology: bool) -> None:
+def _refuse_placement(
+    settings: Settings, name: Callable[[str], str], *, has_topology: bool
+) -> None:
     """Raise ConfigError if settings of placement contradict each other.
 
     `name` returns a key as the user wrote it, with its value.
     """
     if settings.desired_num_zones_per_write_quorum < settings.min_num_zones_per_write_quorum:
-        raise ConfigError(f"{name('desired_num_zones_per_write_quorum')} is below {name('min_num_zones_per_write_quorum')}")
-    if settings.placement_policy != "none" and settings.placement_compat != "java" and not has_topology:
         raise ConfigError(
-            f"{name('placement_policy')} needs to know where the bookies are: give --topology FILE, zookeeper or SCRIPT "
-            "(docs/topology.md), or leave placement_policy at none"
+            f"{name('desired_num_zones_per_write_quorum')} is below"
+            f" {name('min_num_zones_per_write_quorum')}"
+        )
+    if (
+        settings.placement_policy != "none"
+        and settings.placement_compat != "java"
+        and not has_topology
+    ):
+        raise ConfigError(
+            f"{name('placement_policy')} needs to know where the bookies are: give --topology FILE,"
+            " zookeeper or SCRIPT (docs/topology.md), or leave placement_policy at none"
         )
     if any(item.startswith("/") for item in settings.maintenance or ()) and not has_topology:
         raise ConfigError(
-            f"{name('maintenance')} names a location, and where bookies are is not known: give --topology as well"
+            f"{name('maintenance')} names a location, and where bookies are is not known: give"
+            " --topology as well"
         )

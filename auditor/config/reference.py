@@ -11,12 +11,14 @@ from auditor.config.setting import Setting
 _OPENING = """\
 # Configuration
 
-<!-- Made by `python -m auditor.config > docs/configuration.md` from the table in auditor/config/: change it there. -->
+<!-- Made by `python -m auditor.config > docs/configuration.md` from the table in auditor/config/:
+change it there. -->
 
-Every setting has a flag, an environment variable and a key in a TOML file (`--config FILE` or `AUDITOR_CONFIG`; no file is
-read unless it is named). A flag beats the environment, the environment beats the file, the file beats the default. An unknown
-key or `AUDITOR_` variable, a value out of range, or limits that make no sense together end the command with exit code 2 before
-anything is contacted. `auditor config` shows the effective settings and where each came from.
+Every setting has a flag, an environment variable and a key in a TOML file (`--config FILE` or
+`AUDITOR_CONFIG`; no file is read unless it is named). A flag beats the environment, the environment
+beats the file, the file beats the default. An unknown key or `AUDITOR_` variable, a value out of
+range, or limits that make no sense together end the command with exit code 2 before anything is
+contacted. `auditor config` shows the effective settings and where each came from.
 
 - Durations: `500ms`, `30s`, `5m`, `72h`, `7d`, or `0`. A bare number has no unit and is refused.
 - Sizes: `64MiB` (also KiB, GiB, kB, MB, GB), or a number of bytes.
@@ -24,8 +26,9 @@ anything is contacted. `auditor config` shows the effective settings and where e
 - Shares: whole percent, `50%` or `50`.
 - Lists: `a,b,c`; in the file also `["a", "b", "c"]`.
 - Switches: `true` or `false`; as a flag `--dry-run` or `--no-dry-run`.
-- Secrets of logins and keys come from a file, a command or the environment, never from a flag or the TOML file
-  ([secured-clusters.md](secured-clusters.md)). A Pushgateway URL with a password may be in the TOML file.
+- Secrets of logins and keys come from a file, a command or the environment, never from a flag or
+  the TOML file ([secured-clusters.md](secured-clusters.md)). A Pushgateway URL with a password may
+  be in the TOML file.
 
 ```toml
 # auditor.toml
@@ -46,7 +49,8 @@ def reference_markdown() -> str:
         parts.extend(_entry(setting) for setting in settings)
     parts.append(f"\n## {CONFIG_FILE.section}\n")
     parts.append(
-        f"\n`{CONFIG_FILE.flag} {CONFIG_FILE.metavar}`, `{CONFIG_FILE.variable}`: {CONFIG_FILE.help} {CONFIG_FILE.why}\n"
+        f"\n`{CONFIG_FILE.flag} {CONFIG_FILE.metavar}`, `{CONFIG_FILE.variable}`:"
+        f" {CONFIG_FILE.help} {CONFIG_FILE.why}\n"
     )
     return "".join(parts)
 
@@ -64,5 +68,7 @@ def _entry(setting: Setting) -> str:
 def _default(setting: Setting) -> str:
     if setting.default is None:
         return "not set"
-    others = "".join(f" (`{command}`: `{text}`)" for command, text in sorted(setting.elsewhere.items()))
+    others = "".join(
+        f" (`{command}`: `{text}`)" for command, text in sorted(setting.elsewhere.items())
+    )
     return f"`{setting.default}`{others}"

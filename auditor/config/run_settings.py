@@ -88,7 +88,8 @@ JUDGEMENT_SETTINGS = (
         "Longer than the restart of a bookie and than the replication of one ledger. `ledger` and "
         "`topic` wait 1 s and `demo` 2 s, so that an answer comes at once; `ledger` and `topic` "
         "therefore report nothing on bookies.",
-        low=0, high=24 * _HOUR, commands=AUDITING, elsewhere={"ledger": "1s", "topic": "1s", "demo": "2s"},
+        low=0, high=24 * _HOUR, commands=AUDITING,
+        elsewhere={"ledger": "1s", "topic": "1s", "demo": "2s"},
     ),
     Setting(
         "looks_max", _HOW, COUNT, "5",

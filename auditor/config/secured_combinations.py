@@ -14,7 +14,9 @@ _PAIR = frozenset({"bookie_tls_certificate", "bookie_tls_key"})
 _VARIABLE = SECRET_OF["bookie_tls_key_password"].variable
 
 
-def drop_overridden(client: Mapping[str, str], given: Mapping[str, object], variables: Collection[str]) -> dict[str, str]:
+def drop_overridden(
+    client: Mapping[str, str], given: Mapping[str, object], variables: Collection[str]
+) -> dict[str, str]:
     """Return what counts of a client's own configuration beside the settings that are `given`.
 
     What belongs together gives way together: a certificate with its key and password, the two
@@ -41,14 +43,19 @@ def refuse_half_secured(settings: Settings) -> None:
     """Raise ConfigError if an operator could believe in a security that there is not."""
     for secret in SECRETS:
         if getattr(settings, f"{secret.key}_file") and getattr(settings, f"{secret.key}_command"):
-            raise ConfigError(f"{secret.key}_file and {secret.key}_command both give {secret.what}: choose one")
+            raise ConfigError(
+                f"{secret.key}_file and {secret.key}_command both give {secret.what}: choose one"
+            )
     for peer in ("bookie", "zookeeper"):
         _refuse_half_tls(settings, peer)
         _refuse_half_login(settings, peer)
 
 
 def _refuse_half_tls(settings: Settings, peer: str) -> None:
-    files = [f"{peer}_tls_{name}" for name in ("ca", "certificate", "key", "key_password_file", "key_password_command")]
+    files = [
+        f"{peer}_tls_{name}"
+        for name in ("ca", "certificate", "key", "key_password_file", "key_password_command")
+    ]
     given = next((key for key in files if getattr(settings, key)), None)
     if given is not None and not getattr(settings, f"{peer}_tls"):
         raise ConfigError(f"{given} has no effect without --{peer}-tls on")
@@ -57,18 +64,25 @@ def _refuse_half_tls(settings: Settings, peer: str) -> None:
 
 
 def _refuse_half_login(settings: Settings, peer: str) -> None:
-    username, password = getattr(settings, f"{peer}_sasl_username"), secret_source(settings, f"{peer}_sasl_password")
+    username, password = (
+        getattr(settings, f"{peer}_sasl_username"),
+        secret_source(settings, f"{peer}_sasl_password"),
+    )
     if getattr(settings, f"{peer}_sasl") == "none":
         given = (
-            username or getattr(settings, f"{peer}_sasl_password_file") or getattr(settings, f"{peer}_sasl_password_command")
+            username
+            or getattr(settings, f"{peer}_sasl_password_file")
+            or getattr(settings, f"{peer}_sasl_password_command")
         )
         if given:
-            raise ConfigError(f"a user or password for {peer}_sasl has no effect without --{peer}-sasl digest-md5")
+            raise ConfigError(
+                f"a user or password for {peer}_sasl has no effect without --{peer}-sasl digest-md5"
+            )
         return
     if username is None:
         raise ConfigError(f"{peer}_sasl needs a user: give --{peer}-sasl-username")
     if password is None:
         raise ConfigError(
-            f"{peer}_sasl needs a password: give --{peer}-sasl-password-file FILE, --{peer}-sasl-password-command COMMAND "
-            f"or AUDITOR_{peer.upper()}_SASL_PASSWORD"
+            f"{peer}_sasl needs a password: give --{peer}-sasl-password-file FILE,"
+            f" --{peer}-sasl-password-command COMMAND or AUDITOR_{peer.upper()}_SASL_PASSWORD"
         )

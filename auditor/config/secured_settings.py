@@ -20,13 +20,17 @@ READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
 _ASKING = ASK_BOOKIES | {"config"}
 _READING = READ_ZOOKEEPER | {"config"}
 
-_SASL = one_of("none", "digest-md5", refused={"gssapi": "is not supported in this version: digest-md5 is"})
+_SASL = one_of(
+    "none", "digest-md5", refused={"gssapi": "is not supported in this version: digest-md5 is"}
+)
 _FROM_ENVIRONMENT = "Not set: its environment variable is used, if that is set."
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret that settings may need: `{key}_file`, `{key}_command`, or the environment variable."""
+    """A secret that settings may need: `{key}_file`, `{key}_command`, or the environment
+    variable.
+    """
 
     key: str
     what: str
@@ -36,7 +40,9 @@ class Secret:
         return ENVIRONMENT_PREFIX + self.key.upper()
 
 
-def _tls_settings(peer: str, section: str, whose: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+def _tls_settings(
+    peer: str, section: str, whose: str, commands: frozenset[str]
+) -> tuple[Setting, ...]:
     """Return the settings of TLS with one kind of peer."""
     return (
         Setting(
@@ -47,7 +53,8 @@ def _tls_settings(peer: str, section: str, whose: str, commands: frozenset[str])
         ),
         Setting(
             f"{peer}_tls_ca", section, FILE, None,
-            f"PEM file with the CAs that may have signed the certificates of {whose}. No other CA is trusted then.",
+            f"PEM file with the CAs that may have signed the certificates of {whose}. No other CA "
+            "is trusted then.",
             "Not set: the CAs of the system are trusted.",
             commands=commands,
         ),
@@ -63,23 +70,30 @@ def _tls_settings(peer: str, section: str, whose: str, commands: frozenset[str])
             "Not set: the key is in the file of the certificate.",
             commands=commands,
         ),
-        *_secret_settings(f"{peer}_tls_key_password", section, f"the password of --{peer}-tls-key", commands),
+        *_secret_settings(f"{peer}_tls_key_password", section, f"the password of --{peer}-tls-key",
+        commands),
         Setting(
             f"{peer}_tls_hostname_verification", section, ON_OFF, "on",
-            f"Check that the certificates of {whose} name the host that was dialled. The CA is checked in any case.",
-            "On: without it whoever has any certificate of the CA can answer in the place of another. BookKeeper's "
-            "own client has it off (tlsHostnameVerificationEnabled), so certificates may lack the names.",
+            f"Check that the certificates of {whose} name the host that was dialled. The CA is "
+            "checked in any case.",
+            "On: without it whoever has any certificate of the CA can answer in the place of "
+            "another. BookKeeper's "
+            "own client has it off (tlsHostnameVerificationEnabled), so certificates may lack the "
+            "names.",
             commands=commands,
         ),
     )  # fmt: skip
 
 
-def _secret_settings(key: str, section: str, what: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+def _secret_settings(
+    key: str, section: str, what: str, commands: frozenset[str]
+) -> tuple[Setting, ...]:
     """Return the two settings that say where a secret is."""
     return (
         Setting(
             f"{key}_file", section, FILE, None,
-            f"File with {what}, read on each machine that asks. The secret itself may be in {ENVIRONMENT_PREFIX}{key.upper()}.",
+            f"File with {what}, read on each machine that asks. The secret itself may be in "
+            f"{ENVIRONMENT_PREFIX}{key.upper()}.",
             _FROM_ENVIRONMENT,
             commands=commands,
         ),
@@ -92,7 +106,9 @@ def _secret_settings(key: str, section: str, what: str, commands: frozenset[str]
     )  # fmt: skip
 
 
-def _sasl_settings(peer: str, section: str, whose: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+def _sasl_settings(
+    peer: str, section: str, whose: str, commands: frozenset[str]
+) -> tuple[Setting, ...]:
     """Return the settings of a SASL login."""
     return (
         Setting(
@@ -117,8 +133,8 @@ SECURED_SETTINGS = (
         _BOOKIES,
         FILE,
         None,
-        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and SASL is used, unless a setting "
-        "here says otherwise.",
+        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and SASL"
+        " is used, unless a setting here says otherwise.",
         "Not set: only the settings below count.",
         commands=_ASKING,
     ),
@@ -126,7 +142,9 @@ SECURED_SETTINGS = (
     *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
     *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
     *_sasl_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
-    *_secret_settings("zookeeper_digest", _ZOOKEEPER, "user:password for ZooKeeper's scheme digest", _READING),
+    *_secret_settings(
+        "zookeeper_digest", _ZOOKEEPER, "user:password for ZooKeeper's scheme digest", _READING
+    ),
 )
 
 SECRETS = (

@@ -9,7 +9,21 @@ from auditor.config.units import DURATION, SWITCH, Unit, Value
 ENVIRONMENT_PREFIX = "AUDITOR_"
 
 EVERY_COMMAND = frozenset(
-    {"run", "ledger", "topic", "demo", "replay", "report", "diff", "margin", "explain", "mute", "topology", "lister", "config"}
+    {
+        "run",
+        "ledger",
+        "topic",
+        "demo",
+        "replay",
+        "report",
+        "diff",
+        "margin",
+        "explain",
+        "mute",
+        "topology",
+        "lister",
+        "config",
+    }
 )
 AUDITING = frozenset({"run", "ledger", "topic", "demo", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting, so it takes every flag."""

@@ -15,8 +15,8 @@ class Settings:
     """The settings that `parse` returns. `SETTINGS` explains each field under its key.
 
     Times are in ms, sizes in bytes, rates a second (0: no limit); None: not set. `pushgateway` may
-    have credentials, so `repr` leaves it out; nothing else is secret: secrets of logins are read where
-    they are used.
+    have credentials, so `repr` leaves it out; nothing else is secret: secrets of logins are read
+    where they are used.
     """
 
     metadata_service_uri: str | None
@@ -164,7 +164,9 @@ class Settings:
 
     def judging_limits(self) -> JudgingLimits:
         """Return the limits for judging one ledger."""
-        return JudgingLimits(ledger_time_max_ms=self.ledger_time_max_ms, ledger_memory_max=self.ledger_memory_max)
+        return JudgingLimits(
+            ledger_time_max_ms=self.ledger_time_max_ms, ledger_memory_max=self.ledger_memory_max
+        )
 
     def zookeeper_limits(self, readers: int) -> ZooKeeperLimits:
         """Return the limits for one of `readers` parallel readers. They share the rate equally."""
@@ -206,7 +208,10 @@ def _tls(settings: Settings, peer: str) -> TlsFiles | None:
 
 
 def _sasl(settings: Settings, peer: str) -> SaslLogin | None:
-    username, password = getattr(settings, f"{peer}_sasl_username"), secret_source(settings, f"{peer}_sasl_password")
+    username, password = (
+        getattr(settings, f"{peer}_sasl_username"),
+        secret_source(settings, f"{peer}_sasl_password"),
+    )
     if getattr(settings, f"{peer}_sasl") == "none" or username is None or password is None:
         return None
     return SaslLogin(username, password)

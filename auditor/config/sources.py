@@ -33,7 +33,11 @@ def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> 
     layers = Layers(flags, environment)
     if named:
         layers = Layers(flags, environment, read_file(Path(str(named))), str(named))
-    client = flags.get(CLIENT_CONF) or environment.get(CLIENT_CONF_VARIABLE) or layers.file.get(CLIENT_CONF)
+    client = (
+        flags.get(CLIENT_CONF)
+        or environment.get(CLIENT_CONF_VARIABLE)
+        or layers.file.get(CLIENT_CONF)
+    )
     return layers if not client else _with_client(layers, str(client))
 
 
@@ -52,13 +56,20 @@ def read_file(path: Path) -> dict[str, object]:
         with path.open("rb") as file:
             content = file.read(CONFIG_FILE_BYTES_MAX + 1)
         if len(content) > CONFIG_FILE_BYTES_MAX:
-            raise ConfigError(f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes: this is no configuration file")
+            raise ConfigError(
+                f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes: this is no configuration"
+                " file"
+            )
         return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
-        raise ConfigError(f"the configuration file {path} cannot be read: {error.strerror or error}") from None
+        raise ConfigError(
+            f"the configuration file {path} cannot be read: {error.strerror or error}"
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except ValueError as error:  # TOMLDecodeError, and what Python says of a number that is too long
+    except (
+        ValueError
+    ) as error:  # TOMLDecodeError, and what Python says of a number that is too long
         raise ConfigError(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply: this is no configuration file") from None

@@ -23,13 +23,31 @@ LIST_ITEMS_MAX = 256
 """Items accepted in one list."""
 
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_BYTES = {
+    "": 1,
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+}
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,6})?)"
 _DURATION = re.compile(_NUMBER + r"\s*(ms|s|m|h|d)")
 _SIZE = re.compile(_NUMBER + r"\s*([A-Za-z]*)")
 _RATE = re.compile(_NUMBER)
 _COUNT = re.compile(r"[0-9]{1,15}")
-_SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_SWITCH = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,10 @@ def parse_size(raw: object) -> int:
     text = _text_of(raw, "a size: write 64MiB, or a number of bytes")
     match = _SIZE.fullmatch(text)
     if match is None or match[2] not in _BYTES:
-        raise ValueError(f"is not a size: write 64MiB, or a number of bytes (units: {', '.join(u for u in _BYTES if u)})")
+        raise ValueError(
+            "is not a size: write 64MiB, or a number of bytes (units:"
+            f" {', '.join(u for u in _BYTES if u)})"
+        )
     exact = Fraction(match[1]) * _BYTES[match[2]]
     if exact.denominator != 1:
         raise ValueError("is not a whole number of bytes")
@@ -98,7 +119,9 @@ def parse_count(raw: object) -> int:
 def parse_umask(raw: object) -> int:
     """Return permission bits written in octal, as umask takes them: "027"."""
     if not isinstance(raw, str) or re.fullmatch(r"0?[0-7]{3}", raw.strip()) is None:
-        raise ValueError("is not a mask of permissions: write three octal digits in quotes, such as 027")
+        raise ValueError(
+            "is not a mask of permissions: write three octal digits in quotes, such as 027"
+        )
     return int(raw.strip(), 8)
 
 
@@ -141,7 +164,10 @@ def parse_list(raw: object) -> tuple[str, ...]:
     written = raw if isinstance(raw, list) else parse_text(raw).split(",")
     if len(written) > LIST_ITEMS_MAX:
         raise ValueError(f"has more than {LIST_ITEMS_MAX} items")
-    if not all(isinstance(item, str) and item.strip() and "," not in item for item in written) or not written:
+    if (
+        not all(isinstance(item, str) and item.strip() and "," not in item for item in written)
+        or not written
+    ):
         raise ValueError("has an empty item, or one that is no text: write a,b,c")
     return tuple(dict.fromkeys(parse_text(item) for item in written))
 
@@ -180,7 +206,9 @@ def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
             return raw.strip()
         if refused and isinstance(raw, str) and raw.strip() in refused:
             raise ValueError(refused[raw.strip()])
-        raise ValueError(f"is none of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}")
+        raise ValueError(
+            f"is none of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}"
+        )
 
     return Unit("|".join(words), parse, show_plain)
 

@@ -1,4 +1,6 @@
-"""Reads every credential once, so that a command ends before it contacts anything with one that is bad."""
+"""Reads every credential once, so that a command ends before it contacts anything with one that is
+bad.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from auditor.credentials.tls_context import client_context
 
 
 def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
-    """Raise ConfigError if a certificate, key or secret cannot be read. Runs the secrets' commands."""
+    """Raise ConfigError if a certificate, key or secret cannot be read. Runs the secrets'
+    commands.
+    """
     for access in (bookie, zookeeper):
         _check(access.tls, access.sasl)
     if zookeeper.digest is not None:
@@ -27,8 +31,12 @@ def _check(tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
 
 
 def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> list[str]:
-    """Return the files with secrets and private keys that every user of this machine may read, sorted."""
-    paths = {path for access in (bookie, zookeeper) for path in _secret_files(access.tls, access.sasl)}
+    """Return the files with secrets and private keys that every user of this machine may read,
+    sorted.
+    """
+    paths = {
+        path for access in (bookie, zookeeper) for path in _secret_files(access.tls, access.sasl)
+    }
     if zookeeper.digest is not None and zookeeper.digest.file is not None:
         paths.add(zookeeper.digest.file)
     return sorted(path for path in paths if _is_open_to_all(path))

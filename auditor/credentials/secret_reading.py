@@ -21,8 +21,9 @@ SECRET_BYTES_MAX = 4_096
 COMMAND_TIMEOUT_S = 30.0
 """How long a command may take to print a secret, in seconds: time for a request to a vault."""
 COMMAND_KEPT_S = 300.0
-"""How long what a command printed is used, in seconds. A process that asks many bookies runs it once;
-a password that changed is noticed within this time."""
+"""How long what a command printed is used, in seconds. A process that asks many bookies runs it
+once; a password that changed is noticed within this time.
+"""
 
 FAILURE_KEPT_S = 30.0
 """How long a command that failed is not run again, in seconds: many bookies must not hammer a vault
@@ -41,7 +42,9 @@ class _CommandFailed(Exception):
 
 
 def read_secret(source: SecretSource) -> str:
-    """Return the secret, without the line break at its end. Raises ConfigError, never with the secret."""
+    """Return the secret, without the line break at its end. Raises ConfigError, never with the
+    secret.
+    """
     secret = _read(source).decode("utf-8", "surrogateescape")
     secret = secret.removesuffix("\n").removesuffix("\r")
     if not secret:
@@ -52,7 +55,9 @@ def read_secret(source: SecretSource) -> str:
 
 
 def read_digest(source: SecretSource) -> str:
-    """Return `user:password` for ZooKeeper's scheme digest. Raises ConfigError, never with the secret."""
+    """Return `user:password` for ZooKeeper's scheme digest. Raises ConfigError, never with the
+    secret.
+    """
     digest = read_secret(source)
     user, _, password = digest.partition(":")
     if not user or not password:
@@ -67,7 +72,9 @@ def _read(source: SecretSource) -> bytes:
         return _run_command(source.command, source.what)
     secret = os.environ.get(source.variable)
     if secret is None:
-        raise ConfigError(f"{source.what} is not given on this machine: {source.variable} is not set here")
+        raise ConfigError(
+            f"{source.what} is not given on this machine: {source.variable} is not set here"
+        )
     return secret.encode("utf-8", "surrogateescape")
 
 
@@ -89,11 +96,17 @@ def _run_command(command: str, what: str) -> bytes:
 
 
 def _output_of(command: str) -> bytes:
-    """Return the output of a command that runs without a shell and without input. Raises _CommandFailed."""
+    """Return the output of a command that runs without a shell and without input. Raises
+    _CommandFailed.
+    """
     try:
         words = shlex.split(command)
         process = subprocess.Popen(  # noqa: S603 - the operator's own command
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
         raise _CommandFailed(f"cannot be run: {error}") from None
@@ -108,7 +121,9 @@ def _output_of(command: str) -> bytes:
 
 
 def _read_bounded(process: subprocess.Popen[bytes], until: float) -> bytes:
-    """Return all that the process prints until it ends. Raises _CommandFailed if it is too much or too late."""
+    """Return all that the process prints until it ends. Raises _CommandFailed if it is too much or
+    too late.
+    """
     assert process.stdout is not None
     output = bytearray()
     with selectors.DefaultSelector() as selector:

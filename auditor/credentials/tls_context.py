@@ -93,7 +93,9 @@ def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str
         # Without a password OpenSSL would ask on the terminal for the one of an encrypted key.
         context.load_cert_chain(certificate, files.key, lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise ConfigError(f"{name} cannot be used: {_why_unusable(error, files, certificate)}") from None
+        raise ConfigError(
+            f"{name} cannot be used: {_why_unusable(error, files, certificate)}"
+        ) from None
 
 
 def _why_unusable(error: Exception, files: TlsFiles, certificate: str) -> str:
@@ -102,9 +104,16 @@ def _why_unusable(error: Exception, files: TlsFiles, certificate: str) -> str:
     if reason == "KEY_VALUES_MISMATCH":
         return f"the key in {key} is that of another certificate"
     if "ENCRYPTED" in _text_of(key):
-        given = "the password given is not that of" if files.key_password else "no password is given for"
+        given = (
+            "the password given is not that of"
+            if files.key_password
+            else "no password is given for"
+        )
         return f"{given} the key in {key} (--{files.what}-tls-key-password-file FILE)"
-    return f"{certificate} and {key} must have a certificate and its private key in PEM form ({reason})"
+    return (
+        f"{certificate} and {key} must have a certificate and its private key in PEM form"
+        f" ({reason})"
+    )
 
 
 def _text_of(path: str) -> str:
@@ -115,7 +124,9 @@ def _text_of(path: str) -> str:
         return ""
 
 
-def _refuse_key_store(path: str, name: str, of_jks: tuple[str, ...], of_pkcs12: tuple[str, ...]) -> None:
+def _refuse_key_store(
+    path: str, name: str, of_jks: tuple[str, ...], of_pkcs12: tuple[str, ...]
+) -> None:
     """Raise ConfigError if the file cannot be read, or is a key store of Java.
 
     The error has the lines that convert it: `of_jks` or `of_pkcs12`.
@@ -129,8 +140,12 @@ def _refuse_key_store(path: str, name: str, of_jks: tuple[str, ...], of_pkcs12: 
     if lines:
         kind = "JKS" if head in _JKS_MAGIC else "PKCS12"
         convert = "; ".join(line.format(path=path) for line in lines)
-        raise ConfigError(f"{name}: {path} is a {kind} key store, and PEM is needed. Convert it: {convert}")
+        raise ConfigError(
+            f"{name}: {path} is a {kind} key store, and PEM is needed. Convert it: {convert}"
+        )
 
 
 def _reason(error: Exception) -> str:
-    return (getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)).strip()
+    return (
+        getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    ).strip()

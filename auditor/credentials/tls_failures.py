@@ -22,7 +22,12 @@ _CLIENT_REFUSED: Final = (
     "INTERNAL_ERROR",
     "DECRYPT_ERROR",
 )
-_NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+_NOT_TLS: Final = (
+    "WRONG_VERSION_NUMBER",
+    "UNKNOWN_PROTOCOL",
+    "HTTP_REQUEST",
+    "RECORD_LAYER_FAILURE",
+)
 
 
 def explain_tls_failure(error: BaseException, what: str, *, has_certificate: bool) -> str:
@@ -33,7 +38,9 @@ def explain_tls_failure(error: BaseException, what: str, *, has_certificate: boo
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _refused_by_us(error, what)
-    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+    if not isinstance(error, ssl.SSLError) or isinstance(
+        error, ssl.SSLEOFError | ssl.SSLZeroReturnError
+    ):
         return ""  # An end of the connection without an alert is also what a restart looks like.
     reason = (error.reason or str(error)).upper()
     return _refused_by_peer(reason, what, has_certificate=has_certificate)
@@ -48,11 +55,15 @@ def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
     if code == _REVOKED:
         return "its certificate was revoked"
     if code in _UNKNOWN_CA:
-        return f"its certificate is not from a CA in {ca} ({error.verify_message}): give the CA that signed it"
+        return (
+            f"its certificate is not from a CA in {ca} ({error.verify_message}): give the CA that"
+            " signed it"
+        )
     if code in _OTHER_NAME or "match" in (error.verify_message or str(error)).lower():
         return (
-            f"its certificate is for another name ({error.verify_message}): put the name into the certificate "
-            f"(subjectAltName), or set --{what}-tls-hostname-verification off, which still checks the CA"
+            f"its certificate is for another name ({error.verify_message}): put the name into the"
+            f" certificate (subjectAltName), or set --{what}-tls-hostname-verification off, which"
+            " still checks the CA"
         )
     return f"its certificate was not accepted: {error.verify_message or error}"
 
@@ -67,6 +78,12 @@ def _refused_by_peer(reason: str, what: str, *, has_certificate: bool) -> str:
         return f"it wants a client certificate ({reason}): give {certificate} and --{what}-tls-key"
     if any(word in reason for word in (*_CLIENT_MISSING, *_CLIENT_REFUSED)):
         if has_certificate:
-            return f"it refused our certificate ({reason}): {certificate} must be valid and from a CA that it trusts"
-        return f"it ended the handshake ({reason}), as one does that wants a client certificate: give {certificate}"
+            return (
+                f"it refused our certificate ({reason}): {certificate} must be valid and from a CA"
+                " that it trusts"
+            )
+        return (
+            f"it ended the handshake ({reason}), as one does that wants a client certificate: give"
+            f" {certificate}"
+        )
     return f"the handshake failed ({reason})"

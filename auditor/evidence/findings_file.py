@@ -10,7 +10,8 @@ from auditor.errors import OutputError
 from auditor.model.finding import Kind
 
 FIELDS = (
-    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries", "entries_total",
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries",
+    "entries_total",
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
 """The fields of contract section 4, in the order they are written."""
@@ -43,7 +44,10 @@ def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[d
         if not text.strip():
             continue
         if len(text) > LINE_CHARS_MAX:
-            raise OutputError(f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: this is no finding")
+            raise OutputError(
+                f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: this is no"
+                " finding"
+            )
         yield _parse_finding(text, f"{name} line {number}")
 
 
@@ -51,11 +55,16 @@ def _parse_finding(text: str, where: str) -> dict[str, Any]:
     try:
         finding = json.loads(text)
     except (ValueError, RecursionError):
-        raise OutputError(f"{where} is not JSON: the file was cut short or changed; use another run") from None
+        raise OutputError(
+            f"{where} is not JSON: the file was cut short or changed; use another run"
+        ) from None
     if not isinstance(finding, dict) or any(name not in finding for name in FIELDS):
-        raise OutputError(f"{where} lacks a field of a finding: this file was not written by the auditor")
+        raise OutputError(
+            f"{where} lacks a field of a finding: this file was not written by the auditor"
+        )
     if not isinstance(finding["kind"], str) or finding["kind"] not in Kind.__members__:
         raise OutputError(
-            f"{where} has the kind {finding['kind']!r}, which this version does not know: use the version that wrote it"
+            f"{where} has the kind {finding['kind']!r}, which this version does not know: use the"
+            " version that wrote it"
         )
     return {**finding, **{name: finding.get(name) for name in HISTORY_FIELDS}}

@@ -31,7 +31,10 @@ _ANSWER_STATUS = {status.value: status for status in AnswerStatus}
 _READ_STATUS = {status.value: status for status in ReadStatus}
 _RECORD_STATUS = {status.value: status for status in RecordStatus}
 _STATE = {state.value: state for state in LedgerState}
-_DIGEST: dict[int | None, DigestType | None] = {None: None, **{int(digest): digest for digest in DigestType}}
+_DIGEST: dict[int | None, DigestType | None] = {
+    None: None,
+    **{int(digest): digest for digest in DigestType},
+}
 
 
 def evidence_by_ledger(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
@@ -47,22 +50,33 @@ def evidence_by_ledger(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
 
 
 def evidence_of(
-    ledger_id: int, records: Sequence[LedgerRecord], answers: Sequence[Answer], reads: Sequence[EntryRead]
+    ledger_id: int,
+    records: Sequence[LedgerRecord],
+    answers: Sequence[Answer],
+    reads: Sequence[EntryRead],
 ) -> LedgerEvidence:
     """Return what was seen of one ledger as its looks, oldest first.
 
     Raises AssertionError for two answers of one bookie at one look: that is a fault of the auditor.
     """
     if len(records) == 1:
-        only = Look(records[0], {a.bookie_id: a for a in answers}, {(r.bookie_id, r.entry_id): r for r in reads})
-        assert len(only.answers) == len(answers), f"two answers of one bookie on ledger {ledger_id} at one look"
+        only = Look(
+            records[0],
+            {a.bookie_id: a for a in answers},
+            {(r.bookie_id, r.entry_id): r for r in reads},
+        )
+        assert len(only.answers) == len(answers), (
+            f"two answers of one bookie on ledger {ledger_id} at one look"
+        )
         return LedgerEvidence(ledger_id, (only,))
     looks = []
     for record in sorted(records, key=lambda one: one.look):
         said = [a for a in answers if a.look == record.look]
         read = {(r.bookie_id, r.entry_id): r for r in reads if r.look == record.look}
         look = Look(record, {a.bookie_id: a for a in said}, read)
-        assert len(look.answers) == len(said), f"two answers of one bookie on ledger {ledger_id} at look {record.look}"
+        assert len(look.answers) == len(said), (
+            f"two answers of one bookie on ledger {ledger_id} at look {record.look}"
+        )
         looks.append(look)
     return LedgerEvidence(ledger_id, tuple(looks))
 
@@ -102,13 +116,19 @@ def _answers(rows: pa.StructArray) -> list[Answer]:
     if logs.null_count == unlisted.null_count == len(rows):
         return found  # almost always: no lister, or nothing amiss with its index
     told = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
-    return [replace(one, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ())) for one, lost, entries in told]
+    return [
+        replace(one, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ()))
+        for one, lost, entries in told
+    ]
 
 
 def missing_logs(cells: Sequence[Mapping[str, Any]] | None) -> tuple[MissingLog, ...]:
     """Return a cell of the column `missing_logs` as values."""
     return tuple(
-        MissingLog(one["path"], one["entries"], tuple((first, last) for first, last in one["ranges"])) for one in cells or ()
+        MissingLog(
+            one["path"], one["entries"], tuple((first, last) for first, last in one["ranges"])
+        )
+        for one in cells or ()
     )
 
 
@@ -118,7 +138,9 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
         *("bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status"),
         *("detail", "requests", "retries", "received_bytes", "is_search"),
     )
-    return [EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns]
+    return [
+        EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns
+    ]
 
 
 def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:
@@ -128,7 +150,11 @@ def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:
         *("czxid", "znode_version", "znode_ctime_ms", "znode_mtime_ms"),
     )
     metadata = _metadata(rows)
-    malformed = _optional(rows.field("malformed"), lambda bad: Malformed(bad[0], bad[1], bad[2], bad[3]), _MALFORMED_ORDER)
+    malformed = _optional(
+        rows.field("malformed"),
+        lambda bad: Malformed(bad[0], bad[1], bad[2], bad[3]),
+        _MALFORMED_ORDER,
+    )
     marks = _optional(rows.field("mark"), _mark, _MARK_ORDER)
     return [
         LedgerRecord(
@@ -142,7 +168,9 @@ def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:
             marks[i],
             detail,
         )
-        for i, (ledger_id, look, at, status, detail, czxid, version, ctime, mtime) in enumerate(heads)
+        for i, (ledger_id, look, at, status, detail, czxid, version, ctime, mtime) in enumerate(
+            heads
+        )
     ]
 
 
@@ -156,7 +184,9 @@ def _mark(cells: tuple[Any, ...]) -> Mark:
     return Mark(created_ms, changed_ms, tuple(missing or ()), problem, held)
 
 
-def _optional(rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], names: tuple[str, ...]) -> list[Any]:
+def _optional(
+    rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], names: tuple[str, ...]
+) -> list[Any]:
     """Return a nullable struct column as values.
 
     Skips decoding when every row is null: most ledgers have neither a mark nor a fault.
@@ -164,7 +194,10 @@ def _optional(rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], name
     if rows.null_count == len(rows):
         return [None] * len(rows)
     valid = rows.is_valid().to_pylist()
-    return [make(cells) if there else None for there, cells in zip(valid, _columns(rows, *names), strict=True)]
+    return [
+        make(cells) if there else None
+        for there, cells in zip(valid, _columns(rows, *names), strict=True)
+    ]
 
 
 def _metadata(rows: pa.StructArray) -> list[LedgerMetadata | None]:
@@ -172,24 +205,33 @@ def _metadata(rows: pa.StructArray) -> list[LedgerMetadata | None]:
     custom = rows.field("custom_metadata").to_pylist()
     columns = _columns(
         rows,
-        *("format_version", "state", "ensemble_size", "write_quorum", "ack_quorum", "last_entry_id"),
+        *(
+            "format_version",
+            "state",
+            "ensemble_size",
+            "write_quorum",
+            "ack_quorum",
+            "last_entry_id",
+        ),
         *("length_bytes", "digest_type", "metadata_ctime_ms"),
     )
     return [
-        None
-        if version is None
-        else LedgerMetadata(
-            version,
-            _STATE[state],
-            size,
-            write,
-            ack,
-            last,
-            length,
-            segments[i],
-            _DIGEST[digest],
-            ctime,
-            tuple((pair["key"], pair["value"]) for pair in custom[i]) if custom[i] else (),
+        (
+            None
+            if version is None
+            else LedgerMetadata(
+                version,
+                _STATE[state],
+                size,
+                write,
+                ack,
+                last,
+                length,
+                segments[i],
+                _DIGEST[digest],
+                ctime,
+                tuple((pair["key"], pair["value"]) for pair in custom[i]) if custom[i] else (),
+            )
         )
         for i, (version, state, size, write, ack, last, length, digest, ctime) in enumerate(columns)
     ]
@@ -201,6 +243,9 @@ def _segments(column: pa.ListArray) -> list[tuple[Segment, ...]]:
     names = ensembles.values.to_pylist()
     ends = ensembles.offsets.to_pylist()
     firsts = inner.field("first_entry_id").to_pylist()
-    made = [Segment(first, tuple(names[a:b])) for first, a, b in zip(firsts, ends, ends[1:], strict=False)]
+    made = [
+        Segment(first, tuple(names[a:b]))
+        for first, a, b in zip(firsts, ends, ends[1:], strict=False)
+    ]
     offsets = column.offsets.to_pylist()
     return [tuple(made[a:b]) for a, b in pairwise(offsets)]

@@ -65,7 +65,8 @@ class Journal:
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
             raise OutputError(
-                f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on, start a new one"
+                f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on,"
+                " start a new one"
             )
         for name in run.files_in(*TABLES) - journal._files:
             if not _is_checksum_of(name, journal._files):
@@ -84,10 +85,16 @@ class Journal:
     @property
     def problems(self) -> list[str]:
         """The problems of all stages so far, including those before an interruption."""
-        return [problem for result in self._results.values() for problem in result.get(PROBLEMS, ())]
+        return [
+            problem for result in self._results.values() for problem in result.get(PROBLEMS, ())
+        ]
 
     def once(
-        self, stage: str, work: Callable[Args, StageResult | None], *args: Args.args, **options: Args.kwargs
+        self,
+        stage: str,
+        work: Callable[Args, StageResult | None],
+        *args: Args.args,
+        **options: Args.kwargs,
     ) -> StageResult:
         """Run the stage unless it is complete, and return its result.
 
@@ -97,7 +104,13 @@ class Journal:
         if stage not in self._results:
             result = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
-            entry = {"stage": stage, "told": result, "files": sorted(new), "seconds": self.seconds(), "reads": self.reads()}
+            entry = {
+                "stage": stage,
+                "told": result,
+                "files": sorted(new),
+                "seconds": self.seconds(),
+                "reads": self.reads(),
+            }
             (self.run / JOURNAL).create()
             name = _entry_name(len(self._results)).removeprefix(f"{JOURNAL}/")
             (self.run / JOURNAL).write_text(name, json.dumps(entry) + "\n")
@@ -136,7 +149,9 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
         entry = json.loads(run.read_text(name) or "")
         return {key: entry[key] for key in ("stage", "told", "files", "seconds", "reads")}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise OutputError(f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one") from None
+        raise OutputError(
+            f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one"
+        ) from None
 
 
 def _is_checksum_of(name: str, files: set[str]) -> bool:

@@ -1,4 +1,6 @@
-"""Finds files below a local directory that somebody else may have filled: no link to a directory leads out of it."""
+"""Finds files below a local directory that somebody else may have filled: no link to a directory
+leads out of it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _IGNORED = (".", "_")
 
 
 def find_files(path: str) -> Iterator[str]:
-    """Yield the regular files in a directory and those below it. Links to directories are not followed.
+    """Yield the regular files in a directory and those below it. Links to directories are not
+    followed.
 
     Yields nothing if there is no such directory. Raises OSError for one that cannot be read.
     """
@@ -24,15 +27,20 @@ def find_files(path: str) -> Iterator[str]:
 def find_table_files(path: str) -> list[str]:
     """Return the files of the table in a directory, or the file itself, sorted.
 
-    Raises OutputError for a pipe, a device or a link to a directory among them: reading one may never
-    end. A link to a file is read like the file. Raises OSError for a directory that cannot be read.
+    Raises OutputError for a pipe, a device or a link to a directory among them: reading one may
+    never end. A link to a file is read like the file. Raises OSError for a directory that cannot be
+    read.
     """
     if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114 - a path that Arrow gave as text
         return [_regular(path)]
     found: list[str] = []
     for folder, folders, names in os.walk(path, onerror=_refuse_unreadable):
         linked = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
-        found += [_regular(f"{folder}/{name}") for name in (*names, *linked) if not name.startswith(_IGNORED)]
+        found += [
+            _regular(f"{folder}/{name}")
+            for name in (*names, *linked)
+            if not name.startswith(_IGNORED)
+        ]
         folders[:] = [name for name in folders if not name.startswith(_IGNORED)]
     return sorted(found)
 

@@ -71,7 +71,12 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
         cluster = summary["cluster"]
         if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return None
-        return NewestRun(str(summary["run_id"]), str(summary["finished_at"]), summary, f"{output.rstrip('/')}/{name}")
+        return NewestRun(
+            str(summary["run_id"]),
+            str(summary["finished_at"]),
+            summary,
+            f"{output.rstrip('/')}/{name}",
+        )
     except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -54,7 +54,9 @@ def topic_of(namespace: str, topic: str) -> TopicName:
     return TopicName(tenant, cluster[0] if cluster else "", local_namespace, local_name)
 
 
-def listing_problem_row(look: int, read_at_ms: int, problem: str, namespace: str | None = None) -> Row:
+def listing_problem_row(
+    look: int, read_at_ms: int, problem: str, namespace: str | None = None
+) -> Row:
     """Return the row that says why not all topics were listed: of a namespace, or of all."""
     return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
@@ -63,21 +65,46 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
     """Yield the rows of REFERENCES of one topic. The row of the topic comes first."""
     head = (namespace_of(record.topic), str(record.topic), look, record.read_at_ms)
     managed = record.managed_ledger or ManagedLedger()
-    yield (*head, RowOf.TOPIC.value, record.status.value, *(None,) * 7, managed.terminated, None, None)
+    yield (
+        *head,
+        RowOf.TOPIC.value,
+        record.status.value,
+        *(None,) * 7,
+        managed.terminated,
+        None,
+        None,
+    )
     for ledger in managed.ledgers:
         yield (*head, RowOf.DATA.value, None, None, *data_cells(ledger), *(None,) * 3)
     for subscription in record.subscriptions:
         yield from _subscription_rows(head, subscription)
     for schema in record.schemas:
         id_and_version = (schema.position.ledger_id, schema.version)
-        yield (*head, RowOf.SCHEMA.value, None, None, *id_and_version, *(None,) * 4, schema.position, None, None)
+        yield (
+            *head,
+            RowOf.SCHEMA.value,
+            None,
+            None,
+            *id_and_version,
+            *(None,) * 4,
+            schema.position,
+            None,
+            None,
+        )
     for problem in record.problems:
         yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 
 def data_cells(one: DataLedger) -> Row:
     """Return the cells of DATA_COLUMNS for a data ledger."""
-    return (one.ledger_id, one.entries, one.size_bytes, one.closed_ms, one.offloaded, one.bookkeeper_deleted)
+    return (
+        one.ledger_id,
+        one.entries,
+        one.size_bytes,
+        one.closed_ms,
+        one.offloaded,
+        one.bookkeeper_deleted,
+    )
 
 
 def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
@@ -86,9 +113,26 @@ def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
         yield (*head, RowOf.CURSOR.value, None, one.name, *(None,) * 8, one.problem)
         return
     acknowledged = [{"lower": lower, "upper": upper} for lower, upper in cursor.acknowledged]
-    yield (*head, RowOf.CURSOR.value, None, one.name, cursor.ledger_id, *(None,) * 5, cursor.mark_delete, acknowledged, None)
+    yield (
+        *head,
+        RowOf.CURSOR.value,
+        None,
+        one.name,
+        cursor.ledger_id,
+        *(None,) * 5,
+        cursor.mark_delete,
+        acknowledged,
+        None,
+    )
     if cursor.compacted_ledger_id is not None:
-        yield (*head, RowOf.COMPACTED.value, None, one.name, cursor.compacted_ledger_id, *(None,) * 8)
+        yield (
+            *head,
+            RowOf.COMPACTED.value,
+            None,
+            one.name,
+            cursor.compacted_ledger_id,
+            *(None,) * 8,
+        )
 
 
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
@@ -107,7 +151,9 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     (topic,) = of[RowOf.TOPIC]
     status = TopicStatus(topic["status"])
     ledgers = (_data_ledger(row) for row in of[RowOf.DATA])
-    managed = ManagedLedger(tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]))
+    managed = ManagedLedger(
+        tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"])
+    )
     compacted = {row["name"]: row["ledger_id"] for row in of[RowOf.COMPACTED]}
     cursors = sorted(of[RowOf.CURSOR], key=lambda row: str(row["name"]))
     schemas = (SchemaVersion(row["entries"], _at(row["position"])) for row in of[RowOf.SCHEMA])
@@ -124,15 +170,24 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
 
 def _data_ledger(row: Mapping[str, Any]) -> DataLedger:
     return DataLedger(
-        row["ledger_id"], row["entries"], row["size_bytes"], row["closed_ms"], row["offloaded"], row["bookkeeper_deleted"]
+        row["ledger_id"],
+        row["entries"],
+        row["size_bytes"],
+        row["closed_ms"],
+        row["offloaded"],
+        row["bookkeeper_deleted"],
     )
 
 
 def _subscription(row: Mapping[str, Any], compacted: Mapping[str, int]) -> Subscription:
     if row["problem"] is not None:
         return Subscription(row["name"], None, row["problem"])
-    acknowledged = tuple((_at(one["lower"]), _at(one["upper"])) for one in row["acknowledged"] or ())
-    cursor = Cursor(row["ledger_id"], _position(row["position"]), acknowledged, compacted.get(row["name"]))
+    acknowledged = tuple(
+        (_at(one["lower"]), _at(one["upper"])) for one in row["acknowledged"] or ()
+    )
+    cursor = Cursor(
+        row["ledger_id"], _position(row["position"]), acknowledged, compacted.get(row["name"])
+    )
     return Subscription(row["name"], cursor)
 
 

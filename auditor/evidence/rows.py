@@ -20,18 +20,28 @@ def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
     Costs about a microsecond a plain value.
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    arrays = [
+        pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def repeat_row(schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
-    """Return the row again and again, but for the cells of the given columns, which are of equal length.
+    """Return the row again and again, but for the cells of the given columns, which are of equal
+    length.
 
     Costs little more than the values of these columns.
     """
     count = len(next(iter(columns.values())))
     same = table(schema, [row]).take(pa.array([0] * count, pa.int64()))
-    arrays = [pa.array(columns[field.name], type=field.type) if field.name in columns else same[field.name] for field in schema]
+    arrays = [
+        (
+            pa.array(columns[field.name], type=field.type)
+            if field.name in columns
+            else same[field.name]
+        )
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -92,12 +102,28 @@ def answer_row(answer: Answer) -> Row:
     )
 
 
-def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str, requests: int = 1) -> Row:
+def greeting_row(
+    bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str, requests: int = 1
+) -> Row:
     """Return the row of ANSWERS with a bookie's greeting at one look. It has no ledger id.
 
     `requests`: GET_BOOKIE_INFO requests sent; 0 if the bookie could not be connected.
     """
-    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, requests, 0, 0, False, None, None)
+    return (
+        bookie_id,
+        None,
+        look,
+        at_ms,
+        greeting.value,
+        b"",
+        detail,
+        requests,
+        0,
+        0,
+        False,
+        None,
+        None,
+    )
 
 
 def read_row(read: EntryRead) -> Row:

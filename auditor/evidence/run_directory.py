@@ -1,7 +1,8 @@
-"""OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs, hdfs).
+"""OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs,
+hdfs).
 
-`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a run that died leaves the old
-one in place.
+`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a
+run that died leaves the old one in place.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ from auditor.evidence.text_file import read_text_file
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0
-"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a fraction of a second."""
+"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a
+fraction of a second.
+"""
 LOCK_POLL_S = 0.1
 """How often the lock is tried in this time."""
 TRIED_BYTES = 4_096
-"""How many blanks are written to try the directory: a block. A full disk still has room for a file with nothing in it."""
+"""How many blanks are written to try the directory: a block. A full disk still has room for a file
+with nothing in it.
+"""
 _PATTERN = re.compile(r"[][{}*?\\]")
 
 
@@ -44,8 +49,9 @@ _PATTERN = re.compile(r"[][{}*?\\]")
 class Place:
     """A directory on a file system. `uri` is how Spark names it.
 
-    A table that should be there and is not is an error: what Spark wrote elsewhere must not pass for nothing. Only a run that
-    died may lack tables; whoever reads one says so with `missing_is_empty`.
+    A table that should be there and is not is an error: what Spark wrote elsewhere must not pass
+    for nothing. Only a run that died may lack tables; whoever reads one says so with
+    `missing_is_empty`.
     """
 
     files: fs.FileSystem
@@ -69,7 +75,8 @@ class Place:
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: whoever reads it sees the old one or the new one whole.
 
-        On a local disk it is so after a loss of power too: the file is synchronised before it gets its name.
+        On a local disk it is so after a loss of power too: the file is synchronised before it gets
+        its name.
         """
         unnamed = f"{self.path}/.{name}.tmp"
         with file_errors(f"write {self.uri}/{name}"):
@@ -80,18 +87,28 @@ class Place:
             self._synchronise(self.path)
 
     def _synchronise(self, path: str) -> None:
-        """Have a local file or directory written to its disk. Other file systems do it at the end of a stream."""
+        """Have a local file or directory written to its disk. Other file systems do it at the end
+        of a stream.
+        """
         if isinstance(self.files, fs.LocalFileSystem):
             synchronise(path)
 
     def read_text(self, name: str) -> str | None:
-        """The file's text, or None where there is no such file. Raises OutputError if it is too large or not UTF-8."""
+        """The file's text, or None where there is no such file. Raises OutputError if it is too
+        large or not UTF-8.
+        """
         return read_text_file(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
 
     def read_table(
-        self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
+        self,
+        name: str,
+        schema: pa.Schema,
+        keep: ds.Expression | None = None,
+        columns: list[str] | None = None,
     ) -> pa.Table:
-        """All rows of a written table that `keep` keeps, with the named columns of `schema` (None: all of them)."""
+        """All rows of a written table that `keep` keeps, with the named columns of `schema` (None:
+        all of them).
+        """
         return self.scan(name, schema).table(columns or schema.names, keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -103,7 +120,9 @@ class Place:
         return self.scan(name, schema).count(keep)
 
     def scan(self, name: str, schema: pa.Schema) -> TableScan:
-        """Return a written table, or one of its files, to be read in parts. Raises OutputError if it is not there."""
+        """Return a written table, or one of its files, to be read in parts. Raises OutputError if
+        it is not there.
+        """
         with file_errors(f"read {self.uri}/{name}"):
             return TableScan(f"{self.uri}/{name}", self._rows(name, schema))
 
@@ -112,8 +131,8 @@ class Place:
             if self.missing_is_empty:
                 return ds.dataset(schema.empty_table())
             raise OutputError(
-                f"{self.uri}/{name} is not there, although it was written: where Spark's executors run on other machines, "
-                "--output must be a place that all of them share"
+                f"{self.uri}/{name} is not there, although it was written: where Spark's executors"
+                " run on other machines, --output must be a place that all of them share"
             )
         path = f"{self.path}/{name}"
         where = find_table_files(path) if isinstance(self.files, fs.LocalFileSystem) else path
@@ -124,14 +143,25 @@ class Place:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}")
-            pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
+            pq.write_table(
+                table,
+                f"{self.path}/{name}/{file_name}.parquet",
+                filesystem=self.files,
+                compression="zstd",
+            )
 
-    def write_stream(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_name: str) -> None:
-        """Write rows as one more file of a table, batch by batch. Leaves no file where `batches` raises."""
+    def write_stream(
+        self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_name: str
+    ) -> None:
+        """Write rows as one more file of a table, batch by batch. Leaves no file where `batches`
+        raises.
+        """
         file = f"{name}/{file_name}.parquet"
         with file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}")
-            writer = pq.ParquetWriter(f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd")
+            writer = pq.ParquetWriter(
+                f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd"
+            )
         try:
             for batch in batches:
                 with file_errors(f"write {self.uri}/{name}"):
@@ -157,8 +187,12 @@ class Place:
                 if isinstance(self.files, fs.LocalFileSystem):
                     found.update(find_files(f"{self.path}/{name}"))
                     continue
-                selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
-                found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
+                selector = fs.FileSelector(
+                    f"{self.path}/{name}", allow_not_found=True, recursive=True
+                )
+                found.update(
+                    i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File
+                )
         return {path.removeprefix(f"{self.path}/") for path in found}
 
     def remove_file(self, name: str) -> None:
@@ -174,14 +208,20 @@ class Place:
 
 
 def place(text: str) -> Place:
-    """Return the directory named by a local path or a URI. Raises OutputError for a URI no file system is known for, and for a
-    name that is not valid UTF-8."""
+    """Return the directory named by a local path or a URI. Raises OutputError for a URI no file
+    system is known for, and for a name that is not valid UTF-8.
+    """
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise OutputError(f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path")
+        raise OutputError(
+            f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path"
+        )
     if not URI.match(text):
         path = str(Path(text).absolute())
         if _PATTERN.search(path):
-            raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")
+            raise OutputError(
+                f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use"
+                " another path"
+            )
         return Place(fs.LocalFileSystem(), path, f"file://{path}")
     with file_errors(f"use {text}"):
         files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
@@ -220,7 +260,8 @@ class Output:
             if time.monotonic() > deadline:
                 os.close(descriptor)
                 raise OutputError(
-                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
+                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or"
+                    " use another --output"
                 )
             time.sleep(LOCK_POLL_S)
         return descriptor
@@ -257,7 +298,8 @@ class Output:
         self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
 
     def prune(self, keep: int) -> list[str]:
-        """Remove all but the `keep` newest finished runs (0: none is removed), and what died before the oldest of them.
+        """Remove all but the `keep` newest finished runs (0: none is removed), and what died before
+        the oldest of them.
 
         Returns the names of what was removed; the newest finished run is never among them.
         """
@@ -266,19 +308,31 @@ class Output:
         latest = self.latest()
         with file_errors(f"list {self.root.uri}"):
             infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
-        names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
-        finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
+        names = sorted(
+            i.base_name
+            for i in infos
+            if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name)
+        )
+        finished = [
+            name for name in names if (self.root / name).read_text("summary.json") is not None
+        ]
         if len(finished) < keep:
             return []
         oldest_kept = finished[-keep]
-        old = [name for name in names if name < oldest_kept and (latest is None or not latest.path.endswith(f"/{name}"))]
+        old = [
+            name
+            for name in names
+            if name < oldest_kept and (latest is None or not latest.path.endswith(f"/{name}"))
+        ]
         for name in old:
             self.root.remove(name)
         return old
 
 
 def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is made for none."""
+    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is
+    made for none.
+    """
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")
         (run / folder).create()

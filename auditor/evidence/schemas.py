@@ -12,7 +12,9 @@ import pyarrow as pa
 LISTING = pa.schema([("ledger_id", pa.int64())])
 """A ledger id as the listing named it. Key: ledger_id."""
 
-LISTINGS = pa.schema([("listing", pa.int32()), ("began_at_ms", pa.int64()), ("gone", pa.list_(pa.int64()))])
+LISTINGS = pa.schema(
+    [("listing", pa.int32()), ("began_at_ms", pa.int64()), ("gone", pa.list_(pa.int64()))]
+)
 """A listing of all ledgers: when it began, and some ids (`gone`) that the last run listed and it
 lacks. Key: listing (1: the listing that is audited, 2: the second listing at the end)."""
 
@@ -31,7 +33,12 @@ def with_read_counts(schema: pa.Schema) -> pa.Schema:
 
 SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
 MALFORMED = pa.struct(
-    [("reason", pa.string()), ("offset_bytes", pa.int64()), ("length_bytes", pa.int64()), ("sha256", pa.string())]
+    [
+        ("reason", pa.string()),
+        ("offset_bytes", pa.int64()),
+        ("length_bytes", pa.int64()),
+        ("sha256", pa.string()),
+    ]
 )
 LOCK = pa.struct([("holder", pa.string()), ("since_ms", pa.int64())])
 MARK = pa.struct(
@@ -139,7 +146,9 @@ LEDGERS = pa.schema(
 )
 """A ledger as ZooKeeper had it at one look. Key: (ledger_id, look)."""
 
-MISSING_LOG = pa.struct([("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))])
+MISSING_LOG = pa.struct(
+    [("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))]
+)
 """An entry log that a lister's list leaves out: `entries` of the ledger are indexed in it, `ranges`
 are the first of them."""
 ANSWERS = pa.schema(

@@ -13,11 +13,13 @@ TABLES = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("eviden
 """Each table that a SEEN row is gathered from, with its schema, in the order of `seen_rows`."""
 
 
-def read_seen_rows(run: Place, keep: pc.Expression, *, with_answers: bool = True) -> list[pa.RecordBatch]:
+def read_seen_rows(
+    run: Place, keep: pc.Expression, *, with_answers: bool = True
+) -> list[pa.RecordBatch]:
     """Return a SEEN row for every ledger of a run whose rows pass the filter `keep`, ascending.
 
-    `with_answers`: with what bookies said. False before any was asked, when nothing is written of it.
-    Costs one scan of each table of evidence. Raises OutputError.
+    `with_answers`: with what bookies said. False before any was asked, when nothing is written of
+    it. Costs one scan of each table of evidence. Raises OutputError.
     """
     read = TABLES if with_answers else TABLES[:1]
     tables = [run.read_table(name, schema, keep) for name, schema in read]

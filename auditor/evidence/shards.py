@@ -49,4 +49,7 @@ def cut_shards(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     shards = min(SHARDS_MAX, max(1, -(-len(ids) // ledgers_max)))
     firsts = [0, *(int(ids[len(ids) * number // shards]) for number in range(1, shards))]
     lasts = [first - 1 for first in firsts[1:]] + [LEDGER_ID_MAX]
-    return [Shard(number, first, last) for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))]
+    return [
+        Shard(number, first, last)
+        for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+    ]

@@ -11,8 +11,8 @@ from auditor.errors import OutputError
 def parse_json(text: str, name: str) -> Any:
     """Return the value in a JSON text.
 
-    Raises OutputError, which calls the text `name`, if it is not JSON, is nested deeper than Python's
-    stack, or has a number of more digits than Python converts.
+    Raises OutputError, which calls the text `name`, if it is not JSON, is nested deeper than
+    Python's stack, or has a number of more digits than Python converts.
     """
     try:
         return json.loads(text)

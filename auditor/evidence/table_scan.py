@@ -1,4 +1,6 @@
-"""A table that is read anew at each use, column by column and batch by batch, and never held whole."""
+"""A table that is read anew at each use, column by column and batch by batch, and never held
+whole.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ from auditor.errors import OutputError
 BATCH_ROWS = 16_384
 """Rows in one batch. The longest rows, with findings, have some kilobytes."""
 BATCHES_AHEAD = 2
-"""Batches read ahead of the one in use. pyarrow's own 16 batches of 131,072 rows are a large table."""
+"""Batches read ahead of the one in use. pyarrow's own 16 batches of 131,072 rows are a large
+table.
+"""
 
 FILES_AHEAD = 2
-"""Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is waited for at each file."""
+"""Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is
+waited for at each file.
+"""
 
 TABLE_BYTES_MAX = 16 * 2**30
-"""Most bytes of a table that are held at once: 160 for each of 100 million ledgers. Compressed nulls of any number fit in a few
-kilobytes on disk."""
+"""Most bytes of a table that are held at once: 160 for each of 100 million ledgers. Compressed
+nulls of any number fit in a few kilobytes on disk.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +42,29 @@ class TableScan:
     rows: ds.Dataset
 
     def table(self, columns: Sequence[str], keep: ds.Expression | None = None) -> pa.Table:
-        """Return the named columns of all rows that `keep` keeps. Raises OutputError above TABLE_BYTES_MAX."""
+        """Return the named columns of all rows that `keep` keeps. Raises OutputError above
+        TABLE_BYTES_MAX.
+        """
         batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
             for batch in self.rows.to_batches(columns=list(columns), filter=keep):
                 size_bytes += batch.nbytes
                 if size_bytes > TABLE_BYTES_MAX:
                     raise OutputError(
-                        f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no more is held of one table"
+                        f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no more is"
+                        " held of one table"
                     )
                 batches.append(batch)
-            return pa.Table.from_batches(batches, pa.schema([self.rows.schema.field(name) for name in columns]))
+            return pa.Table.from_batches(
+                batches, pa.schema([self.rows.schema.field(name) for name in columns])
+            )
 
-    def batches(self, columns: Sequence[str], keep: ds.Expression | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches of FILES_AHEAD files."""
+    def batches(
+        self, columns: Sequence[str], keep: ds.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches of
+        FILES_AHEAD files.
+        """
         with file_errors(f"read {self.name}"):
             yield from self.rows.to_batches(
                 columns=list(columns),

@@ -8,8 +8,9 @@ from auditor.errors import OutputError
 from auditor.evidence.table_scan import file_errors
 
 TEXT_BYTES_MAX = 4 * 2**30
-"""Largest JSON file of a run that is read, in bytes: findings.jsonl of a million findings. A file with nothing but a size
-takes no disk, and could take all memory."""
+"""Largest JSON file of a run that is read, in bytes: findings.jsonl of a million findings. A file
+with nothing but a size takes no disk, and could take all memory.
+"""
 
 
 def read_text_file(files: fs.FileSystem, path: str, name: str) -> str | None:
@@ -23,7 +24,10 @@ def read_text_file(files: fs.FileSystem, path: str, name: str) -> str | None:
         if info.type is not fs.FileType.File:
             return None
         if (info.size or 0) > TEXT_BYTES_MAX:
-            raise OutputError(f"{name} has {info.size} bytes, more than the {TEXT_BYTES_MAX} that are read of one file")
+            raise OutputError(
+                f"{name} has {info.size} bytes, more than the {TEXT_BYTES_MAX} that are read of one"
+                " file"
+            )
         with files.open_input_stream(path) as stream:
             content = bytes(stream.read())
     try:

@@ -19,6 +19,12 @@ def topic_rows(record: TopicRecord) -> Iterator[Row]:
         yield (*head, Role.DATA.value, None, *data_cells(one), None)
     for reference in references(record):
         if reference.role is not Role.DATA:
-            yield (*head, reference.role.value, reference.name or None, reference.ledger_id, *(None,) * 6)
+            yield (
+                *head,
+                reference.role.value,
+                reference.name or None,
+                reference.ledger_id,
+                *(None,) * 6,
+            )
     for problem in record.problems:
         yield (*head, *(None,) * 8, problem)

@@ -38,9 +38,9 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     """Return the (bookie, entry) pairs still to be read at this look.
 
     Empty when reading can teach nothing more, or no more reads are allowed. The pairs are all
-    probes planned for bookies that cannot list, the highest entry first, and at most `reads_max` others per bookie. That
-    limit includes the reads already made at this look (`reads`). Reads that searched for an entry
-    outside its write set do not count.
+    probes planned for bookies that cannot list, the highest entry first, and at most `reads_max`
+    others per bookie. That limit includes the reads already made at this look (`reads`). Reads that
+    searched for an entry outside its write set do not count.
 
     Call it again after each round. A read may find an entry that the list lacks, or confirm that an
     entry is missing: then the worst entry must be chosen anew. If a bookie that lists shows an
@@ -48,22 +48,36 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     change the worst entry. The bookie is asked again only for entries with a corrupt copy.
     """
     reads = {copy: read for copy, read in reads.items() if copy in found.reads}
-    planned = {(bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all}
+    planned = {
+        (bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all
+    }
     tails = _tails(found)
-    doubted = {b for (b, _), read in reads.items() if b not in found.probed and _is_doubtful(read, tails.get(b))}
+    doubted = {
+        b
+        for (b, _), read in reads.items()
+        if b not in found.probed and _is_doubtful(read, tails.get(b))
+    }
     spent = Counter(bookie for bookie, entry in reads if (bookie, entry) not in planned)
     at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
     # Downwards: a bookie reads ahead, and serves what it has read ahead although its index lost it.
     downwards = sorted(planned - reads.keys(), key=lambda copy: (copy[0], -copy[1]))
     wanted: dict[Copy, None] = dict.fromkeys(downwards)
     for bookie, entry in found.corrupt:
-        if (bookie, entry) not in reads and (bookie, entry) not in wanted and spent[bookie] < reads_max:
+        if (
+            (bookie, entry) not in reads
+            and (bookie, entry) not in wanted
+            and spent[bookie] < reads_max
+        ):
             wanted[bookie, entry] = None
             spent[bookie] += 1
     for one in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
         allowed = reads_max if reads and one.is_worst else at_first
         for bookie in one.bookies:
-            if (bookie, one.entry_id) not in reads and (bookie, one.entry_id) not in wanted and spent[bookie] < allowed:
+            if (
+                (bookie, one.entry_id) not in reads
+                and (bookie, one.entry_id) not in wanted
+                and spent[bookie] < allowed
+            ):
                 wanted[bookie, one.entry_id] = None
                 spent[bookie] += 1
     return tuple(wanted)
@@ -103,7 +117,12 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(
-    found: Coverage, write_quorum: int, doubted: set[BookieId], tails: dict[BookieId, EntryId], *, first_round: bool
+    found: Coverage,
+    write_quorum: int,
+    doubted: set[BookieId],
+    tails: dict[BookieId, EntryId],
+    *,
+    first_round: bool,
 ) -> Iterator[_Candidate]:
     """Yield entries worth reading, each with the bookies whose list lacks it or that cannot list.
 
@@ -116,19 +135,31 @@ def _candidates(
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
     ranked = sorted(_rank_extents(found, write_quorum, doubted), key=lambda one: one.worst)
-    worst = [_Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True) for one in ranked]
+    worst = [
+        _Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True)
+        for one in ranked
+    ]
     yield from (*worst[:1], *_of_corrupt(found), *worst[1:])
     for one in ranked if first_round else ():
-        for entry in (end for level in reversed(one.levels) for end in (level.first(), level.last())):
+        for entry in (
+            end for level in reversed(one.levels) for end in (level.first(), level.last())
+        ):
             yield _Candidate(entry, one.askable(entry))
     for extent in found.extents if first_round else ():
         for share in extent.shares:
             for entry in _ends_and_sample(share.lacking):
-                askable = [b.bookie_id for b in extent.shares if entry in b.lacking or _is_open_to_probes(b, entry)]
+                askable = [
+                    b.bookie_id
+                    for b in extent.shares
+                    if entry in b.lacking or _is_open_to_probes(b, entry)
+                ]
                 yield _Candidate(entry, askable)
     for extent in found.extents if found.probed else ():
         for entry in _within(extent.extent, found.read_absent):
-            yield _Candidate(entry, [share.bookie_id for share in extent.shares if _is_open_to_probes(share, entry)])
+            yield _Candidate(
+                entry,
+                [share.bookie_id for share in extent.shares if _is_open_to_probes(share, entry)],
+            )
 
 
 def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
@@ -139,7 +170,11 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
     corrupt = sorted({entry for _, entry in found.corrupt})
     for extent in found.extents if corrupt else ():
         for entry in _within(extent.extent, corrupt):
-            askable = [b.bookie_id for b in extent.shares if entry in b.lacking or _is_open_to_probes(b, entry)]
+            askable = [
+                b.bookie_id
+                for b in extent.shares
+                if entry in b.lacking or _is_open_to_probes(b, entry)
+            ]
             yield _Candidate(entry, askable, is_worst=entry == corrupt[0])
 
 
@@ -150,7 +185,9 @@ def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:
 
 def _within(extent: Extent, entries: Sequence[EntryId]) -> Sequence[EntryId]:
     """Return those of the ascending entries that lie in the extent."""
-    return entries[bisect_left(entries, extent.first_entry_id) : bisect_right(entries, extent.last_entry_id)]
+    return entries[
+        bisect_left(entries, extent.first_entry_id) : bisect_right(entries, extent.last_entry_id)
+    ]
 
 
 class _Ranked(NamedTuple):
@@ -167,7 +204,9 @@ class _Ranked(NamedTuple):
         They are suspected to lack it, or should hold it and cannot list.
         """
         return [
-            b.bookie_id for b in self.shares if entry in self.suspects.get(b.bookie_id, EMPTY) or _is_open_to_probes(b, entry)
+            b.bookie_id
+            for b in self.shares
+            if entry in self.suspects.get(b.bookie_id, EMPTY) or _is_open_to_probes(b, entry)
         ]
 
 
@@ -179,13 +218,19 @@ def _rank_extents(found: Coverage, write_quorum: int, doubted: set[BookieId]) ->
     """
     for one in found.extents:
         suspects = {b.bookie_id: _suspect_entries(b, b.bookie_id in doubted) for b in one.shares}
-        if not any(suspects.values()) and not (one.surplus and any(b.is_probed for b in one.shares)):
+        if not any(suspects.values()) and not (
+            one.surplus and any(b.is_probed for b in one.shares)
+        ):
             continue
         ranked = levels([*one.surplus, *suspects.values()])
         unknown = (share.unknown - suspects[share.bookie_id] for share in one.shares)
         worst = worst_entry(ranked, unknown, write_quorum)
         assert worst is not None, "some entry has fewer copies than promised"
-        listing = {b.bookie_id: suspects[b.bookie_id] & b.lacking for b in one.shares if b.bookie_id not in doubted}
+        listing = {
+            b.bookie_id: suspects[b.bookie_id] & b.lacking
+            for b in one.shares
+            if b.bookie_id not in doubted
+        }
         yield _Ranked(worst, ranked, listing, one.shares)
 
 
@@ -199,5 +244,8 @@ def _ends_and_sample(lacking: EntrySet) -> list[EntryId]:
         return []
     count = lacking.count()
     first_run = next(lacking.runs())
-    spread = [lacking.nth(count * step // (SAMPLE_PER_BOOKIE + 1)) for step in range(1, SAMPLE_PER_BOOKIE + 1)]
+    spread = [
+        lacking.nth(count * step // (SAMPLE_PER_BOOKIE + 1))
+        for step in range(1, SAMPLE_PER_BOOKIE + 1)
+    ]
     return list(dict.fromkeys((*first_run, lacking.last(), *spread)))

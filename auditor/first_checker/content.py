@@ -49,15 +49,23 @@ def is_lost(content: Content) -> bool:
     A bookie that lacks more ledgers than its last words cover went away meanwhile: that is another
     matter, and not a loss.
     """
-    return LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most
+    return (
+        LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most
+    )
 
 
-def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]) -> list[Finding]:
+def judge_content(
+    looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]
+) -> list[Finding]:
     """Return the findings on bookies that lost their content, in order of bookie id."""
     found = []
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
-        if records and records[-1].registration is not Registration.NONE and is_lost(contents[bookie]):
+        if (
+            records
+            and records[-1].registration is not Registration.NONE
+            and is_lost(contents[bookie])
+        ):
             found.append(_lost_content_finding(records[-1], contents[bookie]))
     return found
 
@@ -68,8 +76,9 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
     Most of these ledgers need not be most of what the bookie should hold.
     """
     return [
-        f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked about; as these were named "
-        "by an operator, that says nothing about the rest of what it should hold: run over all ledgers to tell"
+        f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked"
+        " about; as these were named by an operator, that says nothing about the rest of what it"
+        " should hold: run over all ledgers to tell"
         for bookie, one in sorted(contents.items())
         if is_lost(one)
     ]

@@ -32,7 +32,14 @@ from auditor.first_checker.schedule import (
     promised_copies,
 )
 from auditor.first_checker.shares import BookieShare, Probed, Sifter, Source, Untold
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    VALID_ANSWERS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
@@ -63,7 +70,9 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
     if len(set(ensemble)) != len(ensemble):
         return False
     for position, bookie in enumerate(ensemble):
-        groups = expected_groups(extent.first_entry_id, extent.last_entry_id, position, size, quorum)
+        groups = expected_groups(
+            extent.first_entry_id, extent.last_entry_id, position, size, quorum
+        )
         if not groups and groups is not None:
             continue
         answer = answers.get(bookie)
@@ -120,7 +129,9 @@ class Coverage:
         if not self.probed:
             return None
         bookies = self.probed.values()
-        return Probes(read=sum(b.answered for b in bookies), random=sum(b.random_answered for b in bookies))
+        return Probes(
+            read=sum(b.answered for b in bookies), random=sum(b.random_answered for b in bookies)
+        )
 
     @property
     def copies(self) -> CopyCounts:
@@ -150,8 +161,15 @@ class Coverage:
         for one in self.extents:
             for share in one.shares:
                 wants, absent = counts.get(share.bookie_id, (0, 0))
-                counts[share.bookie_id] = wants + share.expected.count(), absent + share.absent.count()
-        return tuple(BookieLack(bookie, wants, absent) for bookie, (wants, absent) in counts.items() if absent)
+                counts[share.bookie_id] = (
+                    wants + share.expected.count(),
+                    absent + share.absent.count(),
+                )
+        return tuple(
+            BookieLack(bookie, wants, absent)
+            for bookie, (wants, absent) in counts.items()
+            if absent
+        )
 
 
 def coverage(
@@ -175,22 +193,37 @@ def coverage(
             wants.setdefault(bookie, []).append(want)
     held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
     mine = _reads_of_copies(reads, wants)
-    sources = {b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing) for b in wants}
+    sources = {
+        b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing)
+        for b in wants
+    }
     judged = tuple(
-        ExtentCoverage(extent, tuple(sources[b].share(want) for b, want in shares.items()), _surplus(extent, metadata))
+        ExtentCoverage(
+            extent,
+            tuple(sources[b].share(want) for b, want in shares.items()),
+            _surplus(extent, metadata),
+        )
         for extent, shares in shares_of
     )
-    unknown_on = dict.fromkeys(share.bookie_id for one in judged for share in one.shares if share.unknown)
+    unknown_on = dict.fromkeys(
+        share.bookie_id for one in judged for share in one.shares if share.unknown
+    )
     return Coverage(
         extents=judged,
         reasons={bookie: sources[bookie].reasons for bookie in unknown_on},
-        false_negatives=sum(len(one.present) for one in sources.values() if isinstance(one, Sifter)),
+        false_negatives=sum(
+            len(one.present) for one in sources.values() if isinstance(one, Sifter)
+        ),
         held=held,
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
         corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, mine)),
         read_absent=tuple(sorted({entry for _, entry in _copies_with_status(ABSENT_READS, mine)})),
         gone=frozenset(gone),
-        reads={(bookie, entry): read for bookie, of_bookie in mine.items() for entry, read in of_bookie.items()},
+        reads={
+            (bookie, entry): read
+            for bookie, of_bookie in mine.items()
+            for entry, read in of_bookie.items()
+        },
         promised=promised_copies(metadata),
     )
 
@@ -209,12 +242,19 @@ def _source(
         return Untold(bookie, is_gone=True)
     if answer is not None and held is not None:
         return Sifter.of(bookie, answer, held, reads, wants)
-    if probing is not None and answer is not None and answer.status is AnswerStatus.UNSUPPORTED and any(wants):
+    if (
+        probing is not None
+        and answer is not None
+        and answer.status is AnswerStatus.UNSUPPORTED
+        and any(wants)
+    ):
         return Probed(bookie, ProbedBookie.of(plan_probes(probing, bookie, wants), wants, reads))
     return Untold(bookie, reasons=(_reason(answer),))
 
 
-def _reads_of_copies(reads: Reads, wants: Mapping[BookieId, list[EntrySet]]) -> dict[BookieId, dict[EntryId, EntryRead]]:
+def _reads_of_copies(
+    reads: Reads, wants: Mapping[BookieId, list[EntrySet]]
+) -> dict[BookieId, dict[EntryId, EntryRead]]:
     """Return for each bookie the reads of entries that it should hold.
 
     Reads that searched for an entry elsewhere say nothing about these copies and are left out.
@@ -230,9 +270,16 @@ def _reads_of_copies(reads: Reads, wants: Mapping[BookieId, list[EntrySet]]) -> 
     return mine
 
 
-def _copies_with_status(statuses: Collection[ReadStatus], reads: Mapping[BookieId, Mapping[EntryId, EntryRead]]) -> list[Copy]:
+def _copies_with_status(
+    statuses: Collection[ReadStatus], reads: Mapping[BookieId, Mapping[EntryId, EntryRead]]
+) -> list[Copy]:
     """Return the copies whose read ended with one of `statuses`, sorted."""
-    return sorted((b, e) for b, of_bookie in reads.items() for e, read in of_bookie.items() if read.status in statuses)
+    return sorted(
+        (b, e)
+        for b, of_bookie in reads.items()
+        for e, read in of_bookie.items()
+        if read.status in statuses
+    )
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
@@ -242,7 +289,10 @@ def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
     cost.
     """
     runs_max = max(FOREIGN_RUNS_MAX, answer.received_bytes // GROUP_BYTES)
-    return answer.status in VALID_ANSWERS and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max
+    return (
+        answer.status in VALID_ANSWERS
+        and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max
+    )
 
 
 def _reason(answer: Answer | None) -> Unknown:
@@ -250,12 +300,19 @@ def _reason(answer: Answer | None) -> Unknown:
 
     A valid answer that is not usable counts as ANSWER_INVALID, no answer as BOOKIE_SILENT.
     """
-    return REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID) if answer else Unknown.BOOKIE_SILENT
+    return (
+        REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID)
+        if answer
+        else Unknown.BOOKIE_SILENT
+    )
 
 
 def _expected_entries(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId, EntrySet]:
     at = positions(extent.segment.ensemble)
-    return {b: expected_entries(extent, p, metadata.ensemble_size, metadata.write_quorum) for b, p in at.items()}
+    return {
+        b: expected_entries(extent, p, metadata.ensemble_size, metadata.write_quorum)
+        for b, p in at.items()
+    }
 
 
 def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
@@ -267,7 +324,9 @@ def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
     for at in positions(extent.segment.ensemble).values():
         seen = EMPTY
         for position in at if len(at) > 1 else ():
-            window = expected_entries(extent, (position,), metadata.ensemble_size, metadata.write_quorum)
+            window = expected_entries(
+                extent, (position,), metadata.ensemble_size, metadata.write_quorum
+            )
             again = seen & window
             if again:
                 found.append(again)

@@ -9,7 +9,14 @@ from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.schedule import Extent
 from auditor.first_checker.shares import BookieShare
 from auditor.first_checker.worst import Worst, levels, worst_entry
-from auditor.model.facts import CorruptFacts, EntryFacts, Facts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import (
+    CorruptFacts,
+    EntryFacts,
+    Facts,
+    MarkFacts,
+    Search,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind, Ranges
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
@@ -31,7 +38,9 @@ class Losses(NamedTuple):
 
     def beyond(self, copies_lost: int) -> list[EntrySet]:
         """Return for each extent the entries that lost at least `copies_lost` copies."""
-        return [level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in self.levels]
+        return [
+            level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in self.levels
+        ]
 
     def without_replica(self) -> EntrySet:
         """Return the entries of which no promised copy can exist."""
@@ -42,7 +51,9 @@ def _lost_entries(one: ExtentCoverage) -> list[EntrySet]:
     return levels([*one.surplus, *(share.absent for share in one.shares)])
 
 
-def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool) -> list[Finding]:
+def entry_findings(
+    ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool
+) -> list[Finding]:
     """Return at most one finding: the strongest kind that is true of any entry.
 
     `search` is the result of searching other bookies for entries without a copy. A mark within
@@ -57,27 +68,42 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *
         return [_entry_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
     hit = losses.beyond(write - ack + 1)
     if any(hit) and not excused:
-        return [_entry_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+        return [
+            _entry_finding(
+                Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses)
+            )
+        ]
     if losses.seen.corrupt:
         return [_corrupt(ledger_id, losses)]
     hit = losses.beyond(1)
     if not any(hit) or excused:
         return []
-    return [_entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+    return [
+        _entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))
+    ]
 
 
-def unrecoverable_finding(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
+def unrecoverable_finding(
+    ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts
+) -> Finding:
     """Return UNDERREPLICATED_UNRECOVERABLE for a marked ledger that has an entry without a copy."""
     hit = losses.beyond(losses.metadata.write_quorum)
     facts = UnrecoverableFacts(_entry_facts(losses, search), mark)
     return _entry_finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
 
 
-def _entry_finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts) -> Finding:
+def _entry_finding(
+    kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts
+) -> Finding:
     metadata, seen = losses.metadata, losses.seen
     entries = EntrySet.join(hit)
     worst, extent = _worst(losses)
-    copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
+    copies = Copies(
+        metadata.write_quorum,
+        metadata.ack_quorum,
+        worst.confirmed,
+        worst.possible - worst.confirmed,
+    )
     return Finding(
         kind,
         facts,
@@ -96,7 +122,8 @@ def _worst(losses: Losses) -> tuple[Worst, Extent]:
     ranked = [
         (worst, one.extent)
         for level, one in zip(losses.levels, losses.seen.extents, strict=True)
-        if (worst := worst_entry(level, (share.unknown for share in one.shares), quorum)) is not None
+        if (worst := worst_entry(level, (share.unknown for share in one.shares), quorum))
+        is not None
     ]
     return min(ranked, key=lambda pair: pair[0])
 
@@ -106,18 +133,26 @@ def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, Ranges], ...]:
     for one in seen.extents:
         for share in one.shares:
             absent.setdefault(share.bookie_id, []).append(share.absent)
-    return tuple((bookie, EntrySet.join(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
+    return tuple(
+        (bookie, EntrySet.join(sets).ranges(RANGES_MAX))
+        for bookie, sets in absent.items()
+        if any(sets)
+    )
 
 
 def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
     worst, extent = _worst(losses)
     write_set = _write_set(losses.metadata, extent, worst.entry_id)
     held = losses.seen.held
-    lacking = {share.bookie_id for one in losses.seen.extents for share in one.shares if share.absent}
+    lacking = {
+        share.bookie_id for one in losses.seen.extents for share in one.shares if share.absent
+    }
     return EntryFacts(
         worst_entry=worst.entry_id,
         write_set=write_set,
-        listed_outside=tuple(sorted(b for b in held if b not in write_set and worst.entry_id in held[b])),
+        listed_outside=tuple(
+            sorted(b for b in held if b not in write_set and worst.entry_id in held[b])
+        ),
         gone=tuple(sorted(lacking & losses.seen.gone)),
         at_tail=worst.confirmed >= max(1, losses.metadata.ack_quorum) and _is_at_tail(losses),
         search=search,
@@ -126,7 +161,9 @@ def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
 
 def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tuple[BookieId, ...]:
     ensemble, size = extent.segment.ensemble, metadata.ensemble_size
-    return tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(metadata.write_quorum)))
+    return tuple(
+        dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(metadata.write_quorum))
+    )
 
 
 def _is_at_tail(losses: Losses) -> bool:
@@ -138,16 +175,26 @@ def _is_at_tail(losses: Losses) -> bool:
     segment is not clear.
     """
     seen, extents = losses.seen, losses.seen.extents
-    if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(one.surplus for one in extents):
+    if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(
+        one.surplus for one in extents
+    ):
         return False
     if any(share.absent for one in extents[:-1] for share in one.shares):
         return False
     lacking = [share for share in extents[-1].shares if share.absent]
     names = {share.bookie_id for share in lacking}
-    if any(_has_doubt(seen, share) for one in extents for share in one.shares if share.bookie_id in names):
+    if any(
+        _has_doubt(seen, share)
+        for one in extents
+        for share in one.shares
+        if share.bookie_id in names
+    ):
         return False
     kept = [share.expected - share.absent for share in lacking]
-    return all(rest and rest.last() < share.absent.first() for share, rest in zip(lacking, kept, strict=True))
+    return all(
+        rest and rest.last() < share.absent.first()
+        for share, rest in zip(lacking, kept, strict=True)
+    )
 
 
 def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
@@ -165,7 +212,11 @@ def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     metadata, seen = losses.metadata, losses.seen
     bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))
     entry = bad.first()
-    one = next(one for one in seen.extents if one.extent.first_entry_id <= entry <= one.extent.last_entry_id)
+    one = next(
+        one
+        for one in seen.extents
+        if one.extent.first_entry_id <= entry <= one.extent.last_entry_id
+    )
     mine = [share for share in one.shares if entry in share.expected]
     unknown = sum(entry in share.unknown for share in mine)
     confirmed = sum(entry not in share.unknown and entry not in share.absent for share in mine)

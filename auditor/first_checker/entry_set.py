@@ -64,7 +64,11 @@ class EntrySet:
         found: list[Piece] = []
         for first, last, size, period in groups:
             assert not found or found[-1].end < first, "groups ascend and do not interleave"
-            found.extend(trim(first, last + size - 1, period, ((0, size),)) if period else whole(first, first + size - 1))
+            found.extend(
+                trim(first, last + size - 1, period, ((0, size),))
+                if period
+                else whole(first, first + size - 1)
+            )
         return cls(tuple(found))
 
     @classmethod
@@ -140,7 +144,8 @@ class EntrySet:
         raise IndexError(index)
 
     def every(self, step: int, first: int) -> Iterator[EntryId]:
-        """Yield the entries with `first`, `first + step`, `first + 2 * step` ... lower ones in the set.
+        """Yield the entries with `first`, `first + step`, `first + 2 * step` ... lower ones in the
+        set.
 
         Costs pieces and the entries yielded.
         """

@@ -48,7 +48,9 @@ def is_failing(refusals: Refusals) -> bool:
 
 
 def judge_failing(
-    looks: Sequence[BookieLook], refusals: Mapping[BookieId, Refusals], maintenance: frozenset[BookieId] = frozenset()
+    looks: Sequence[BookieLook],
+    refusals: Mapping[BookieId, Refusals],
+    maintenance: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
     """Return the findings on bookies that fail every request, in order of bookie id.
 
@@ -71,8 +73,8 @@ def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
     These ledgers say nothing of the bookie's other ledgers.
     """
     return [
-        f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by an operator, that says "
-        "nothing about its other ledgers: run over all ledgers to tell"
+        f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by"
+        " an operator, that says nothing about its other ledgers: run over all ledgers to tell"
         for bookie, one in sorted(refusals.items())
         if is_failing(one)
     ]

@@ -24,7 +24,14 @@ from auditor.first_checker.underreplication import is_beyond_grace, is_stale, ma
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.facts import CONTRADICTIONS_MAX, ContradictionFacts, DuplicateFacts, Search, StuckFacts, UndecodableFacts
+from auditor.model.facts import (
+    CONTRADICTIONS_MAX,
+    ContradictionFacts,
+    DuplicateFacts,
+    Search,
+    StuckFacts,
+    UndecodableFacts,
+)
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
@@ -47,7 +54,12 @@ class _Parts:
 
 
 def judge(
-    record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms, *, doubted: Collection[Copy] = frozenset()
+    record: LedgerRecord,
+    answers: Answers,
+    reads: Reads,
+    terms: Terms,
+    *,
+    doubted: Collection[Copy] = frozenset(),
 ) -> Verdict:
     """Return the verdict on one ledger, with every reason and finding it has.
 
@@ -59,8 +71,16 @@ def judge(
     exempt = _exemption(record)
     metadata = record.metadata
     placed = _placement(record, terms)
-    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # bad even if listed
-    if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
+    is_corrupt = any(
+        read.status is ReadStatus.CORRUPT for read in reads.values()
+    )  # bad even if listed
+    if (
+        exempt is None
+        and metadata
+        and not is_corrupt
+        and is_healthy(metadata, answers)
+        and not contradictions(metadata)
+    ):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
         parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
         return _verdict(record, None, parts, terms)
@@ -102,10 +122,20 @@ def _judge_metadata(
         return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
     entries = entry_findings(record.ledger_id, losses, search, excused=_is_excused(record, terms))
     unknowns = in_order((*unheard, *placing))
-    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, unknowns, seen, _copies(seen))
+    return _Parts(
+        entries,
+        duplicates,
+        _mark_findings(record, terms, seen),
+        described,
+        unknowns,
+        seen,
+        _copies(seen),
+    )
 
 
-def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Reads, terms: Terms) -> Search | None:
+def _search(
+    lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Reads, terms: Terms
+) -> Search | None:
     """Return the result of searching other bookies for entries without a copy.
 
     None where nothing is lost, or the terms allow no search.
@@ -130,8 +160,17 @@ def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Un
 
     For a marked ledger, unregistered bookies give no reason: they are what the mark is for.
     """
-    expected = {b for b, answer in answers.items() if record.mark is not None and answer.status is AnswerStatus.UNREGISTERED}
-    return in_order(reason for bookie, reasons in seen.reasons.items() if bookie not in expected for reason in reasons)
+    expected = {
+        b
+        for b, answer in answers.items()
+        if record.mark is not None and answer.status is AnswerStatus.UNREGISTERED
+    }
+    return in_order(
+        reason
+        for bookie, reasons in seen.reasons.items()
+        if bookie not in expected
+        for reason in reasons
+    )
 
 
 def gone_bookies(answers: Answers) -> frozenset[BookieId]:
@@ -164,21 +203,29 @@ def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: 
         listing_false_negatives=seen.false_negatives if seen else 0,
         probes=seen.probes if seen else None,
         lacks=seen.lacks if seen else (),
-        only_maintenance=standing is Standing.INDETERMINATE and _only_maintenance(parts, terms.around),
+        only_maintenance=standing is Standing.INDETERMINATE
+        and _only_maintenance(parts, terms.around),
         copies=parts.copies,
         is_mark_stale=_is_mark_stale(record, seen),
     )
 
 
 def _is_mark_stale(record: LedgerRecord, seen: Coverage | None) -> bool:
-    return record.mark is not None and record.metadata is not None and seen is not None and is_stale(record.metadata, seen)
+    return (
+        record.mark is not None
+        and record.metadata is not None
+        and seen is not None
+        and is_stale(record.metadata, seen)
+    )
 
 
 def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
     """Return whether all unknown copies are on bookies in maintenance that do look down (AWAY)."""
     if parts.seen is None or not set(parts.unknowns) <= AWAY:
         return False
-    unheard = {share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown}
+    unheard = {
+        share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown
+    }
     return bool(unheard) and unheard <= around.maintenance
 
 
@@ -202,7 +249,9 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
 def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
     """Return whether the ledger is marked, and not for longer than the grace."""
     mark = record.mark
-    return mark is not None and not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms)
+    return mark is not None and not is_beyond_grace(
+        mark, terms.judged_at_ms, terms.underreplication_grace_ms
+    )
 
 
 def _placement(record: LedgerRecord, terms: Terms) -> Placement:
@@ -212,11 +261,17 @@ def _placement(record: LedgerRecord, terms: Terms) -> Placement:
     return placement(record.ledger_id, record.metadata, terms)
 
 
-def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Placement) -> list[Finding]:
+def _placement_family(
+    record: LedgerRecord, metadata: LedgerMetadata, placed: Placement
+) -> list[Finding]:
     """Return at most one finding per segment: on a duplicate bookie, else on placement."""
     duplicates = _duplicate_findings(record, metadata)
     duplicate_starts = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
-    rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in duplicate_starts)
+    rest = (
+        one
+        for one in placed.findings
+        if one.segment is None or one.segment.first_entry_id not in duplicate_starts
+    )
     return [*duplicates, *rest]
 
 
@@ -238,7 +293,9 @@ def _undecodable(record: LedgerRecord) -> list[Finding]:
     return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
 
 
-def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+def _metadata_findings(
+    record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
+) -> list[Finding]:
     """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK."""
     against = contradictions(metadata)
     if against:
@@ -258,7 +315,9 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
     since_ms, by_metadata = stamp.mtime_ms, False
     if metadata.state is LedgerState.OPEN:
         since_ms = stamp.ctime_ms
-        if metadata.ctime_ms is not None and metadata.ctime_ms < since_ms:  # a copied znode is younger than its ledger
+        if (
+            metadata.ctime_ms is not None and metadata.ctime_ms < since_ms
+        ):  # a copied znode is younger than its ledger
             since_ms, by_metadata = metadata.ctime_ms, True
     age = terms.judged_at_ms - since_ms
     if not since_ms or age <= terms.stuck_after_ms:
@@ -275,5 +334,7 @@ def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[
         if twice:
             segment = FindingSegment.of(extent.segment, extent.last_entry_id)
             facts = DuplicateFacts(tuple(twice.items()))
-            found.append(Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, facts, record.ledger_id, segment=segment))
+            found.append(
+                Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, facts, record.ledger_id, segment=segment)
+            )
     return found

@@ -71,7 +71,9 @@ class _Log:
         ledgers = self.ledgers()
         newest = {ledger: self.newest[ledger] for ledger in ledgers}
         some = tuple((ledger, *newest[ledger].ranges[0]) for ledger in ledgers[:LEDGERS_NAMED_MAX])
-        return LostLog(path, len(ledgers), sum(one.entries for one in newest.values()), some, self.failed)
+        return LostLog(
+            path, len(ledgers), sum(one.entries for one in newest.values()), some, self.failed
+        )
 
 
 def _has_failed(read: EntryRead) -> bool:
@@ -104,12 +106,16 @@ def logs_of(answers: Iterable[Answer], reads: Iterable[EntryRead]) -> dict[Booki
         listers[answer.bookie_id] = answer.detail.removeprefix(LISTED_BY_LISTER)
         mine = read.get((answer.bookie_id, answer.ledger_id, answer.look), {})
         for log in answer.missing_logs:
-            logs.setdefault(answer.bookie_id, {}).setdefault(log.path, _Log()).add(answer, log, mine)
+            logs.setdefault(answer.bookie_id, {}).setdefault(log.path, _Log()).add(
+                answer, log, mine
+            )
     return {bookie: Logs(by_path, listers[bookie]) for bookie, by_path in logs.items()}
 
 
 def judge_lost_logs(
-    looks: Sequence[BookieLook], logs: Mapping[BookieId, Logs], passed_over: frozenset[BookieId] = frozenset()
+    looks: Sequence[BookieLook],
+    logs: Mapping[BookieId, Logs],
+    passed_over: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
     """Return the findings on bookies that lost entry logs, in order of bookie id.
 
@@ -127,7 +133,9 @@ def judge_lost_logs(
 
 
 def withheld_lost_logs(
-    logs: Mapping[BookieId, Logs], findings: Iterable[Finding], away: frozenset[BookieId] = frozenset()
+    logs: Mapping[BookieId, Logs],
+    findings: Iterable[Finding],
+    away: frozenset[BookieId] = frozenset(),
 ) -> list[str]:
     """Return a sentence for each bookie whose missing logs are not reported, and why.
 
@@ -149,8 +157,9 @@ def withheld_lost_logs(
         else:
             why = "it was not confirmed at two looks by reads that end in EIO"
         told.append(
-            f"the lister of bookie {bookie} says that {len(logs[bookie].by_path)} of its entry logs are not on its disk "
-            f"(such as {min(logs[bookie].by_path)}); that is not reported as ENTRY_LOG_LOST: {why}"
+            f"the lister of bookie {bookie} says that {len(logs[bookie].by_path)} of its entry logs"
+            f" are not on its disk (such as {min(logs[bookie].by_path)}); that is not reported as"
+            f" ENTRY_LOG_LOST: {why}"
         )
     return told
 

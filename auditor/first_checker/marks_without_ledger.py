@@ -59,7 +59,13 @@ def is_suspect(look: MarkLook | None, now_ms: int, grace_ms: int) -> bool:
 
 
 def judge_marks(
-    marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, path_of: PathOf, replication_disabled: bool
+    marks: Iterable[SeenMark],
+    now_ms: int,
+    grace_ms: int,
+    *,
+    unchecked: int,
+    path_of: PathOf,
+    replication_disabled: bool,
 ) -> Finding | None:
     """Return the finding on the cluster, or None where no mark is a suspect at both looks.
 
@@ -106,7 +112,9 @@ def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> li
     return sorted(found, key=lambda one: (-one.age_ms, one.ledger_id))
 
 
-def withheld_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, problem: str) -> list[str]:
+def withheld_marks(
+    marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, problem: str
+) -> list[str]:
     """Return sentences on the marks without a ledger that could not be judged.
 
     `problem`: why not all marks could be listed, "" where they were.
@@ -117,10 +125,14 @@ def withheld_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unc
     unread = sum(_is_unread(one, now_ms, grace_ms) for one in marks)
     if unread:
         which = "mark of a ledger that was" if unread == 1 else "marks of ledgers that were"
-        sentences.append(f"{unread} {which} not listed could not be read twice: MARK_WITHOUT_LEDGER is not judged there")
+        sentences.append(
+            f"{unread} {which} not listed could not be read twice: MARK_WITHOUT_LEDGER is not"
+            " judged there"
+        )
     if unchecked:
         sentences.append(
-            f"{unchecked} more marks are of ledgers that were not listed, and were not looked at: only the oldest marks are"
+            f"{unchecked} more marks are of ledgers that were not listed, and were not looked at:"
+            " only the oldest marks are"
         )
     return sentences
 

@@ -61,4 +61,6 @@ def _end(metadata: LedgerMetadata) -> Iterator[Contradiction]:
     elif last < -1:
         yield Contradiction(Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,))
     elif metadata.segments and metadata.segments[-1].first_entry_id > last + 1:
-        yield Contradiction(Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (metadata.segments[-1].first_entry_id, last))
+        yield Contradiction(
+            Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (metadata.segments[-1].first_entry_id, last)
+        )

@@ -1,4 +1,5 @@
-"""Ledgers that Pulsar wrote and that nothing references: one finding on the cluster for all of them.
+"""Ledgers that Pulsar wrote and that nothing references: one finding on the cluster for all of
+them.
 
 Verified: the ledger names a topic of this Pulsar, and neither that topic nor any other referenced
 it when the references were read before the ledger, and again later. Only ledgers of messages and of
@@ -93,7 +94,9 @@ def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
     return namespace in known.namespaces - known.doubtful and namespace != _SYSTEM_NAMESPACE
 
 
-def judge_orphans(seen: Iterable[SeenOrphan], now_ms: int, orphan_age_ms: int, undecided: int = 0) -> Orphans:
+def judge_orphans(
+    seen: Iterable[SeenOrphan], now_ms: int, orphan_age_ms: int, undecided: int = 0
+) -> Orphans:
     """Return the finding on the cluster, if any ledger is an orphan.
 
     `seen` are old enough, and `can_decide` is true of them.
@@ -108,7 +111,11 @@ def judge_orphans(seen: Iterable[SeenOrphan], now_ms: int, orphan_age_ms: int, u
     if not orphans:
         return Orphans(None, (), undecided)
     ids = tuple(sorted(one.first.ledger_id for one in orphans))
-    closed = [one.first.metadata.length for one in orphans if one.first.metadata and _is_closed(one.first.metadata)]
+    closed = [
+        one.first.metadata.length
+        for one in orphans
+        if one.first.metadata and _is_closed(one.first.metadata)
+    ]
     facts = OrphanedFacts(
         ledgers=len(ids),
         some_ledgers=ids[:LEDGERS_NAMED_MAX],
@@ -141,7 +148,11 @@ def _is_orphan(one: SeenOrphan) -> bool | None:
 
 def _references(topic: TopicRecord, ledger_id: LedgerId) -> bool:
     """Return whether a topic names the ledger anywhere, also one it deleted in BookKeeper."""
-    data = {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
+    data = (
+        {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
+    )
     cursors = [one.cursor for one in topic.subscriptions if one.cursor is not None]
     others = {found for one in cursors for found in (one.ledger_id, one.compacted_ledger_id)}
-    return ledger_id in data | others or any(ledger_id == one.position.ledger_id for one in topic.schemas)
+    return ledger_id in data | others or any(
+        ledger_id == one.position.ledger_id for one in topic.schemas
+    )

@@ -63,7 +63,9 @@ def trim(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) -> li
     """
     length = end - start + 1
     if length < period:
-        runs = tuple((offset, min(size, length - offset)) for offset, size in runs if offset < length)
+        runs = tuple(
+            (offset, min(size, length - offset)) for offset, size in runs if offset < length
+        )
     if not runs:
         return []
     if len(runs) == 1 and (runs[0][1] == period or length <= period):
@@ -163,7 +165,9 @@ def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Ite
     sparse = a if a.period >= b.period else b
     walk_cost = length // sparse.period * len(sparse.runs) + 1
     if common <= length and pattern_cost <= walk_cost:
-        pattern = _pattern(_unroll(_turn(a, low), a.period, common), _unroll(_turn(b, low), b.period, common), rule)
+        pattern = _pattern(
+            _unroll(_turn(a, low), a.period, common), _unroll(_turn(b, low), b.period, common), rule
+        )
         yield from trim(low, high, common, pattern)
     else:
         yield from _walk(a, b, low, high, rule, sparse_is_left=sparse is a)
@@ -185,13 +189,17 @@ def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) 
         yield from trim(low, high, other.period, _gaps(_turn(other, low), other.period))
 
 
-def _walk(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool) -> Iterator[Piece]:
+def _walk(
+    a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool
+) -> Iterator[Piece]:
     """Apply the rule by cutting at each run of the sparser side.
 
     Between the cuts only the other side is periodic.
     """
     sparse, dense = (a, b) if sparse_is_left else (b, a)
-    sparse_only, dense_only = (rule.left_only, rule.right_only) if sparse_is_left else (rule.right_only, rule.left_only)
+    sparse_only, dense_only = (
+        (rule.left_only, rule.right_only) if sparse_is_left else (rule.right_only, rule.left_only)
+    )
     at = low
     for clipped in clip(sparse, low, high):
         for first, last in runs_of(clipped):
@@ -268,5 +276,9 @@ def last_of(piece: Piece) -> EntryId:
         return piece.end
     within = (piece.end - piece.start) % piece.period
     base = piece.end - within
-    inside = [base + min(offset + size - 1, within) for offset, size in piece.runs if offset <= within]
-    return max(inside) if inside else base - piece.period + piece.runs[-1][0] + piece.runs[-1][1] - 1
+    inside = [
+        base + min(offset + size - 1, within) for offset, size in piece.runs if offset <= within
+    ]
+    return (
+        max(inside) if inside else base - piece.period + piece.runs[-1][0] + piece.runs[-1][1] - 1
+    )

@@ -38,7 +38,11 @@ NOTHING = Placement()
 
 
 def adherence(
-    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+    ensemble: tuple[BookieId, ...],
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
+    around: Surroundings,
 ) -> Judged:
     """Return how one ensemble adheres under `rule`, and the windows that decided it.
 
@@ -90,13 +94,19 @@ def placement(ledger_id: LedgerId, metadata: LedgerMetadata, terms: Terms) -> Pl
     findings: list[Finding] = []
     unknown = False
     for segment, last in _every_segment(metadata) if rule.java_compatible else extents(metadata):
-        judged = adherence(segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around)
+        judged = adherence(
+            segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around
+        )
         if judged.adherence is Adherence.UNKNOWN:
             unknown = True
         elif judged.adherence is not Adherence.STRICT:
-            kind = Kind.PLACEMENT_FAILED if judged.adherence is Adherence.FAIL else Kind.PLACEMENT_SOFT
+            kind = (
+                Kind.PLACEMENT_FAILED if judged.adherence is Adherence.FAIL else Kind.PLACEMENT_SOFT
+            )
             facts = _facts(segment, judged, metadata, terms)
-            findings.append(Finding(kind, facts, ledger_id, segment=FindingSegment.of(segment, last)))
+            findings.append(
+                Finding(kind, facts, ledger_id, segment=FindingSegment.of(segment, last))
+            )
     return Placement(tuple(findings), unknown) if findings or unknown else NOTHING
 
 
@@ -108,7 +118,9 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[Extent]:
         yield Extent(segment, max(segment.first_entry_id - 1, end))
 
 
-def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Terms) -> PlacementFacts:
+def _facts(
+    segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Terms
+) -> PlacementFacts:
     rule, ensemble = terms.placement, segment.ensemble
     around = terms.around
     return PlacementFacts(
@@ -117,8 +129,12 @@ def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Te
         parameters=_parameters(rule),
         write_sets=windows_count(len(ensemble), metadata.write_quorum),
         deciding=judged.deciding,
-        shown=tuple(WriteSetFacts(one.index, one.members, one.locations, one.why) for one in judged.windows),
-        without_location=tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)),
+        shown=tuple(
+            WriteSetFacts(one.index, one.members, one.locations, one.why) for one in judged.windows
+        ),
+        without_location=tuple(
+            bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)
+        ),
         recorded_policy=recorded_policy(metadata),
     )
 

@@ -70,7 +70,11 @@ STRICT = Judged(Adherence.STRICT)
 
 
 def judge(
-    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+    ensemble: tuple[BookieId, ...],
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
+    around: Surroundings,
 ) -> Judged:
     """Return what BookKeeper's isEnsembleAdheringToPlacementPolicy says, or what it should say.
 
@@ -129,17 +133,33 @@ def windows_count(ensemble_size: int, write_quorum: int) -> int:
 
 
 def _windows(
-    ensemble: Sequence[BookieId], locations: Locations, write_quorum: int, ack_quorum: int, rule: PlacementRule
+    ensemble: Sequence[BookieId],
+    locations: Locations,
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
 ) -> Iterator[Window]:
     """Yield the windows that are not STRICT."""
     size, judge_one = len(ensemble), _JUDGE_WINDOW[rule.policy]
     count = windows_count(size, write_quorum)
     if count * min(write_quorum, size) > WINDOW_MEMBERS_MAX:
-        yield Window(None, (), (), Adherence.UNKNOWN, f"has {count} write sets of {write_quorum}, too many to look at")
+        yield Window(
+            None,
+            (),
+            (),
+            Adherence.UNKNOWN,
+            f"has {count} write sets of {write_quorum}, too many to look at",
+        )
         return
     for index in range(count):
         at = [(index + step) % size for step in range(min(write_quorum, size))]
-        view = _View(tuple(ensemble[k] for k in at), tuple(locations[k] for k in at), write_quorum, ack_quorum, rule)
+        view = _View(
+            tuple(ensemble[k] for k in at),
+            tuple(locations[k] for k in at),
+            write_quorum,
+            ack_quorum,
+            rule,
+        )
         adherence, why = judge_one(view)
         if adherence is not Adherence.STRICT:
             yield Window(index, view.members, view.locations, adherence, why)
@@ -163,10 +183,14 @@ class _View:
         """Return how often each member without location stands here. Empty in Java mode."""
         if self.rule.java_compatible:
             return {}
-        return Counter(b for b, place in zip(self.members, self.locations, strict=True) if place is None)
+        return Counter(
+            b for b, place in zip(self.members, self.locations, strict=True) if place is None
+        )
 
 
-def _whole(ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: int, rule: PlacementRule) -> Iterator[Window]:
+def _whole(
+    ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: int, rule: PlacementRule
+) -> Iterator[Window]:
     """Yield the whole ensemble as a window, if its size or the regions it spans already decide."""
     said: tuple[Adherence, str] | None = None
     if rule.policy is Policy.ZONE:
@@ -183,7 +207,13 @@ def _rack(view: _View) -> tuple[Adherence, str]:
     need = min(view.write_quorum, view.rule.min_num_racks_per_write_quorum)
     enforce = view.rule.enforce_min_num_racks_per_write_quorum
     if enforce and DEFAULT_RACK in racks:
-        return Adherence.FAIL, f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is enforced"
+        return (
+            Adherence.FAIL,
+            (
+                f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is"
+                " enforced"
+            ),
+        )
     has = f"has {_name_some('rack', racks)}{_without(unplaced)}{_depths(racks)} and needs {need}"
     if len(racks) + unplaced < need:
         return Adherence.FAIL, has
@@ -197,12 +227,27 @@ def _rack(view: _View) -> tuple[Adherence, str]:
 def _zone_sizes(size: int, write_quorum: int, rule: PlacementRule) -> tuple[Adherence, str] | None:
     """Return what the zone-aware policy demands of sizes and does not get, or None."""
     if write_quorum == 0:
-        return Adherence.UNKNOWN, "has a write quorum of 0, by which the Java class would divide: it raises and gives no answer"
+        return (
+            Adherence.UNKNOWN,
+            (
+                "has a write quorum of 0, by which the Java class would divide: it raises and gives"
+                " no answer"
+            ),
+        )
     if size % write_quorum:
-        return Adherence.FAIL, f"has {size} bookies, which is no multiple of the write quorum {write_quorum}"
+        return (
+            Adherence.FAIL,
+            f"has {size} bookies, which is no multiple of the write quorum {write_quorum}",
+        )
     if write_quorum <= rule.min_num_zones_per_write_quorum:
         least = rule.min_num_zones_per_write_quorum
-        return Adherence.FAIL, f"has a write quorum of {write_quorum}, and it must be more than the {least} zones needed"
+        return (
+            Adherence.FAIL,
+            (
+                f"has a write quorum of {write_quorum}, and it must be more than the {least} zones"
+                " needed"
+            ),
+        )
     return None
 
 
@@ -214,28 +259,49 @@ def _zone(view: _View) -> tuple[Adherence, str]:
     """
     for member, place in zip(view.members, view.locations, strict=True):
         if place is not None and (place == DEFAULT_ZONE or len(_parts(place)) != 2):
-            return Adherence.FAIL, f"has {member} at {place}, which is not /zone/upgradeDomain{_or_default(place)}"
+            return (
+                Adherence.FAIL,
+                f"has {member} at {place}, which is not /zone/upgradeDomain{_or_default(place)}",
+            )
     domains: dict[str, list[str]] = {}
     for place in view.known_locations():
         zone, domain = _parts(place)
         domains.setdefault(zone, []).append(domain)
     unplaced = len(view.unplaced_counts())
-    crowded = [zone for zone, of_zone in domains.items() if len(of_zone) > 1 and len(set(of_zone)) < 2]
-    least, named = view.rule.min_num_zones_per_write_quorum, f"has {_name_some('zone', set(domains))}{_without(unplaced)}"
+    crowded = [
+        zone for zone, of_zone in domains.items() if len(of_zone) > 1 and len(set(of_zone)) < 2
+    ]
+    least, named = (
+        view.rule.min_num_zones_per_write_quorum,
+        f"has {_name_some('zone', set(domains))}{_without(unplaced)}",
+    )
     if len(crowded) > unplaced:
         zone = crowded[0]
-        return Adherence.FAIL, f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain {domains[zone][0]}"
+        return (
+            Adherence.FAIL,
+            (
+                f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain"
+                f" {domains[zone][0]}"
+            ),
+        )
     if len(domains) + unplaced - len(crowded) < least:
         return Adherence.FAIL, f"{named} and needs {least}"
     want = min(view.write_quorum, view.rule.desired_num_zones_per_write_quorum)
     if unplaced:
         return Adherence.UNKNOWN, f"{named} and needs {least}"
-    return (Adherence.STRICT, "") if len(domains) >= want else (Adherence.SOFT, f"{named} where {want} are desired")
+    return (
+        (Adherence.STRICT, "")
+        if len(domains) >= want
+        else (Adherence.SOFT, f"{named} where {want} are desired")
+    )
 
 
 def _span(view: _View) -> tuple[Adherence, str] | None:
     """Return how the ensemble may miss reppMinimumRegionsForDurability regions, else None."""
-    regions, unplaced = {_region(place) for place in view.known_locations()}, len(view.unplaced_counts())
+    regions, unplaced = (
+        {_region(place) for place in view.known_locations()},
+        len(view.unplaced_counts()),
+    )
     need = view.rule.repp_minimum_regions_for_durability
     if max(len(regions), min(1, unplaced)) >= need:
         return None
@@ -249,7 +315,10 @@ def _region_durability(view: _View) -> tuple[Adherence, str]:
     m is reppMinimumRegionsForDurability. At best, members without location stand in regions of
     their own. At worst, all stand in the fullest region.
     """
-    counts, unplaced = Counter(_region(place) for place in view.known_locations()), view.unplaced_counts()
+    counts, unplaced = (
+        Counter(_region(place) for place in view.known_locations()),
+        view.unplaced_counts(),
+    )
     few = view.rule.repp_minimum_regions_for_durability - 1
     allowed = view.ack_quorum - 1
     fullest = counts.most_common(few)
@@ -257,9 +326,14 @@ def _region_durability(view: _View) -> tuple[Adherence, str]:
     at_worst = sum(count for _, count in fullest) + sum(unplaced.values())
     if at_worst <= allowed:
         return Adherence.STRICT, ""
-    held = ", ".join(f"{count} in {region}" for region, count in fullest) or "none in a known region"
+    held = (
+        ", ".join(f"{count} in {region}" for region, count in fullest) or "none in a known region"
+    )
     some = "any region" if few == 1 else f"any {few} regions together"
-    why = f"has {held}{_without(len(unplaced)) or ','} and ack quorum {view.ack_quorum} allows {max(0, allowed)} in {some}"
+    why = (
+        f"has {held}{_without(len(unplaced)) or ','} and ack quorum {view.ack_quorum} allows"
+        f" {max(0, allowed)} in {some}"
+    )
     return (Adherence.FAIL if at_best > allowed else Adherence.UNKNOWN), why
 
 
@@ -279,7 +353,9 @@ def _name_some(noun: str, names: set[str]) -> str:
 
 
 def _without(unplaced: int) -> str:
-    return f", {unplaced} member{'' if unplaced == 1 else 's'} without location," if unplaced else ""
+    return (
+        f", {unplaced} member{'' if unplaced == 1 else 's'} without location," if unplaced else ""
+    )
 
 
 def _depths(places: set[str]) -> str:

@@ -65,7 +65,9 @@ def has_dropped(last: LastPopulation | None, count: int) -> bool:
     return count * 100 < last.listed * (100 - last.drop_percent)
 
 
-def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> LastPopulation | None:
+def kept_baseline(
+    last: LastPopulation | None, listings: Sequence[Listing]
+) -> LastPopulation | None:
     """Return what the next run is compared with, or None where that is this run.
 
     After a drop the baseline stays until RUNS_TO_AGREE runs agree. Runs agree when none of them
@@ -81,18 +83,29 @@ def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> L
     low = (*last.low_listed, count)
     if has_dropped(replace(last, listed=max(low)), min(low)):
         low = (count,)
-    return None if len(low) >= RUNS_TO_AGREE else replace(last, low_listed=low, low_runs=last.low_runs + 1)
+    return (
+        None
+        if len(low) >= RUNS_TO_AGREE
+        else replace(last, low_listed=low, low_runs=last.low_runs + 1)
+    )
 
 
 def judge_population(
-    last: LastPopulation | None, listings: Sequence[Listing], gone: Sequence[LedgerId], instance_id: str | None
+    last: LastPopulation | None,
+    listings: Sequence[Listing],
+    gone: Sequence[LedgerId],
+    instance_id: str | None,
 ) -> Finding | None:
     """Return the finding on the cluster if both listings have dropped, else None.
 
     None after one listing alone. `gone` are some of the ledgers that the last run listed and this
     run did not, as far as that run's evidence still exists.
     """
-    if last is None or len(listings) < 2 or not all(has_dropped(last, listing.count) for listing in listings):
+    if (
+        last is None
+        or len(listings) < 2
+        or not all(has_dropped(last, listing.count) for listing in listings)
+    ):
         return None
     first, again = listings[0], listings[-1]
     facts = PopulationFacts(

@@ -92,7 +92,9 @@ def plan_probes(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) ->
     """
     ends, share = _some_ends(plan, bookie, [want for want in wants if want]), EntrySet.join(wants)
     known = set(ends)
-    swept = tuple(e for e in swept_entries(plan.sweep, plan.ledger_id, bookie, share) if e not in known)
+    swept = tuple(
+        e for e in swept_entries(plan.sweep, plan.ledger_id, bookie, share) if e not in known
+    )
     rest = share - EntrySet.of_entries((*ends, *swept))
     chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/entries", rest.count(), plan.entries)
     return Planned(ends, tuple(rest.nth(index) for index in chosen), swept)
@@ -146,13 +148,19 @@ class ProbedBookie:
     random_answered: int
 
     @classmethod
-    def of(cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]) -> ProbedBookie:
+    def of(
+        cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]
+    ) -> ProbedBookie:
         """Judge a bookie by `reads`, the newest conclusive word on each entry read there."""
         whole = EntrySet.join(wants)
         mine = {e: read for e, read in reads.items() if e in whole}
         present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
         absent = [e for e, read in mine.items() if read.status in ABSENT_READS]
-        failed = {e: REASON_OF_READ[read.status] for e, read in mine.items() if read.status in REASON_OF_READ}
+        failed = {
+            e: REASON_OF_READ[read.status]
+            for e, read in mine.items()
+            if read.status in REASON_OF_READ
+        }
         answered = {e for e, read in mine.items() if read.status in ANSWERED_READS}
         reasons = set(failed.values())
         if not mine.keys() >= set(planned.all):
@@ -173,7 +181,10 @@ class ProbedBookie:
         """Return (absent, unknown) of one extent's share."""
         if self.lacks_ledger or not wants:
             return wants, EMPTY
-        return wants & self.absent, wants - self.present - self.absent if self.all_unknown else wants & self.failed
+        return (
+            wants & self.absent,
+            wants - self.present - self.absent if self.all_unknown else wants & self.failed,
+        )
 
 
 def _lacks_ledger(reads: Iterable[EntryRead]) -> bool:

@@ -53,8 +53,16 @@ def nobody_answered(looks: Sequence[BookieLook]) -> bool:
     Then the fault lies with our network or our credentials. A bookie without a known address was
     not asked. False if no registered bookie was silent or refused.
     """
-    greetings = {b.greeting for look in looks for b in look.values() if b.registration is not Registration.NONE}
-    return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {Greeting.ANSWERED, Greeting.UNSUPPORTED}
+    greetings = {
+        b.greeting
+        for look in looks
+        for b in look.values()
+        if b.registration is not Registration.NONE
+    }
+    return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {
+        Greeting.ANSWERED,
+        Greeting.UNSUPPORTED,
+    }
 
 
 def recovery_gap_ms(facts: ClusterFacts) -> int:
@@ -82,9 +90,14 @@ def judge_bookies(
         records = [look[bookie] for look in looks if bookie in look]
         if len(records) < 2:
             continue
-        if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
+        if all(
+            r.registration is not Registration.NONE and r.greeting is Greeting.SILENT
+            for r in records
+        ):
             found.append(_silent(records, facts))
-        if _is_missed(records, missed.get(bookie)) and not _why_withheld(records, missed[bookie], facts):
+        if _is_missed(records, missed.get(bookie)) and not _why_withheld(
+            records, missed[bookie], facts
+        ):
             found.append(_lost_finding(records, missed[bookie], facts))
     return found
 
@@ -102,8 +115,13 @@ def withheld(
     found = []
     for bookie in sorted(missed.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
-        if _is_missed(records, missed[bookie]) and (why := _why_withheld(records, missed[bookie], facts)):
-            found.append(f"bookie {bookie} is not registered and closed ledgers that name it are unmarked: {why}")
+        if _is_missed(records, missed[bookie]) and (
+            why := _why_withheld(records, missed[bookie], facts)
+        ):
+            found.append(
+                f"bookie {bookie} is not registered and closed ledgers that name it are unmarked:"
+                f" {why}"
+            )
     return found
 
 
@@ -125,20 +143,21 @@ def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: Cluste
     if missed.marked_last > missed.marked_first:
         named = missed.marked_last + missed.unmarked
         return (
-            f"replication is being arranged: {missed.marked_last} of {named} ledgers are marked, {missed.marked_first} of them "
-            "were at the first look"
+            f"replication is being arranged: {missed.marked_last} of {named} ledgers are marked,"
+            f" {missed.marked_first} of them were at the first look"
         )
     if has_cookie and facts.replication_disabled:
         return (
-            "it has a cookie and auto-recovery is disabled, as during an upgrade: it is reported when auto-recovery is enabled "
-            "and the bookie is still not registered"
+            "it has a cookie and auto-recovery is disabled, as during an upgrade: it is reported"
+            " when auto-recovery is enabled and the bookie is still not registered"
         )
     if has_cookie and _unregistered_for_ms(records, missed) < recovery_gap_ms(facts):
         return (
-            "it has a cookie and may be restarting. It is reported once it has not been registered for "
-            f"{recovery_gap_ms(facts) // 1000} s (lostBookieRecoveryDelay and a session time-out). So far it is known to be "
-            f"unregistered for {_unregistered_for_ms(records, missed) // 1000} s; whole runs remember since when, and "
-            "--lost-bookie-wait-max bounds how long one run waits"
+            "it has a cookie and may be restarting. It is reported once it has not been registered"
+            f" for {recovery_gap_ms(facts) // 1000} s (lostBookieRecoveryDelay and a session"
+            " time-out). So far it is known to be unregistered for"
+            f" {_unregistered_for_ms(records, missed) // 1000} s; whole runs remember since when,"
+            " and --lost-bookie-wait-max bounds how long one run waits"
         )
     return ""
 
@@ -163,7 +182,9 @@ def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
     return Finding(Kind.BOOKIE_SILENT_YET_REGISTERED, facts, bookie_id=last.bookie_id)
 
 
-def _lost_finding(records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts) -> Finding:
+def _lost_finding(
+    records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts
+) -> Finding:
     last = records[-1]
     facts = LostFacts(
         has_cookie=last.has_cookie,

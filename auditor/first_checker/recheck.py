@@ -79,14 +79,20 @@ def newest_state_start(looks: Sequence[Look]) -> int:
     return at
 
 
-def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int) -> Instruction:
+def next_step(
+    looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int
+) -> Instruction:
     """Return what the looks so far demand.
 
     `must_ask`: some bookie should hold entries of the ledger as the newest look saw it. A ledger is
     settled after `looks_max` + 2 looks at most. It is given up rather than wait for a look behind
     look WAITED_LOOKS_MAX + 1, even where an earlier look came without a delay.
     """
-    wanted = _ask_or_settle(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
+    wanted = (
+        _ask_or_settle(looks, suspicion, looks_max)
+        if must_ask
+        else _without_asking(looks, suspicion)
+    )
     if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + CLOSING_LOOKS:
         return Instruction(Next.UNSETTLED)
     if wanted.wait and len(looks) > WAITED_LOOKS_MAX:
@@ -122,7 +128,9 @@ def _without_asking(looks: Sequence[Look], suspicion: Suspicion) -> Instruction:
     Where they accuse, two reads must agree.
     """
     newest = looks[-1].record
-    if suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or (newest.status is RecordStatus.GONE and len(looks) > 1):
+    if suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or (
+        newest.status is RecordStatus.GONE and len(looks) > 1
+    ):
         return Instruction(Next.COMMIT)
     if len(looks) > 1:
         marked_twice = suspicion is Suspicion.MARKED and _both_marked(looks)
@@ -133,4 +141,6 @@ def _without_asking(looks: Sequence[Look], suspicion: Suspicion) -> Instruction:
 
 def _both_marked(looks: Sequence[Look]) -> bool:
     """Return whether the two newest looks saw the ledger marked."""
-    return len(looks) > 1 and looks[-2].record.mark is not None and looks[-1].record.mark is not None
+    return (
+        len(looks) > 1 and looks[-2].record.mark is not None and looks[-1].record.mark is not None
+    )

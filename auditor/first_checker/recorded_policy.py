@@ -18,7 +18,10 @@ anything there."""
 RECORDED_CHARS_MAX = 200
 """Maximum number of its characters that are shown."""
 
-_GROUPS = (("isolationBookieGroups", "isolation groups"), ("secondaryIsolationBookieGroups", "secondary"))
+_GROUPS = (
+    ("isolationBookieGroups", "isolation groups"),
+    ("secondaryIsolationBookieGroups", "secondary"),
+)
 
 
 def recorded_policy(metadata: LedgerMetadata) -> str:

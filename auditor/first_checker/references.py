@@ -23,7 +23,15 @@ from auditor.model.reference_facts import (
     TruncatedLedgerFacts,
     UseFacts,
 )
-from auditor.model.topic import DataLedger, Position, Role, TopicName, TopicRecord, TopicStatus, schema_ledgers
+from auditor.model.topic import (
+    DataLedger,
+    Position,
+    Role,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+    schema_ledgers,
+)
 
 
 class Use(NamedTuple):
@@ -124,15 +132,36 @@ def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
     for subscription in record.subscriptions:
         cursor = subscription.cursor
         if cursor is not None and cursor.ledger_id is not None:
-            yield cursor.ledger_id, Use(topic, Role.CURSOR, subscription.name, None, None, cursor.mark_delete)
+            yield (
+                cursor.ledger_id,
+                Use(topic, Role.CURSOR, subscription.name, None, None, cursor.mark_delete),
+            )
         if cursor is not None and cursor.compacted_ledger_id is not None:
             # While the cursor has a ledger, a newer compacted ledger may be named in it.
             in_use = cursor.ledger_id is not None
-            use = Use(topic, Role.COMPACTED, subscription.name, None, None, cursor.mark_delete, is_unsure=in_use)
+            use = Use(
+                topic,
+                Role.COMPACTED,
+                subscription.name,
+                None,
+                None,
+                cursor.mark_delete,
+                is_unsure=in_use,
+            )
             yield cursor.compacted_ledger_id, use
     for ledger_id, schema in schema_ledgers(record).items():
         assert schema.entries is not None
-        yield ledger_id, Use(topic, Role.SCHEMA, "", schema.entries, None, Position(ledger_id, schema.entries - 1))
+        yield (
+            ledger_id,
+            Use(
+                topic,
+                Role.SCHEMA,
+                "",
+                schema.entries,
+                None,
+                Position(ledger_id, schema.entries - 1),
+            ),
+        )
 
 
 def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
@@ -193,7 +222,11 @@ def last_entry(record: LedgerRecord) -> EntryId | None:
 
 def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
     metadata = record.metadata
-    is_closed = metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id is not None
+    is_closed = (
+        metadata is not None
+        and metadata.state is LedgerState.CLOSED
+        and metadata.last_entry_id is not None
+    )
     return metadata if is_closed else None
 
 
@@ -234,7 +267,9 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     if before < -1:  # no end: METADATA_MALFORMED speaks of it
         return NOTHING
     first_lost = before + 1
-    uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost and (use.entries or 0) > first_lost)
+    uses, is_unsure = _confirmed_uses(
+        seen, lambda use: use.can_be_lost and (use.entries or 0) > first_lost
+    )
     again = None if seen.again is None else _closed_metadata(seen.again)
     if not uses and not is_unsure:
         return NOTHING
@@ -243,7 +278,14 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
     entries = max(use.entries for use in uses if use.entries is not None)
-    lost = [use._replace(position=Position(seen.ledger_id, first_lost)) if use.role is Role.DATA else use for use in uses]
+    lost = [
+        (
+            use._replace(position=Position(seen.ledger_id, first_lost))
+            if use.role is Role.DATA
+            else use
+        )
+        for use in uses
+    ]
     facts = TruncatedLedgerFacts(
         last_entry_id=before,
         entries=entries,
@@ -251,17 +293,30 @@ def _judge_truncated(seen: SeenReference) -> Judged:
         uses=len(uses),
         some_uses=_first_uses(lost),
         length_bytes=again.length,
-        size_bytes=max((use.size_bytes for use in uses if use.size_bytes is not None), default=None),
+        size_bytes=max(
+            (use.size_bytes for use in uses if use.size_bytes is not None), default=None
+        ),
         apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
     )
     lost_range = ((first_lost, entries - 1),)
     total = entries - first_lost
-    return Judged(Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=seen.ledger_id, entries=lost_range, entries_total=total))
+    return Judged(
+        Finding(
+            Kind.LEDGER_TRUNCATED,
+            facts,
+            ledger_id=seen.ledger_id,
+            entries=lost_range,
+            entries_total=total,
+        )
+    )
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
     # By their keys, which come first in them: no two uses have the same.
-    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in sorted(uses)[:USES_SHOWN_MAX])
+    return tuple(
+        UseFacts(use.topic, use.role, use.name, use.position)
+        for use in sorted(uses)[:USES_SHOWN_MAX]
+    )
 
 
 def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[list[Use], bool]:

@@ -46,7 +46,9 @@ class RenameCase:
 
     def is_named(self, bookie: BookieId) -> bool:
         """Return whether some segment of these ledgers names the bookie."""
-        return any(bookie in segment.ensemble for one in self.ledgers.values() for segment in one.segments)
+        return any(
+            bookie in segment.ensemble for one in self.ledgers.values() for segment in one.segments
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,12 @@ def entries_due(metadata: LedgerMetadata, bookie: BookieId) -> EntrySet:
     Costs the segments that name it.
     """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
-    ensembles = ((extent, positions(extent.segment.ensemble).get(bookie)) for extent in extents(metadata))
-    return EntrySet.join(expected_entries(extent, at, size, quorum) for extent, at in ensembles if at)
+    ensembles = (
+        (extent, positions(extent.segment.ensemble).get(bookie)) for extent in extents(metadata)
+    )
+    return EntrySet.join(
+        expected_entries(extent, at, size, quorum) for extent, at in ensembles if at
+    )
 
 
 def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
@@ -88,7 +94,9 @@ def holds(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) ->
     if answer.status is AnswerStatus.UNSUPPORTED:
         is_whole = bool(wanted)
     else:
-        is_whole = answer.status is AnswerStatus.HELD and (bool(wanted) or not due - held_entries(answer.groups))
+        is_whole = answer.status is AnswerStatus.HELD and (
+            bool(wanted) or not due - held_entries(answer.groups)
+        )
     return is_whole and all(reads.get(entry) is ReadStatus.PRESENT for entry in wanted)
 
 
@@ -101,14 +109,25 @@ def find_new_name(
 
     None unless exactly one bookie holds all that the gone bookie should hold.
     """
-    asked = sorted({bookie for bookie, ledger in answers if ledger in case.ledgers and not case.is_named(bookie)})
+    asked = sorted(
+        {
+            bookie
+            for bookie, ledger in answers
+            if ledger in case.ledgers and not case.is_named(bookie)
+        }
+    )
     due = {ledger: case.should_hold(ledger) for ledger in case.ledgers}
     holders = [
         bookie
         for bookie in asked
         if all(
-            (bookie, ledger) in answers and holds(want, answers[bookie, ledger], reads.get((bookie, ledger), {}))
+            (bookie, ledger) in answers
+            and holds(want, answers[bookie, ledger], reads.get((bookie, ledger), {}))
             for ledger, want in due.items()
         )
     ]
-    return Renamed(holders[0], tuple(sorted(case.ledgers))) if len(holders) == 1 and case.ledgers else None
+    return (
+        Renamed(holders[0], tuple(sorted(case.ledgers)))
+        if len(holders) == 1 and case.ledgers
+        else None
+    )

@@ -47,13 +47,20 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
     ledger that is not closed, and where the quorums make no sense (`auditor.first_checker.metadata`
     names each contradiction). Costs the segments.
     """
-    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+    if (
+        metadata.state is not LedgerState.CLOSED
+        or not 1 <= metadata.write_quorum <= metadata.ensemble_size
+    ):
         return ()
-    ends = _clear_ends([segment.first_entry_id for segment in metadata.segments], metadata.last_entry_id)
+    ends = _clear_ends(
+        [segment.first_entry_id for segment in metadata.segments], metadata.last_entry_id
+    )
     return tuple(
         Extent(segment, end)
         for segment, end in zip(metadata.segments, ends, strict=True)
-        if end is not None and segment.first_entry_id <= end and len(segment.ensemble) == metadata.ensemble_size
+        if end is not None
+        and segment.first_entry_id <= end
+        and len(segment.ensemble) == metadata.ensemble_size
     )
 
 
@@ -63,7 +70,10 @@ def promised_copies(metadata: LedgerMetadata) -> int:
     Without lastEntryId, count the clear extents only. 0 where the ledger is not closed or the
     quorums make no sense.
     """
-    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+    if (
+        metadata.state is not LedgerState.CLOSED
+        or not 1 <= metadata.write_quorum <= metadata.ensemble_size
+    ):
         return 0
     last = metadata.last_entry_id
     clear = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata))
@@ -82,7 +92,9 @@ def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | N
             ends.append(last)
         else:
             is_clear = first < least_behind
-            ends.append(min(least_behind - 1, least_behind if last is None else last) if is_clear else None)
+            ends.append(
+                min(least_behind - 1, least_behind if last is None else last) if is_clear else None
+            )
         least_behind = first if least_behind is None else min(first, least_behind)
     ends.reverse()
     greatest_before = -1
@@ -108,16 +120,24 @@ def window(first: EntryId, position: int, ensemble_size: int, write_quorum: int)
     """
     start = (position - write_quorum + 1 - first) % ensemble_size
     overhang = start + write_quorum - ensemble_size
-    return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
+    return (
+        ((start, write_quorum),)
+        if overhang <= 0
+        else ((0, overhang), (start, write_quorum - overhang))
+    )
 
 
-def expected_entries(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
+def expected_entries(
+    extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int
+) -> EntrySet:
     """Return the entries of the extent that a bookie at the positions `at` should hold.
 
     At most one piece. Costs positions.
     """
     first, last = extent.first_entry_id, extent.last_entry_id
-    runs = sorted(run for position in at for run in window(first, position, ensemble_size, write_quorum))
+    runs = sorted(
+        run for position in at for run in window(first, position, ensemble_size, write_quorum)
+    )
     return EntrySet.stripe(first, last, ensemble_size, _overlaid(runs))
 
 
@@ -133,7 +153,9 @@ def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> bytes | None:
+def expected_groups(
+    first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int
+) -> bytes | None:
     """Return the canonical form of what one position of one segment should hold.
 
     The answer of a healthy bookie equals it. None where there is no such form (a run of 2^31
@@ -171,7 +193,11 @@ def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
     groups = b""
     for extent in extents(metadata):
         at = positions(extent.segment.ensemble).get(bookie, ())
-        one = expected_groups(extent.first_entry_id, extent.last_entry_id, at[0], size, quorum) if len(at) == 1 else None
+        one = (
+            expected_groups(extent.first_entry_id, extent.last_entry_id, at[0], size, quorum)
+            if len(at) == 1
+            else None
+        )
         if at and one is None:
             runs = expected_entries(extent, at, size, quorum).runs()
             one = b"".join(_GROUP.pack(first, first, last - first + 1, 0) for first, last in runs)
@@ -223,4 +249,7 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
         for bookie, at in positions(extent.segment.ensemble).items():
             if length >= size or expected_entries(extent, at, size, quorum):
                 runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
-    return tuple(Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count)) for b, count in runs.items())
+    return tuple(
+        Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count))
+        for b, count in runs.items()
+    )

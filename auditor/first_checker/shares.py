@@ -60,7 +60,9 @@ class Untold:
     is_gone: bool = False
 
     def share(self, wants: EntrySet) -> BookieShare:
-        return BookieShare(self.bookie_id, wants, EMPTY, *((wants, EMPTY) if self.is_gone else (EMPTY, wants)))
+        return BookieShare(
+            self.bookie_id, wants, EMPTY, *((wants, EMPTY) if self.is_gone else (EMPTY, wants))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Probed:
         return self.probed.reasons
 
     def share(self, wants: EntrySet) -> BookieShare:
-        return BookieShare(self.bookie_id, wants, EMPTY, *self.probed.split_share(wants), is_probed=True)
+        return BookieShare(
+            self.bookie_id, wants, EMPTY, *self.probed.split_share(wants), is_probed=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,12 @@ class Sifter:
 
     @classmethod
     def of(
-        cls, bookie: BookieId, answer: Answer, held: EntrySet, reads: Mapping[EntryId, EntryRead], wants: list[EntrySet]
+        cls,
+        bookie: BookieId,
+        answer: Answer,
+        held: EntrySet,
+        reads: Mapping[EntryId, EntryRead],
+        wants: list[EntrySet],
     ) -> Sifter:
         """Make a sifter from a bookie's answer and its reads.
 
@@ -104,11 +113,23 @@ class Sifter:
         mine = {entry: read for entry, read in reads.items() if entry not in held}
         confirmed = [e for e, read in mine.items() if read.status in ABSENT_READS]
         present = frozenset(e for e, read in mine.items() if read.status is ReadStatus.PRESENT)
-        failed = {e: REASON_OF_READ[read.status] for e, read in mine.items() if read.status in REASON_OF_READ}
+        failed = {
+            e: REASON_OF_READ[read.status]
+            for e, read in mine.items()
+            if read.status in REASON_OF_READ
+        }
         highest = max((w.last() for w in wants if w), default=-1)
-        tail = {highest} if answer.status is AnswerStatus.HELD and highest % TAIL_PAGE_ENTRIES == 0 else set()
+        tail = (
+            {highest}
+            if answer.status is AnswerStatus.HELD and highest % TAIL_PAGE_ENTRIES == 0
+            else set()
+        )
         honest = present <= tail and not failed
-        reasons = {*failed.values()} if present <= tail and not corrupt else {*failed.values(), Unknown.ANSWER_INVALID}
+        reasons = (
+            {*failed.values()}
+            if present <= tail and not corrupt
+            else {*failed.values(), Unknown.ANSWER_INVALID}
+        )
         return cls(
             bookie_id=bookie,
             held=held,
@@ -125,4 +146,6 @@ class Sifter:
             return BookieShare(self.bookie_id, wants, EMPTY, EMPTY, corrupt)
         open_question = lacking - EntrySet.of_entries(self.present)
         absent = open_question if self.rest_is_absent else open_question & self.confirmed
-        return BookieShare(self.bookie_id, wants, lacking, absent, (open_question - absent) | corrupt)
+        return BookieShare(
+            self.bookie_id, wants, lacking, absent, (open_question - absent) | corrupt
+        )

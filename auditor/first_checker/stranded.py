@@ -68,7 +68,9 @@ class Outside:
             scope = lost - EntrySet.join(expected[bookie]) if bookie in expected else lost
             if scope:
                 scopes[bookie] = scope
-        return cls(lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held})
+        return cls(
+            lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held}
+        )
 
     def wanted_reads(self, reads: Reads, entries_max: int) -> Wanted:
         """Return the (bookie, entry) pairs still to be read at this look, which has made `reads`.
@@ -84,10 +86,14 @@ class Outside:
         wanted: list[tuple[BookieId, EntryId]] = []
         for bookie, scope in self.scopes.items():
             said = mine.get(bookie, {})
-            if bookie in self.listed or any(not _may_hold_more(read.status) for read in said.values()):
+            if bookie in self.listed or any(
+                not _may_hold_more(read.status) for read in said.values()
+            ):
                 continue
             mine_to_read = [entry for entry in chosen if entry in scope]
-            wanted += ((bookie, e) for e in (mine_to_read if said else mine_to_read[:1]) if e not in said)
+            wanted += (
+                (bookie, e) for e in (mine_to_read if said else mine_to_read[:1]) if e not in said
+            )
         return tuple(wanted)
 
     def result(self, reads: Reads, named: frozenset[BookieId]) -> Search | None:
@@ -99,21 +105,30 @@ class Outside:
         """
         if not self.scopes:
             return None
-        words = {bookie: _BookieWords.of(self, bookie, said) for bookie, said in self._reads(reads, empty=True).items()}
+        words = {
+            bookie: _BookieWords.of(self, bookie, said)
+            for bookie, said in self._reads(reads, empty=True).items()
+        }
         if all(one.speaks_for_all for one in words.values()):
             held = EMPTY
             for one in words.values():
                 held = held | (one.listed & one.scope)
             return _search(words, (self.lost.count(), held.count(), 0, 0), named)
-        entries = sorted({self.lost.first(), *(entry for one in words.values() for entry in one.reads)})
+        entries = sorted(
+            {self.lost.first(), *(entry for one in words.values() for entry in one.reads)}
+        )
         holders = [{b for b, one in words.items() if one.holds(entry)} for entry in entries]
         unnamed = sum(bool(held_by - named) for held_by in holders)
         counts = (len(entries), sum(map(bool, holders)), unnamed, self.lost.count() - len(entries))
         return _search(words, counts, named, entries)
 
-    def _reads(self, reads: Reads, *, empty: bool = False) -> dict[BookieId, dict[EntryId, EntryRead]]:
+    def _reads(
+        self, reads: Reads, *, empty: bool = False
+    ) -> dict[BookieId, dict[EntryId, EntryRead]]:
         """Return the reads that searched for a lost entry outside its write set, by bookie."""
-        found: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in self.scopes} if empty else {}
+        found: dict[BookieId, dict[EntryId, EntryRead]] = (
+            {bookie: {} for bookie in self.scopes} if empty else {}
+        )
         for (bookie, entry), read in reads.items():
             if bookie in self.scopes and bookie not in self.listed and entry in self.scopes[bookie]:
                 found.setdefault(bookie, {})[entry] = read
@@ -133,14 +148,20 @@ class _BookieWords:
     lacks_ledger: bool
 
     @classmethod
-    def of(cls, outside: Outside, bookie: BookieId, reads: Mapping[EntryId, EntryRead]) -> _BookieWords:
-        forgot_at = max((read.look for read in reads.values() if read.status is ReadStatus.NO_LEDGER), default=0)
+    def of(
+        cls, outside: Outside, bookie: BookieId, reads: Mapping[EntryId, EntryRead]
+    ) -> _BookieWords:
+        forgot_at = max(
+            (read.look for read in reads.values() if read.status is ReadStatus.NO_LEDGER), default=0
+        )
         newest = max((read.look for read in reads.values() if read.status in _ANSWERED), default=0)
         at_newest = {read.status for read in reads.values() if read.look == newest}
         knows_it = bool(at_newest & {ReadStatus.PRESENT, *_WRONG_COPY})
         lacks_ledger = 0 < forgot_at == newest and not knows_it
         listed = outside.listed.get(bookie, EMPTY)
-        return cls(outside.scopes[bookie], reads, listed, bookie in outside.listed, forgot_at, lacks_ledger)
+        return cls(
+            outside.scopes[bookie], reads, listed, bookie in outside.listed, forgot_at, lacks_ledger
+        )
 
     @property
     def speaks_for_all(self) -> bool:
@@ -193,7 +214,9 @@ def _search(
         said = set(_words_on(one, looked_for))
         if not said:
             continue  # every entry searched for belongs on this bookie
-        (searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard).append(bookie)
+        (
+            searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard
+        ).append(bookie)
         if _Word.HELD in said:
             found_first[bookie] = _lowest_held(one, looked_for)
         if _Word.CORRUPT in said:

@@ -26,11 +26,14 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 
 STEP_MAX = 2**22
 """Largest step. A sparser sweep would hit a run of 1,000 lost entries with less than 0.03 %: then
-nothing is read by rank and no bound is stated. Also bounds the memory of `hit_probability`: 4 MB."""
+nothing is read by rank and no bound is stated. Also bounds the memory of `hit_probability`: 4
+MB.
+"""
 
 SWEPT_ENTRIES_MAX = 2**31
-"""Entries of one ledger that one bookie may hold to be swept. Real ledgers have less by three orders
-of magnitude; metadata that claims more must not use up the budget of all others."""
+"""Entries of one ledger that one bookie may hold to be swept. Real ledgers have less by three
+orders of magnitude; metadata that claims more must not use up the budget of all others.
+"""
 
 EXCESS_NATS = 21.0
 """The draws of one bookie exceed the budget with a probability of at most exp(-21), 1e-9."""
@@ -43,7 +46,9 @@ class Draw(NamedTuple):
     turn: int
 
 
-def swept_entries(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId, share: EntrySet) -> Iterator[EntryId]:
+def swept_entries(
+    sweep: Sweep, ledger_id: LedgerId, bookie: BookieId, share: EntrySet
+) -> Iterator[EntryId]:
     """Yield the entries to read by rank on a bookie that should hold `share`, ascending.
 
     Costs pieces and the entries yielded.

@@ -32,7 +32,9 @@ def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
     return age_ms(mark, now_ms) > grace_ms
 
 
-def mark_facts(record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool) -> MarkFacts:
+def mark_facts(
+    record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool
+) -> MarkFacts:
     """Return what is known of a ledger's mark and of why it stands.
 
     `seen` is None where no bookie was asked, or none had to be.
@@ -66,7 +68,9 @@ def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
     return copies.listed + copies.read == copies.expected
 
 
-def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool) -> Iterator[WhyMarked]:
+def _why(
+    record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool
+) -> Iterator[WhyMarked]:
     metadata = record.metadata
     if has_loss:
         yield WhyMarked.NO_COPY
@@ -89,7 +93,10 @@ def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, h
 def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
     """Return whether all bookies of some entry are silent, not registered or without it."""
     for one in seen.extents:
-        out_of_reach = (share.absent | share.unknown if _is_away(seen, share) else share.absent for share in one.shares)
+        out_of_reach = (
+            share.absent | share.unknown if _is_away(seen, share) else share.absent
+            for share in one.shares
+        )
         if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:
             return True
     return False
@@ -119,4 +126,8 @@ def _is_empty(metadata: LedgerMetadata | None) -> bool:
 
     While it is open or in recovery its lastEntryId says nothing.
     """
-    return metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1
+    return (
+        metadata is not None
+        and metadata.state is LedgerState.CLOSED
+        and metadata.last_entry_id == -1
+    )

@@ -40,7 +40,9 @@ def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
     return found
 
 
-def worst_entry(lost: list[EntrySet], unknown: Iterable[EntrySet], write_quorum: int) -> Worst | None:
+def worst_entry(
+    lost: list[EntrySet], unknown: Iterable[EntrySet], write_quorum: int
+) -> Worst | None:
     """Return the worst of the entries that lost a copy, or None where none did.
 
     `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies. Each set of

@@ -38,12 +38,19 @@ def copies_json(counts: CopyCounts) -> Json:
 
 def counts_json(counts: CopyCounts) -> Json:
     """Return the four counts keyed by their names."""
-    return {"expected": counts.expected, "listed": counts.listed, "read": counts.read, "assumed": counts.assumed}
+    return {
+        "expected": counts.expected,
+        "listed": counts.listed,
+        "read": counts.read,
+        "assumed": counts.assumed,
+    }
 
 
 def copies_of_ledgers(verdicts: Iterable[Verdict]) -> Json:
     """Return `copies` and `verified_ratio` of a few ledgers, counted as a run counts them."""
-    counted = [cap(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED]
+    counted = [
+        cap(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED
+    ]
     return copies_json(
         CopyCounts(
             sum(one.expected for one in counted),

@@ -1,8 +1,9 @@
 """Limits on the judging of one ledger within this process: its time and its memory.
 
-Python code is interrupted by a signal. C code that never looks for signals cannot be: after a quarter more of the time, spent
-computing, the kernel ends the process, and after twice the time, spent waiting, a thread does. Whoever runs it judges again in
-a child (`auditor.judging.isolation`). Not noticed: C code that waits for ever and keeps Python's lock meanwhile.
+Python code is interrupted by a signal. C code that never looks for signals cannot be: after a
+quarter more of the time, spent computing, the kernel ends the process, and after twice the time,
+spent waiting, a thread does. Whoever runs it judges again in a child (`auditor.judging.isolation`).
+Not noticed: C code that waits for ever and keeps Python's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -24,14 +25,19 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 TICKS = 4
-"""Parts the time limit is counted in. A process that is paused (SIGSTOP, a suspended host) misses all but one of them, so a
-pause is not taken for a loop."""
+"""Parts the time limit is counted in. A process that is paused (SIGSTOP, a suspended host) misses
+all but one of them, so a pause is not taken for a loop.
+"""
 HARD_FACTOR = 1.25
-"""CPU seconds a wall second of the limit after which the kernel ends a process whose code does not heed the signal."""
+"""CPU seconds a wall second of the limit after which the kernel ends a process whose code does not
+heed the signal.
+"""
 
 
 WATCH_FACTOR = 2
-"""Times the limit after which a thread ends a process that has not been interrupted: then it waits for something in C code."""
+"""Times the limit after which a thread ends a process that has not been interrupted: then it waits
+for something in C code.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,8 @@ class _TimeUp(BaseException):
 
 
 class Watch:
-    """A thread that ends this process, as the kernel does for its CPU time, when one ledger is at work for too long.
+    """A thread that ends this process, as the kernel does for its CPU time, when one ledger is at
+    work for too long.
 
     It counts how often it woke meanwhile, so a pause of the process is one tick here too.
     """
@@ -78,7 +85,9 @@ class Watch:
             self._thread.join()
 
     def _watch(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread that judges
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, signal.valid_signals()
+        )  # they are for the thread that judges
         while not self._is_over.wait(self._tick_s):
             if self.tick():
                 os.kill(os.getpid(), signal.SIGVTALRM)
@@ -92,9 +101,11 @@ class Watch:
 
 
 class Guard:
-    """Limits in force while it is entered. `run` is called within, once a ledger; it costs some two microseconds.
+    """Limits in force while it is entered. `run` is called within, once a ledger; it costs some two
+    microseconds.
 
-    Where this is not the process's main thread Python takes no signals, and only the memory is bounded.
+    Where this is not the process's main thread Python takes no signals, and only the memory is
+    bounded.
     """
 
     def __init__(self, limits: JudgingLimits) -> None:
@@ -111,7 +122,12 @@ class Guard:
         self._memory = _limit_memory(self._limits.ledger_memory_max)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._disarm()
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)
@@ -135,7 +151,9 @@ class Guard:
             self._disarm()
             return Stopped(too_long(self._limits))
         except MemoryError:
-            return Stopped(f"it took more memory than {self._limits.ledger_memory_max // 2**20} MiB")
+            return Stopped(
+                f"it took more memory than {self._limits.ledger_memory_max // 2**20} MiB"
+            )
         except AssertionError:
             raise
         except (Exception, SystemExit) as error:  # whatever a ledger nobody foresaw may cause
@@ -169,7 +187,9 @@ def too_long(limits: JudgingLimits) -> str:
 
 
 def _limit_memory(bytes_max: int) -> tuple[int, int] | None:
-    """Let this process have so much address space more than it has; returns the limits before, None where none can be set."""
+    """Let this process have so much address space more than it has; returns the limits before, None
+    where none can be set.
+    """
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:  # no Linux: there is no such bound that the kernel would keep

@@ -9,13 +9,13 @@ A ledger is found healthy when all of this is certain:
    (`healthy_ledgers`).
 2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
    sense (`_is_clear`).
-3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. Those of
-   them that should hold entries answered, and nobody else; each gave the list that it should give
-   (`_is_as_expected`).
+3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. Those
+   of them that should hold entries answered, and nobody else; each gave the list that it should
+   give (`_is_as_expected`).
 4. Nothing else was said with these lists (`_lists_given`).
 
-Of such a ledger `auditor.judging.settle` gives `healthy_verdict`, and nothing is left to do. That is
-the reference: it judges every other ledger, and of these a sample (docs/decisions/0040).
+Of such a ledger `auditor.judging.settle` gives `healthy_verdict`, and nothing is left to do. That
+is the reference: it judges every other ledger, and of these a sample (docs/decisions/0040).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def healthy_verdict(ledger_id: LedgerId, copies: int) -> Verdict:
 
 
 def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
-    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with the copies it promises.
+    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with the copies it
+    promises.
 
     Costs some operations on whole columns, and one comparison for each bookie of a clear ledger.
     """
@@ -62,7 +63,8 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
     segments = pc.struct_field(records, "segments").flatten()
     first = pc.struct_field(segments, "first_entry_id").to_pylist()
     last, size, quorum = (
-        pc.struct_field(records, name).to_pylist() for name in ("last_entry_id", "ensemble_size", "write_quorum")
+        pc.struct_field(records, name).to_pylist()
+        for name in ("last_entry_id", "ensemble_size", "write_quorum")
     )
     ensembles = _cells(pc.struct_field(segments, "ensemble"))
     given = _lists_given(rows["answers"].filter(clear))
@@ -71,12 +73,15 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
         for number, first_entry, last_entry, ensemble_size, write_quorum, ensemble, lists in zip(
             numbers, first, last, size, quorum, ensembles, given, strict=True
         )
-        if first_entry == 0 and _is_as_expected(last_entry, ensemble_size, write_quorum, ensemble, lists)
+        if first_entry == 0
+        and _is_as_expected(last_entry, ensemble_size, write_quorum, ensemble, lists)
     }
 
 
 def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
-    """Return which records are of a closed ledger with entries, one segment, sensible quorums and no mark."""
+    """Return which records are of a closed ledger with entries, one segment, sensible quorums and
+    no mark.
+    """
     cells = {name: pc.struct_field(records, name) for name in records.type.names}
     return _all_true(
         pc.equal(cells["status"], RecordStatus.FOUND.value),
@@ -93,9 +98,15 @@ def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
 
 
 def _is_as_expected(
-    last: EntryId, ensemble_size: int, write_quorum: int, ensemble: Sequence[BookieId], lists: Mapping[BookieId, bytes]
+    last: EntryId,
+    ensemble_size: int,
+    write_quorum: int,
+    ensemble: Sequence[BookieId],
+    lists: Mapping[BookieId, bytes],
 ) -> bool:
-    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and nobody else any."""
+    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and
+    nobody else any.
+    """
     if not len(set(ensemble)) == len(ensemble) == ensemble_size:
         return False
     expected: dict[BookieId, bytes | None] = {}
@@ -109,8 +120,8 @@ def _is_as_expected(
 def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
     """Yield the lists given of each ledger, by bookie.
 
-    _NO_LIST stands for an answer without a list, or with more to it than a list. No list counts of a
-    ledger on which a bookie answered twice.
+    _NO_LIST stands for an answer without a list, or with more to it than a list. No list counts of
+    a ledger on which a bookie answered twice.
     """
     rows = answers.flatten()
     is_plain = _all_true(

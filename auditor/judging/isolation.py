@@ -1,8 +1,9 @@
-"""Judging in a child: whatever a ledger does to the process that judges it, this one lives, and knows which ledger it was.
+"""Judging in a child: whatever a ledger does to the process that judges it, this one lives, and
+knows which ledger it was.
 
-A child judges ledgers one after another and sends each result as soon as it is there. When it dies, the ledger whose result is
-next is the one that killed it, the kernel says how, and another child goes on with the ledger behind it. Costs a fork, and some
-ten microseconds a ledger.
+A child judges ledgers one after another and sends each result as soon as it is there. When it dies,
+the ledger whose result is next is the one that killed it, the kernel says how, and another child
+goes on with the ledger behind it. Costs a fork, and some ten microseconds a ledger.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 GRACE_MS = 5_000
-"""How much longer than the time limit a child may stay silent, which watches the limit itself, before it is killed."""
+"""How much longer than the time limit a child may stay silent, which watches the limit itself,
+before it is killed.
+"""
 WAITS = 5
 """Parts that wait is counted in, so that a pause of the whole machine is not taken for silence."""
 FILES_MAX = 65_536
@@ -42,7 +45,9 @@ class _Failed:
     words: str
 
 
-def judge_in_child(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped | Raised]:
+def judge_in_child(
+    ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
+) -> Iterator[T | Stopped | Raised]:
     """Yield `judge` of each ledger, in order: results are plain, picklable values.
 
     Raises AssertionError for a failed assertion of `judge`.
@@ -55,7 +60,9 @@ def judge_in_child(ledgers: Sequence[A], judge: Callable[[A], T], limits: Judgin
                 yield result
 
 
-def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Generator[T | Stopped | Raised]:
+def _child_on(
+    ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
+) -> Generator[T | Stopped | Raised]:
     """Yield results until the last ledger, or until the one that ended the child.
 
     No child is left behind, and none that has ended gets a signal.
@@ -84,7 +91,9 @@ def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimi
         yield Stopped(_how(status, limits))
 
 
-def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> NoReturn:
+def _serve(
+    writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
+) -> NoReturn:
     """The child: it judges, sends, and ends without a trace of the process it was made from."""
     try:
         _stand_apart(writing)
@@ -181,4 +190,6 @@ def _how(status: int | None, limits: JudgingLimits) -> str:
     if number == signal.SIGVTALRM:
         return f"{too_long(limits)} and could not be interrupted"
     name = signal.Signals(number).name
-    return f"it ended its process with {name}" + (", as a kernel out of memory does" if number == signal.SIGKILL else "")
+    return f"it ended its process with {name}" + (
+        ", as a kernel out of memory does" if number == signal.SIGKILL else ""
+    )

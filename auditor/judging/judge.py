@@ -46,7 +46,11 @@ class Judge(Generic[T]):
 
     def judge_all(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
         """Return a result for each ledger, in order. Raises TooManyPoisoned."""
-        results = judge_in_child(ledgers, self._work, self._limits) if self._careful else self._judge_here(ledgers)
+        results = (
+            judge_in_child(ledgers, self._work, self._limits)
+            if self._careful
+            else self._judge_here(ledgers)
+        )
         return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
 
     def _judge_here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped | Raised]:
@@ -62,7 +66,8 @@ class Judge(Generic[T]):
         self._stopped.append(f"ledger {ledger.ledger_id}: {result.why}")
         if len(self._stopped) > POISON_MAX:
             raise TooManyPoisoned(
-                f"judging was stopped on more than {POISON_MAX} ledgers ({'; '.join(self._stopped[:3])} ...): this is a fault "
-                "of the auditor or of the machine, not of the ledgers"
+                f"judging was stopped on more than {POISON_MAX} ledgers"
+                f" ({'; '.join(self._stopped[:3])} ...): this is a fault of the auditor or of the"
+                " machine, not of the ledgers"
             )
         return self._aside(ledger, stopped_detail(result.why))

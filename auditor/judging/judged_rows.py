@@ -17,26 +17,38 @@ def judge_to_row(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) ->
     return step, verdict_row(evidence, step, terms, facts, detail)
 
 
-def judge_claimed(evidence: LedgerEvidence, claimed: Verdict, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
-    """Judge a ledger of which the columns of its evidence gave the verdict `claimed`, as `judge_to_row` does.
+def judge_claimed(
+    evidence: LedgerEvidence, claimed: Verdict, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
+    """Judge a ledger of which the columns of its evidence gave the verdict `claimed`, as
+    `judge_to_row` does.
 
     Where another verdict comes of it, or none yet, the ledger is withheld.
     """
     step, row = judge_to_row(evidence, terms, facts)
     found = step.verdict
-    if (found == claimed and step.todo is Todo.NOTHING) or Unknown.CHECKERS_DISAGREE in found.unknowns:
+    if (
+        found == claimed and step.todo is Todo.NOTHING
+    ) or Unknown.CHECKERS_DISAGREE in found.unknowns:
         return step, row
-    detail = f"by its columns it is {_words(claimed)}; the first checker says {_words(found)}, and next {step.todo.value}"
+    detail = (
+        f"by its columns it is {_words(claimed)}; the first checker says {_words(found)}, and next"
+        f" {step.todo.value}"
+    )
     return withheld(evidence, detail, terms, facts)
 
 
 def _words(verdict: Verdict) -> str:
     copies = verdict.copies
-    listed = "no copies" if copies is None else f"{copies.listed} copies listed of {copies.expected}"
+    listed = (
+        "no copies" if copies is None else f"{copies.listed} copies listed of {copies.expected}"
+    )
     return f"{verdict.standing.word} with {listed}"
 
 
-def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
+def withheld(
+    evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
     """Return the step and the row of a ledger on which the checkers were found to differ.
 
     The ledger is not judged again. `detail` goes into the row as it is.
@@ -45,7 +57,9 @@ def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: Cluster
     return step, verdict_row(evidence, step, terms, facts, detail)
 
 
-def set_aside(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
+def set_aside(
+    evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
     """Return the step and the row of a ledger that could not be judged, as `detail` says why."""
     step = poison_step(evidence.ledger_id)
     return step, verdict_row(evidence, step, terms, facts, detail)

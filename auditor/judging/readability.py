@@ -1,4 +1,6 @@
-"""Judges whether a topic can be read from end to end, from its references and its ledgers' verdicts. Pure."""
+"""Judges whether a topic can be read from end to end, from its references and its ledgers'
+verdicts. Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,33 @@ from auditor.model.evidence import LedgerEvidence
 from auditor.model.finding import Finding, Kind, Ranges
 from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
-from auditor.model.readability import LOSSES, Answer, Condition, LedgerCondition, Reading, TopicReadability
-from auditor.model.topic import DataLedger, Position, Reference, Role, Subscription, TopicRecord, references, schema_ledgers
+from auditor.model.readability import (
+    LOSSES,
+    Answer,
+    Condition,
+    LedgerCondition,
+    Reading,
+    TopicReadability,
+)
+from auditor.model.topic import (
+    DataLedger,
+    Position,
+    Reference,
+    Role,
+    Subscription,
+    TopicRecord,
+    references,
+    schema_ledgers,
+)
 from auditor.model.verdict import Exempt, Unknown, Verdict
 
-LOST_KINDS = frozenset({Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, Kind.UNDERREPLICATED_UNRECOVERABLE})
+LOST_KINDS = frozenset(
+    {
+        Kind.ENTRY_WITHOUT_REPLICA,
+        Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        Kind.UNDERREPLICATED_UNRECOVERABLE,
+    }
+)
 """Findings whose entries no client can read."""
 UNSURE_KINDS = frozenset({Kind.ENTRY_CORRUPT, Kind.METADATA_MALFORMED})
 """Findings that leave open whether a client can read the ledger."""
@@ -35,7 +59,9 @@ def judge_topic(
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
-    ledgers = [one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn]
+    ledgers = [
+        one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn
+    ]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
     data = [(one, _data_condition(one, seen, one.ledger_id == newest)) for one in ledgers]
     others = [
@@ -62,10 +88,16 @@ def is_truncated(ledger: DataLedger, record: LedgerRecord) -> bool:
 
 def _range_cut_off(ledger: DataLedger, record: LedgerRecord) -> Ranges:
     metadata = record.metadata
-    if metadata is None or metadata.state is not LedgerState.CLOSED or metadata.last_entry_id is None:
+    if (
+        metadata is None
+        or metadata.state is not LedgerState.CLOSED
+        or metadata.last_entry_id is None
+    ):
         return ()
     entries = ledger.entries or 0
-    return ((metadata.last_entry_id + 1, entries - 1),) if metadata.last_entry_id + 1 < entries else ()
+    return (
+        ((metadata.last_entry_id + 1, entries - 1),) if metadata.last_entry_id + 1 < entries else ()
+    )
 
 
 def is_gone(seen: Seen) -> bool:
@@ -81,24 +113,39 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
     """
     metadata = evidence.looks[-1].record.metadata
     asked = [look.answers for look in evidence.looks if look.answers]
-    if verdict.exempt is not Exempt.MARKED_UNDERREPLICATED or verdict.unknowns or metadata is None or not asked:
+    if (
+        verdict.exempt is not Exempt.MARKED_UNDERREPLICATED
+        or verdict.unknowns
+        or metadata is None
+        or not asked
+    ):
         return verdict
-    away = {b for b, answer in asked[-1].items() if answer.status is AnswerStatus.UNREGISTERED and not answer.is_gone}
+    away = {
+        b
+        for b, answer in asked[-1].items()
+        if answer.status is AnswerStatus.UNREGISTERED and not answer.is_gone
+    }
     lacking = away | {one.bookie_id for one in verdict.lacks}
     for extent in extents(metadata):
         ensemble = extent.segment.ensemble
         for start in range(len(ensemble)):
-            write_set = {ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)}
+            write_set = {
+                ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)
+            }
             if write_set & away and write_set <= lacking:
                 return replace(verdict, unknowns=(Unknown.BOOKIE_SILENT,))
     return verdict
 
 
-def _data_condition(ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool) -> LedgerCondition:
+def _data_condition(
+    ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool
+) -> LedgerCondition:
     if ledger.bookkeeper_deleted:
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED)
     one = seen[ledger.ledger_id]
-    found = _missing_condition(ledger, is_newest) if is_gone(one) else _judged_condition(ledger, *one)
+    found = (
+        _missing_condition(ledger, is_newest) if is_gone(one) else _judged_condition(ledger, *one)
+    )
     if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
         detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED, detail=detail)
@@ -115,7 +162,9 @@ def _missing_condition(ledger: DataLedger, is_newest: bool) -> LedgerCondition:
     return LedgerCondition(ledger.ledger_id, Condition.MISSING, ((0, last),))
 
 
-def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict) -> LedgerCondition:
+def _judged_condition(
+    ledger: DataLedger, record: LedgerRecord, verdict: Verdict
+) -> LedgerCondition:
     truncated = _range_cut_off(ledger, record)
     lost = (*_lost_ranges(verdict.findings), *truncated)
     more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
@@ -133,7 +182,9 @@ def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict
     return LedgerCondition(ledger.ledger_id, condition, lost, more, bool(why), why)
 
 
-def _other_condition(reference: Reference, topic: TopicRecord, seen: Mapping[LedgerId, Seen]) -> LedgerCondition:
+def _other_condition(
+    reference: Reference, topic: TopicRecord, seen: Mapping[LedgerId, Seen]
+) -> LedgerCondition:
     """Return the condition of a ledger of a cursor, a schema or compaction.
 
     While a cursor has a ledger, its newest compacted ledger is named there, and the one in its
@@ -141,16 +192,25 @@ def _other_condition(reference: Reference, topic: TopicRecord, seen: Mapping[Led
     """
     ledger_id = reference.ledger_id
     if not is_gone(seen[ledger_id]):
-        return _judged_condition(schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)), *seen[ledger_id])
+        return _judged_condition(
+            schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)), *seen[ledger_id]
+        )
     cursors = (one.cursor for one in topic.subscriptions if one.name == reference.name)
-    if reference.role is Role.COMPACTED and any(one is not None and one.ledger_id is not None for one in cursors):
-        detail = "it has no metadata; a newer one may be named in the ledger of the cursor, which was not read"
+    if reference.role is Role.COMPACTED and any(
+        one is not None and one.ledger_id is not None for one in cursors
+    ):
+        detail = (
+            "it has no metadata; a newer one may be named in the ledger of the cursor, which was"
+            " not read"
+        )
         return LedgerCondition(ledger_id, Condition.UNKNOWN, is_unknown=True, detail=detail)
     return LedgerCondition(ledger_id, Condition.MISSING)
 
 
 def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
-    return tuple(sorted({pair for one in findings if one.kind in LOST_KINDS for pair in one.entries}))
+    return tuple(
+        sorted({pair for one in findings if one.kind in LOST_KINDS for pair in one.entries})
+    )
 
 
 def _is_cut(finding: Finding) -> bool:
@@ -163,20 +223,32 @@ def _why_unknown(verdict: Verdict) -> str:
     return ", ".join([*reasons, *unsure])
 
 
-def judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:
+def judge_reader(
+    subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]
+) -> Reading:
     """Judge one reader. A loss that is proven counts before what is unknown."""
     cursor = subscription.cursor if subscription else None
     if subscription is not None and cursor is None:
         return Reading(subscription, None, False, Answer.UNKNOWN)
     position = cursor.mark_delete if cursor else None
     is_newest = cursor is None or cursor.ledger_id is None
-    needed = [(ledger, found) for ledger, found in data if _is_needed(ledger, position or _BEGINNING)]
+    needed = [
+        (ledger, found) for ledger, found in data if _is_needed(ledger, position or _BEGINNING)
+    ]
     acknowledged = cursor.acknowledged if cursor else ()
     loss = _first_loss([found for _, found in needed], position or _BEGINNING, acknowledged)
     if loss is not None:
-        return Reading(subscription, position, is_newest, Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED, loss)
+        return Reading(
+            subscription,
+            position,
+            is_newest,
+            Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED,
+            loss,
+        )
     unknown = any(found.is_unknown or found.lost_more for _, found in needed)
-    return Reading(subscription, position, is_newest, Answer.UNKNOWN if unknown else Answer.READABLE)
+    return Reading(
+        subscription, position, is_newest, Answer.UNKNOWN if unknown else Answer.READABLE
+    )
 
 
 def _is_needed(ledger: DataLedger, position: Position) -> bool:
@@ -185,7 +257,9 @@ def _is_needed(ledger: DataLedger, position: Position) -> bool:
 
 
 def _first_loss(
-    conditions: Iterable[LedgerCondition], position: Position, acknowledged: Sequence[tuple[Position, Position]]
+    conditions: Iterable[LedgerCondition],
+    position: Position,
+    acknowledged: Sequence[tuple[Position, Position]],
 ) -> Position | None:
     """Return the first lost entry behind `position` that is not acknowledged."""
     for found in conditions:
@@ -193,14 +267,20 @@ def _first_loss(
             continue
         start = position.entry_id + 1 if found.ledger_id == position.ledger_id else 0
         for first, last in found.lost:
-            at = _skip_acknowledged(Position(found.ledger_id, max(first, start)), last, acknowledged)
+            at = _skip_acknowledged(
+                Position(found.ledger_id, max(first, start)), last, acknowledged
+            )
             if at is not None:
                 return at
     return None
 
 
-def _skip_acknowledged(at: Position, last: EntryId, acknowledged: Sequence[tuple[Position, Position]]) -> Position | None:
-    """Return the first position from `at` to `last` outside the ranges (lower, upper], which ascend."""
+def _skip_acknowledged(
+    at: Position, last: EntryId, acknowledged: Sequence[tuple[Position, Position]]
+) -> Position | None:
+    """Return the first position from `at` to `last` outside the ranges (lower, upper], which
+    ascend.
+    """
     for lower, upper in sorted(acknowledged):
         if lower < at <= upper:
             if upper.ledger_id > at.ledger_id:

@@ -1,7 +1,8 @@
-"""From evidence to a verdict, or to what must still be asked: the one function that run, ledger and replay all call.
+"""From evidence to a verdict, or to what must still be asked: the one function that run, ledger and
+replay all call.
 
-Pure: the first checker judges, the rules of commitment say when that is final, and the second checker whether it may stand.
-Nothing here looks at the cluster.
+Pure: the first checker judges, the rules of commitment say when that is final, and the second
+checker whether it may stand. Nothing here looks at the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which reading entries of that bookie may teach something."""
 
 CORRUPT_READS_MIN = 2
-"""Looks at which a wrong digest must have been read before it accuses; before that its copy is unknown."""
+"""Looks at which a wrong digest must have been read before it accuses; before that its copy is
+unknown.
+"""
 
 
 class Todo(StrEnum):
@@ -45,10 +48,11 @@ class Todo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a ledger stands. The verdict is final when nothing is left to do, speculative until then.
+    """Where a ledger stands. The verdict is final when nothing is left to do, speculative until
+    then.
 
-    `questions` go with LISTS, `reads` with READS (`are_searches`: they look for entries outside their write sets); `wait` with
-    LOOK: the next look is a second opinion, after the delay.
+    `questions` go with LISTS, `reads` with READS (`are_searches`: they look for entries outside
+    their write sets); `wait` with LOOK: the next look is a second opinion, after the delay.
     """
 
     verdict: Verdict
@@ -64,8 +68,8 @@ class _State:
     """All that was seen of one ledger, read from its looks once.
 
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
-    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read with a
-    wrong digest at too few of them to accuse.
+    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read
+    with a wrong digest at too few of them to accuse.
     """
 
     looks: Sequence[Look]
@@ -91,7 +95,9 @@ class _State:
 
 
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
-    """Judge what was seen of one ledger, and say what must be seen before that verdict may stand."""
+    """Judge what was seen of one ledger, and say what must be seen before that verdict may
+    stand.
+    """
     state = _State.of(evidence.looks, terms)
     verdict = _judge_state(state)
     is_first = len(state.looks) == 1
@@ -106,7 +112,9 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     suspicion = _suspicion(verdict)
     if suspicion is Suspicion.MARKED and _may_hide_a_loss(state, verdict):
         suspicion = Suspicion.CURABLE
-    step = next_step(state.looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
+    step = next_step(
+        state.looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max
+    )
     if step.next is Next.COMMIT:
         return Step(_commit(state, verdict), Todo.NOTHING)
     if step.next is Next.UNSETTLED:
@@ -147,14 +155,23 @@ def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
 
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
-    """Rounds of reading at one look after which every ledger has what it wants: each makes one more read of it at least, and
-    each of so many bookies is good for a bounded number. What a sweep reads, it reads in the first of them."""
-    of_a_bookie = terms.confirming_reads_max + SEGMENT_ENDS_MAX + terms.probe_entries + terms.stranded_entries_max
+    """Rounds of reading at one look after which every ledger has what it wants: each makes one more
+    read of it at least, and each of so many bookies is good for a bounded number. What a sweep
+    reads, it reads in the first of them.
+    """
+    of_a_bookie = (
+        terms.confirming_reads_max
+        + SEGMENT_ENDS_MAX
+        + terms.probe_entries
+        + terms.stranded_entries_max
+    )
     return of_a_bookie * bookies + 1
 
 
 def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
-    """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a loss."""
+    """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a
+    loss.
+    """
     return questions(record.metadata) if record.metadata is not None else ()
 
 
@@ -229,7 +246,11 @@ def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     for look in chain:
         for bookie, answer in look.answers.items():
             says_something = answer.status in conclusive or answer.is_gone
-            if says_something or answers.get(bookie) is None or answers[bookie].status not in conclusive:
+            if (
+                says_something
+                or answers.get(bookie) is None
+                or answers[bookie].status not in conclusive
+            ):
                 answers[bookie] = answer
         for key, read in look.reads.items():
             if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
@@ -244,7 +265,9 @@ def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
 
 
 def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
-    """The looks that read a wrong digest since the last one that read the copy rightly, or found none."""
+    """The looks that read a wrong digest since the last one that read the copy rightly, or found
+    none.
+    """
     times = 0
     for look in chain:
         if _is_corrupt(look, key):
@@ -265,12 +288,19 @@ def _conclusive(read: EntryRead) -> bool:
 def _suspicion(verdict: Verdict) -> Suspicion:
     unknowns = set(verdict.unknowns)
     if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
-        if verdict.findings and all(one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings):
+        if verdict.findings and all(
+            one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings
+        ):
             return Suspicion.MARKED
         static = all(one.family in (Family.PLACEMENT, Family.METADATA) for one in verdict.findings)
-        return Suspicion.STATIC if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
+        return (
+            Suspicion.STATIC
+            if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS
+            else Suspicion.CURABLE
+        )
     if verdict.standing is Standing.INDETERMINATE:
-        # What is down for maintenance is down at the next look too: waiting for it would double a run for nothing.
+        # What is down for maintenance is down at the next look too: waiting for it would double a
+        # run for nothing.
         if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance:
             return Suspicion.REMARK if verdict.findings else Suspicion.INCURABLE
         return Suspicion.CURABLE
@@ -288,7 +318,9 @@ def _may_hide_a_loss(state: _State, verdict: Verdict) -> bool:
     if state.newest.record.mark is None or not passing:
         return False
     unheard = {bookie for bookie, answer in state.answers.items() if answer.status in _PASSING}
-    unheard |= {bookie for (bookie, _), read in state.reads.items() if read.status in REASON_OF_READ}
+    unheard |= {
+        bookie for (bookie, _), read in state.reads.items() if read.status in REASON_OF_READ
+    }
     return not (passing <= AWAY and unheard and unheard <= state.terms.around.maintenance)
 
 

@@ -1,4 +1,5 @@
-"""What becomes of verdicts that rest on lists of a lister which its bookie contradicted later in the run.
+"""What becomes of verdicts that rest on lists of a lister which its bookie contradicted later in
+the run.
 
 They were given before anybody knew. A list that names too much hides losses: so what was sound or
 exempt is unknown (`answer_invalid`). What was violated stays so, because each absence was confirmed

@@ -27,7 +27,11 @@ def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
     columns["standing"] = pc.if_else(pc.and_(hit, weaker), unknown, rows["standing"])
     columns["unknowns"] = pa.array(
         [
-            sorted({*(told or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__) if is_hit else told
+            (
+                sorted({*(told or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__)
+                if is_hit
+                else told
+            )
             for told, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
         ]
     )

@@ -17,7 +17,9 @@ FLUSHED_AFTER_MS = 600_000
 
 
 def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
-    """Return the bookies whose index lost entries of this ledger, each with the lowest that was sent."""
+    """Return the bookies whose index lost entries of this ledger, each with the lowest that was
+    sent.
+    """
     stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
     if not stamps:
         return {}
@@ -25,7 +27,9 @@ def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
     answers = (answer for look in evidence.looks for answer in look.answers.values())
     found: dict[BookieId, EntryId] = {}
     for one in _flushed_before(answers, written_ms):
-        found[one.bookie_id] = min(*one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0]))
+        found[one.bookie_id] = min(
+            *one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0])
+        )
     return dict(sorted(found.items()))
 
 
@@ -33,5 +37,7 @@ def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answ
     return (
         one
         for one in answers
-        if one.read_unlisted and not one.missing_logs and one.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
+        if one.read_unlisted
+        and not one.missing_logs
+        and one.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
     )

@@ -15,7 +15,9 @@ ENTRIES_MAX = 2**63 - 1
 """Maximum of each count of entries: what a column holds. Metadata may claim one entry more."""
 
 
-def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
+def verdict_row(
+    evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = ""
+) -> Row:
     """Return one row of VERDICTS.
 
     The row has findings only when nothing is left to do: until then the verdict is provisional.
@@ -28,7 +30,10 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,
         [unknown.value for unknown in verdict.unknowns],
-        [finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes)) for finding in reported],
+        [
+            finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes))
+            for finding in reported
+        ],
         verdict.listing_false_negatives,
         None if mark is None else age_ms(mark, terms.judged_at_ms),
         len(evidence.looks),
@@ -37,7 +42,10 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         assurance(verdict.probes),
         verdict.probes.read if verdict.probes else 0,
         verdict.probes.random if verdict.probes else 0,
-        [(lack.bookie_id, min(lack.expected, ENTRIES_MAX), min(lack.absent, ENTRIES_MAX)) for lack in verdict.lacks],
+        [
+            (lack.bookie_id, min(lack.expected, ENTRIES_MAX), min(lack.absent, ENTRIES_MAX))
+            for lack in verdict.lacks
+        ],
         verdict.only_maintenance,
         *_copies(verdict.copies),
         verdict.is_mark_stale,

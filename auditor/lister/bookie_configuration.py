@@ -58,22 +58,35 @@ def configuration_of(properties: Mapping[str, str], name: str) -> BookieConfigur
     """Return the configuration that these properties describe. `name` is for messages."""
     storage = properties.get("ledgerStorageClass")
     if storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
-        raise ConfigError(f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only")
-    ledgers = _paths(properties.get(_LEDGER_DIRECTORIES, "")) or tuple(map(Path, DEFAULT_LEDGER_DIRECTORIES))
+        raise ConfigError(
+            f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only"
+        )
+    ledgers = _paths(properties.get(_LEDGER_DIRECTORIES, "")) or tuple(
+        map(Path, DEFAULT_LEDGER_DIRECTORIES)
+    )
     port = _port(properties.get("bookiePort", str(DEFAULT_BOOKIE_PORT)), name)
     host = properties.get("advertisedAddress") or None
     bookie_id = properties.get("bookieId") or (f"{host}:{port}" if host else None)
-    return with_directories(ledgers, _paths(properties.get(_INDEX_DIRECTORIES, "")), bookie_id, host, port, name)
+    return with_directories(
+        ledgers, _paths(properties.get(_INDEX_DIRECTORIES, "")), bookie_id, host, port, name
+    )
 
 
 def _port(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= PORT_DIGITS_MAX and int(text) <= PORT_MAX):
+    if not (
+        text.isascii() and text.isdigit() and len(text) <= PORT_DIGITS_MAX and int(text) <= PORT_MAX
+    ):
         raise ConfigError(f"{name}: bookiePort is {text[:20]!r}, not a port")
     return int(text)
 
 
 def with_directories(
-    ledgers: tuple[Path, ...], indexes: tuple[Path, ...], bookie_id: str | None, host: str | None, port: int, name: str
+    ledgers: tuple[Path, ...],
+    indexes: tuple[Path, ...],
+    bookie_id: str | None,
+    host: str | None,
+    port: int,
+    name: str,
 ) -> BookieConfiguration:
     """Return a configuration whose index directories default to the ledger directories.
 
@@ -81,7 +94,10 @@ def with_directories(
     """
     indexes = indexes or ledgers
     if len(ledgers) != len(indexes):
-        raise ConfigError(f"{name}: {len(ledgers)} ledger directories and {len(indexes)} index directories do not match")
+        raise ConfigError(
+            f"{name}: {len(ledgers)} ledger directories and {len(indexes)} index directories do not"
+            " match"
+        )
     return BookieConfiguration(ledgers, indexes, bookie_id, host, port)
 
 

@@ -1,7 +1,8 @@
-"""One client of a lister: its requests are read while lists are made, and each list leaves when it is made.
+"""One client of a lister: its requests are read while lists are made, and each list leaves when it
+is made.
 
-So a client that waits for long lists hears of the short ones before, and GET_BOOKIE_INFO is answered
-at any time.
+So a client that waits for long lists hears of the short ones before, and GET_BOOKIE_INFO is
+answered at any time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Desk(Protocol):
     async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
         """Return the response to a request that is not for a list."""
 
-    async def send_first_lists(self, directory: int, requests: Sequence[wire.ListEntries], client: Connection) -> int:
+    async def send_first_lists(
+        self, directory: int, requests: Sequence[wire.ListEntries], client: Connection
+    ) -> int:
         """Answer the first of these requests, at least one, and return how many."""
 
 
@@ -43,7 +46,13 @@ class Connection:
     Further requests wait unread: all that is kept of a request is its ids.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, desk: Desk, in_work_max: int) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        desk: Desk,
+        in_work_max: int,
+    ) -> None:
         self._reader, self._writer = reader, writer
         self._desk = desk
         self._in_work_max = in_work_max
@@ -53,12 +62,15 @@ class Connection:
         self._waiting = [asyncio.Queue[wire.ListEntries]() for _ in range(desk.directories)]
 
     async def converse(self) -> None:
-        """Answer what the client asks until it closes, breaks the protocol, or is idle for too long.
+        """Answer what the client asks until it closes, breaks the protocol, or is idle for too
+        long.
 
         Raises an ExceptionGroup of PeerProtocolError and OSError.
         """
         async with asyncio.TaskGroup() as group:
-            workers = [group.create_task(self._work(number)) for number in range(len(self._waiting))]
+            workers = [
+                group.create_task(self._work(number)) for number in range(len(self._waiting))
+            ]
             await self._read_requests()
             for waiting in self._waiting:
                 await waiting.join()
@@ -66,7 +78,9 @@ class Connection:
                 worker.cancel()
 
     async def send(self, frames: Sequence[bytes]) -> None:
-        """Send frames, and wait until the client has taken nearly all. Raises OSError (TimeoutError too)."""
+        """Send frames, and wait until the client has taken nearly all. Raises OSError (TimeoutError
+        too).
+        """
         async with self._turn:
             self._writer.writelines(frames)
             async with asyncio.timeout(SEND_TIMEOUT_S):

@@ -50,7 +50,9 @@ def parse_cookie(text: str) -> Cookie:
         if match is not None:
             fields[match[1]] = _decode_escapes(match[2])
     if "bookieHost" not in fields or "ledgerDirs" not in fields:
-        raise ConfigError("the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)")
+        raise ConfigError(
+            "the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)"
+        )
     indexes = fields.get("indexDirs")
     return Cookie(
         fields["bookieHost"],
@@ -85,13 +87,24 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
     cookie = cookies[0]
     for place, other in zip(places, cookies, strict=True):
         if other != cookie:
-            raise ConfigError(f"the cookies of {next(iter(places))} and {place} differ: not the directories of one bookie")
+            raise ConfigError(
+                f"the cookies of {next(iter(places))} and {place} differ: not the directories of"
+                " one bookie"
+            )
     if configured.bookie_id is not None and configured.bookie_id != cookie.bookie_id:
-        raise ConfigError(f"the cookie is of bookie {printable(cookie.bookie_id)}, configured is {configured.bookie_id}")
-    named = split_host_port(cookie.bookie_id)
-    if configured.bookie_id is None and named is not None and named[1] not in (None, configured.port):
         raise ConfigError(
-            f"the cookie is of bookie {printable(cookie.bookie_id)}, the configured bookiePort is {configured.port}"
+            f"the cookie is of bookie {printable(cookie.bookie_id)}, configured is"
+            f" {configured.bookie_id}"
+        )
+    named = split_host_port(cookie.bookie_id)
+    if (
+        configured.bookie_id is None
+        and named is not None
+        and named[1] not in (None, configured.port)
+    ):
+        raise ConfigError(
+            f"the cookie is of bookie {printable(cookie.bookie_id)}, the configured bookiePort is"
+            f" {configured.port}"
         )
     _check_directories("ledger", configured.ledger_directories, cookie.ledger_directories)
     if cookie.index_directories is not None:
@@ -102,19 +115,26 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
 def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence[str]) -> None:
     if [str(one) for one in configured] != [str(Path(one)) for one in recorded]:
         said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, configured))
-        raise ConfigError(f"the cookie records the {what} directories {said}; configured are {here}, in this order")
+        raise ConfigError(
+            f"the cookie records the {what} directories {said}; configured are {here}, in this"
+            " order"
+        )
 
 
 def _directories(value: str) -> tuple[str, ...]:
     """Split `<count> TAB <directory> TAB ...`. Raises ConfigError if the count is wrong."""
     count, *directories = value.split("\t")
     if count != str(len(directories)) or not directories:
-        raise ConfigError(f"a list of directories is {value!r}: a count and as many directories are expected")
+        raise ConfigError(
+            f"a list of directories is {value!r}: a count and as many directories are expected"
+        )
     return tuple(directories)
 
 
 def _decode_escapes(value: str) -> str:
-    """Return a string of protobuf's text format as it was: escaped are bytes, of which a character may have several."""
+    """Return a string of protobuf's text format as it was: escaped are bytes, of which a character
+    may have several.
+    """
     return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
 
 

@@ -76,7 +76,9 @@ class DirectoryReader:
 
     @property
     def view_age_ms(self) -> int | None:
-        """The age of the view from which lists were last made; None before the first, or in doubt."""
+        """The age of the view from which lists were last made; None before the first, or in
+        doubt.
+        """
         return None if self._view_at is None else int((time.monotonic() - self._view_at) * 1000)
 
     async def first_lists(self, ledgers: Sequence[int]) -> Lists:
@@ -84,10 +86,14 @@ class DirectoryReader:
 
         As many as are made within REPLY_S. They have at most REPLY_BYTES_MAX and one longest list.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, list(ledgers))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._ask, list(ledgers)
+        )
 
     def _ask(self, ledgers: list[int]) -> Lists:
-        """Return the lists of the first of these ledgers, at least one; all None if reading failed."""
+        """Return the lists of the first of these ledgers, at least one; all None if reading
+        failed.
+        """
         try:
             process = self._start_if_needed()
         except OSError as error:
@@ -97,7 +103,10 @@ class DirectoryReader:
         try:
             return self._exchange(process, ledgers)
         except (OSError, ValueError, KeyError, EOFError) as error:
-            return self._give_up(ledgers, "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}")
+            return self._give_up(
+                ledgers,
+                "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}",
+            )
         finally:
             watchdog.cancel()
 
@@ -131,7 +140,9 @@ class DirectoryReader:
     def _start_if_needed(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._links.mkdir(parents=True, exist_ok=True)
-            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
             requests = cast(BinaryIO, self._process.stdin)
             requests.write(encode_message(self._terms))
             requests.flush()

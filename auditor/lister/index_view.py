@@ -26,7 +26,9 @@ of the tries fail."""
 STAMP_WAIT_S = 0.02
 """Pause between two tries."""
 TABLE_AGE_S = 600.0
-"""Age from which a table file on disk must be part of the view: younger ones may still be written."""
+"""Age from which a table file on disk must be part of the view: younger ones may still be
+written.
+"""
 TABLE_CHECK_S = 60.0
 """How often the table files are compared while the index does not change."""
 PACE_KEYS = 4_096
@@ -41,7 +43,9 @@ _WAL_DIRECTORY = re.compile(r"^\s*wal_dir=(.*)$", re.MULTILINE)
 
 
 class IndexInDoubt(AuditorError):
-    """The index could not be read in a way that proves what it holds. Never a list is made of it."""
+    """The index could not be read in a way that proves what it holds. Never a list is made of
+    it.
+    """
 
 
 class NoWholeView(IndexInDoubt):
@@ -74,7 +78,9 @@ def stamp_of(locations: Path) -> Stamp:
 
 
 def check_wal_directory(locations: Path) -> None:
-    """Raise IndexInDoubt if the index keeps its write-ahead log elsewhere: its keys would be missed."""
+    """Raise IndexInDoubt if the index keeps its write-ahead log elsewhere: its keys would be
+    missed.
+    """
     try:
         options = sorted(locations.glob("OPTIONS-[0-9]*"))
         text = options[-1].read_text(errors="replace") if options else ""
@@ -82,8 +88,14 @@ def check_wal_directory(locations: Path) -> None:
         raise IndexInDoubt(f"the options of {locations} cannot be read: {error}") from None
     match = _WAL_DIRECTORY.search(text)
     log_directory = match[1].strip() if match else ""
-    if log_directory and Path(log_directory) != locations and Path(log_directory).resolve() != locations.resolve():
-        raise IndexInDoubt(f"the index {locations} has its write-ahead log in {log_directory}: not supported")
+    if (
+        log_directory
+        and Path(log_directory) != locations
+        and Path(log_directory).resolve() != locations.resolve()
+    ):
+        raise IndexInDoubt(
+            f"the index {locations} has its write-ahead log in {log_directory}: not supported"
+        )
 
 
 class IndexView:
@@ -92,7 +104,9 @@ class IndexView:
     `links` is an empty directory of our own, for links and RocksDB's own log.
     """
 
-    def __init__(self, locations: Path, links: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, locations: Path, links: Path, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._locations = locations
         self._links = links
         self._monotonic = monotonic
@@ -141,7 +155,9 @@ class IndexView:
                 self._db.try_catch_up_with_primary()
         except Exception as error:  # rocksdict raises Exception itself
             self.close()
-            raise IndexInDoubt(f"the index {self._locations} could not be opened: {error}") from None
+            raise IndexInDoubt(
+                f"the index {self._locations} could not be opened: {error}"
+            ) from None
 
     def _check_tables(self, stamp: Stamp) -> None:
         """Raise IndexInDoubt if the view lacks an old table file that is on disk.
@@ -158,13 +174,19 @@ class IndexView:
             missed = [
                 path.name
                 for path in self._locations.iterdir()
-                if path.name.endswith(".sst") and path.name not in live and path.stat().st_mtime < old
+                if path.name.endswith(".sst")
+                and path.name not in live
+                and path.stat().st_mtime < old
             ]
         except OSError as error:
-            raise IndexInDoubt(f"the tables of {self._locations} cannot be listed: {error}") from None
+            raise IndexInDoubt(
+                f"the tables of {self._locations} cannot be listed: {error}"
+            ) from None
         if missed:
             self.close()
-            raise IndexInDoubt(f"the view lacks {len(missed)} tables that are on disk, {min(missed)} first")
+            raise IndexInDoubt(
+                f"the view lacks {len(missed)} tables that are on disk, {min(missed)} first"
+            )
         self._checked, self._checked_at = stamp, now
 
     def _link(self, stamp: Stamp) -> None:
@@ -189,9 +211,12 @@ class IndexView:
             log.unlink()  # 20 KB at each opening; a secondary itself removes none of them
         return Rdict(str(self._links), options, access_type=AccessType.secondary(str(secondary)))
 
-    def runs_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Iterator[tuple[int, int, int]]:
-        """Yield (first entry, entries, log id) of what is indexed, ascending: entries that follow each
-        other, in one log. `on_keys` is called with the number of keys, each PACE_KEYS and at the end.
+    def runs_of(
+        self, ledger_id: int, on_keys: Callable[[int], None]
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield (first entry, entries, log id) of what is indexed, ascending: entries that follow
+        each other, in one log. `on_keys` is called with the number of keys, each PACE_KEYS and at
+        the end.
 
         Raises IndexInDoubt for an error of the iteration, and for a key or value of another size.
         Call `refresh` first. Costs half a microsecond an entry.
@@ -203,7 +228,9 @@ class IndexView:
             raise
         except Exception as error:  # rocksdict raises Exception itself
             self.close()
-            raise IndexInDoubt(f"the index {self._locations} failed while it was read: {error}") from None
+            raise IndexInDoubt(
+                f"the index {self._locations} failed while it was read: {error}"
+            ) from None
 
     def close(self) -> None:
         """Close the view and remove its links. May be called again; `refresh` opens a new one."""
@@ -216,7 +243,9 @@ class IndexView:
                 link.unlink()
 
 
-def _read_runs(db: Any, start: bytes, on_keys: Callable[[int], None]) -> Iterator[tuple[int, int, int]]:
+def _read_runs(
+    db: Any, start: bytes, on_keys: Callable[[int], None]
+) -> Iterator[tuple[int, int, int]]:
     """Yield the runs from the key `start` on, of its ledger. One loop: it runs once an entry."""
     prefix, number_of = start[:8], int.from_bytes
     first, size, log, expected, unpaid = -1, 0, b"", -1, 0
@@ -229,7 +258,9 @@ def _read_runs(db: Any, start: bytes, on_keys: Callable[[int], None]) -> Iterato
         if len(key) != KEY_BYTES or len(value) != VALUE_BYTES:
             if not key.startswith(prefix):
                 break
-            raise IndexInDoubt(f"a key of {len(key)} bytes with a value of {len(value)} is no location")
+            raise IndexInDoubt(
+                f"a key of {len(key)} bytes with a value of {len(value)} is no location"
+            )
         if number == expected and value.startswith(log):
             size += 1
         else:

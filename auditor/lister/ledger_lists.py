@@ -96,7 +96,9 @@ class LedgerLists:
             if before is not None and missing <= before:
                 return self._without_logs(ledger_id, missing)
             before = missing
-        raise IndexInDoubt(f"the index names other entry logs that are not in {self.logs} at each view")
+        raise IndexInDoubt(
+            f"the index names other entry logs that are not in {self.logs} at each view"
+        )
 
     def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> LedgerList:
         """Return the list without the entries in these logs, and what is left out."""
@@ -126,7 +128,9 @@ class LedgerLists:
                 next_id += size
                 continue
             if entry < next_id:
-                raise IndexInDoubt(f"entry {entry} of ledger {ledger_id} is behind entry {next_id - 1}")
+                raise IndexInDoubt(
+                    f"entry {entry} of ledger {ledger_id} is behind entry {next_id - 1}"
+                )
             if next_id >= 0:
                 runs.append((first, next_id - first))
                 if len(runs) >= PENDING_MAX:
@@ -158,8 +162,12 @@ class LedgerLists:
         try:
             names = [path.name for path in self.logs.iterdir() if path.name.endswith(".log")]
         except OSError as error:
-            raise IndexInDoubt(f"the entry logs in {self.logs} cannot be listed: {error.strerror}") from None
-        return frozenset(int(stem, 16) for name in names if _is_hex(stem := name.removesuffix(".log")))
+            raise IndexInDoubt(
+                f"the entry logs in {self.logs} cannot be listed: {error.strerror}"
+            ) from None
+        return frozenset(
+            int(stem, 16) for name in names if _is_hex(stem := name.removesuffix(".log"))
+        )
 
 
 def _is_hex(text: str) -> bool:

@@ -6,7 +6,13 @@ import struct
 
 from auditor.errors import AuditorError
 from auditor.model.availability import SequenceGroup
-from auditor.wire.entry_availability import GROUP_BYTES, HEADER_BYTES, SIZE_MAX, canonical, groups_of
+from auditor.wire.entry_availability import (
+    GROUP_BYTES,
+    HEADER_BYTES,
+    SIZE_MAX,
+    canonical,
+    groups_of,
+)
 
 RUNS_MAX = 218_000
 """Runs up to which a list is sent as bookies send it, one group a run: a list with more exceeds the
@@ -40,7 +46,9 @@ class ListEncoder:
     def add_runs(self, runs: list[tuple[int, int]]) -> None:
         """Take runs (first entry, size), each behind all before it. Raises AnswerTooLong."""
         groups = [SequenceGroup(first, first, size, 0) for first, size in runs]
-        assert all(group.size <= SIZE_MAX for group in groups), "no bookie holds a run of 2**31 entries"
+        assert all(group.size <= SIZE_MAX for group in groups), (
+            "no bookie holds a run of 2**31 entries"
+        )
         if not self._is_periodic:
             self._final += b"".join(_GROUP.pack(*group) for group in groups)
             if len(self._final) > RUNS_MAX * GROUP_BYTES:

@@ -1,8 +1,9 @@
 """The process that reads one directory's index: `python -m auditor.lister.reader_process`.
 
-rocksdict holds Python's lock while it reads, so each directory has a process. It reads requests from
-stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the lister. A request
-is a big-endian int32 length and that many bytes of JSON; an answer likewise, followed by the lists.
+rocksdict holds Python's lock while it reads, so each directory has a process. It reads requests
+from stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the lister. A
+request is a big-endian int32 length and that many bytes of JSON; an answer likewise, followed by
+the lists.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
             reasons.append(f"ledger {ledger_id}: {error}")
         else:
             if found.missing_logs:
-                missing[len(sizes)] = [(one.path, one.entries, one.ranges) for one in found.missing_logs]
+                missing[len(sizes)] = [
+                    (one.path, one.entries, one.ranges) for one in found.missing_logs
+                ]
             sizes.append(len(found.payload))
             body += found.payload
         if len(body) >= REPLY_BYTES_MAX or lists.monotonic() - began >= REPLY_S:
@@ -112,7 +115,9 @@ def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
 
 
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Read the first message, which says what to read, and serve. Signals are the parent's affair."""
+    """Read the first message, which says what to read, and serve. Signals are the parent's
+    affair.
+    """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -121,7 +126,9 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
     if terms is None:
         return
     view = IndexView(Path(terms["locations"]), Path(terms["links"]))
-    limits = ListLimits(terms["answer_bytes_max"], terms["keys_per_second"], terms["view_age_max_s"])
+    limits = ListLimits(
+        terms["answer_bytes_max"], terms["keys_per_second"], terms["view_age_max_s"]
+    )
     serve(LedgerLists(view, Path(terms["logs"]), limits), requests, answers)
 
 

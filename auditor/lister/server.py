@@ -87,7 +87,9 @@ class ListerServer:
         self._connections.add(task)
         try:
             if len(self._connections) > self._limits.connections_max:
-                self._logger.warning("lister_connection_refused", connections_max=self._limits.connections_max)
+                self._logger.warning(
+                    "lister_connection_refused", connections_max=self._limits.connections_max
+                )
                 self._metrics.count_refused_connection()
                 return
             self._metrics.set_connections(len(self._connections))
@@ -104,7 +106,9 @@ class ListerServer:
         try:
             await connection.converse()
         except* (PeerProtocolError, OSError) as errors:
-            self._logger.info("lister_connection_lost", reason="; ".join(map(str, errors.exceptions)))
+            self._logger.info(
+                "lister_connection_lost", reason="; ".join(map(str, errors.exceptions))
+            )
 
     # What connections ask for (`connection.Desk`)
 
@@ -112,13 +116,17 @@ class ListerServer:
     def directories(self) -> int:
         return len(self._readers)
 
-    async def send_first_lists(self, directory: int, requests: Sequence[wire.ListEntries], client: Connection) -> int:
+    async def send_first_lists(
+        self, directory: int, requests: Sequence[wire.ListEntries], client: Connection
+    ) -> int:
         async with self._held:
             frames = await self._first_lists(directory, requests)
             await client.send(frames)
         return len(frames)
 
-    async def _first_lists(self, directory: int, requests: Sequence[wire.ListEntries]) -> list[bytes]:
+    async def _first_lists(
+        self, directory: int, requests: Sequence[wire.ListEntries]
+    ) -> list[bytes]:
         """Return the responses to the first of these requests, at least one."""
         if await self._problem():
             return self._refuse(requests)
@@ -159,7 +167,9 @@ class ListerServer:
                 return wire.encode_status(request, Status.EBADREQ)
 
     async def _info(self, request: wire.BookieInfo) -> bytes:
-        """Say whose lists these are, and how full the disks are. EIO where the bookie does not serve."""
+        """Say whose lists these are, and how full the disks are. EIO where the bookie does not
+        serve.
+        """
         if await self._problem():
             return wire.encode_info(request, Status.EIO)
         try:
@@ -168,7 +178,9 @@ class ListerServer:
             self._logger.warning("lister_disk_unknown", reason=str(error))
             return wire.encode_info(request, Status.EIO)
         frame = wire.encode_info(request, Status.EOK, total, free)
-        identity = ListerIdentity(self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms())
+        identity = ListerIdentity(
+            self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms()
+        )
         return with_identity(frame, identity)
 
     def _oldest_view_ms(self) -> int | None:
@@ -189,14 +201,20 @@ def _disk_usage(directories: Sequence[Path]) -> tuple[int, int]:
     return sum(one.total for one in usages), sum(one.free for one in usages)
 
 
-def report_to(logger: BoundLogger, metrics: ListerMetrics, directory: str) -> Callable[[Report], None]:
+def report_to(
+    logger: BoundLogger, metrics: ListerMetrics, directory: str
+) -> Callable[[Report], None]:
     """Return what logs and counts the reports of one directory's reader."""
 
     def on_report(report: Report) -> None:
         for reason in report.reasons[:REASONS_LOGGED_MAX]:
             logger.warning("lister_in_doubt", directory=directory, reason=reason)
         if report.missing_logs:
-            logger.error("lister_entry_log_missing", directory=directory, entries_by_log=dict(report.missing_logs))
+            logger.error(
+                "lister_entry_log_missing",
+                directory=directory,
+                entries_by_log=dict(report.missing_logs),
+            )
         left_out = sum(report.missing_logs.values())
         metrics.count_reading(report.keys, left_out, was_lost=report.was_lost)
 

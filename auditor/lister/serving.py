@@ -24,7 +24,9 @@ DISK_TIMEOUT_S = 5.0
 """How long the bookie's directories may take to answer. A disk that hangs must not stop the lister
 from saying so."""
 CHECK_AGE_S = 1.0
-"""How long one greeting holds: a bookie is greeted at most once a second, while lists are wanted."""
+"""How long one greeting holds: a bookie is greeted at most once a second, while lists are
+wanted.
+"""
 GREETING_TIMEOUT_MS = 2_000
 """How long the bookie may take to accept the connection, and to answer."""
 Result = TypeVar("Result")
@@ -46,7 +48,9 @@ async def off_the_loop(function: Callable[[*Arguments], Result], *arguments: *Ar
         async with asyncio.timeout(DISK_TIMEOUT_S):
             return await asyncio.to_thread(function, *arguments)
     except TimeoutError:
-        raise TimeoutError(f"the bookie's disks did not answer within {DISK_TIMEOUT_S:g} s") from None
+        raise TimeoutError(
+            f"the bookie's disks did not answer within {DISK_TIMEOUT_S:g} s"
+        ) from None
 
 
 @dataclass(slots=True)
@@ -83,7 +87,11 @@ class ServingCheck:
             cookie = check_cookie(self.configured)
         except ConfigError as error:
             return str(error)
-        return "" if cookie == self.cookie else f"the directories are now those of bookie {cookie.bookie_id}"
+        return (
+            ""
+            if cookie == self.cookie
+            else f"the directories are now those of bookie {cookie.bookie_id}"
+        )
 
     async def _greeting_problem(self) -> str:
         lane = AsyncLane(self.cookie.bookie_id, *self.address, LIMITS, 1, now_ms)
@@ -91,4 +99,8 @@ class ServingCheck:
             greeting, detail = await lane.greet()
         finally:
             await lane.close()
-        return "" if greeting in (Greeting.ANSWERED, Greeting.REFUSED) else f"the bookie does not serve: {detail}"
+        return (
+            ""
+            if greeting in (Greeting.ANSWERED, Greeting.REFUSED)
+            else f"the bookie does not serve: {detail}"
+        )

@@ -60,7 +60,12 @@ def split_host_port(text: str) -> tuple[str, int | None] | None:
 
 
 def _is_port(digits: str) -> bool:
-    return digits.isascii() and digits.isdigit() and len(digits) <= PORT_DIGITS_MAX and 1 <= int(digits) <= PORT_MAX
+    return (
+        digits.isascii()
+        and digits.isdigit()
+        and len(digits) <= PORT_DIGITS_MAX
+        and 1 <= int(digits) <= PORT_MAX
+    )
 
 
 _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")

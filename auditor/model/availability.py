@@ -51,7 +51,9 @@ NOT_ADMITTED = "not admitted: "
 each other's TLS or login. Nothing was requested, so it says nothing of how the bookie serves."""
 
 LISTED_BY_LISTER = "listed by its lister at "
-"""How the detail of a HELD answer, and of a greeting, begins when a lister listed for the bookie."""
+"""How the detail of a HELD answer, and of a greeting, begins when a lister listed for the
+bookie.
+"""
 
 LISTER_SILENT = "its lister does not list: "
 """How the detail of a greeting begins when a bookie's lister gave no list."""

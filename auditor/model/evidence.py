@@ -36,7 +36,8 @@ class LedgerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Which entries of a bookie that cannot list are read by rank, besides those of `probe_entries`.
+    """Which entries of a bookie that cannot list are read by rank, besides those of
+    `probe_entries`.
 
     The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ... in ascending
     order. Of every `step` consecutive ones, one is read. Runs with one `seed` and other turns read

@@ -12,7 +12,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias
 
-from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.bookie_facts import (
+    EntryLogLostFacts,
+    FailingFacts,
+    LostContentFacts,
+    LostFacts,
+    SilentFacts,
+)
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState

@@ -94,13 +94,15 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.ENTRY,
         Subject.LEDGER,
-        "an entry has no copy where metadata says, and is alive on a bookie that metadata does not name: it will be collected",
+        "an entry has no copy where metadata says, and is alive on a bookie that metadata does not"
+        " name: it will be collected",
     ),
     Kind.ENTRY_BELOW_ACK_QUORUM: KindFacts(
         Severity.CRITICAL,
         Family.ENTRY,
         Subject.LEDGER,
-        "fewer copies than the ack quorum can exist, even if every bookie that gave no valid answer holds one",
+        "fewer copies than the ack quorum can exist, even if every bookie that gave no valid answer"
+        " holds one",
     ),
     Kind.ENTRY_CORRUPT: KindFacts(
         Severity.CRITICAL,
@@ -112,7 +114,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.WARNING,
         Family.ENTRY,
         Subject.LEDGER,
-        "fewer copies than the write quorum can exist, even if every bookie that gave no valid answer holds one",
+        "fewer copies than the write quorum can exist, even if every bookie that gave no valid"
+        " answer holds one",
     ),
     Kind.ENSEMBLE_DUPLICATE_BOOKIE: KindFacts(
         Severity.WARNING,
@@ -136,7 +139,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.MARK,
         Subject.LEDGER,
-        "marked under-replicated, and an entry has no copy: each bookie of its write set answered without it or is gone",
+        "marked under-replicated, and an entry has no copy: each bookie of its write set answered"
+        " without it or is gone",
     ),
     Kind.UNDERREPLICATED_BEYOND_GRACE: KindFacts(
         Severity.WARNING,
@@ -148,13 +152,15 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.WARNING,
         Family.MARK,
         Subject.CLUSTER,
-        "marked under-replicated for longer than acceptable, and the ledger has no metadata: nothing can replicate it",
+        "marked under-replicated for longer than acceptable, and the ledger has no metadata:"
+        " nothing can replicate it",
     ),
     Kind.BOOKIE_LOST_UNNOTICED: KindFacts(
         Severity.CRITICAL,
         Family.BOOKIE,
         Subject.BOOKIE,
-        "not registered, still named by closed ledgers, and these are not marked: the cluster does not know",
+        "not registered, still named by closed ledgers, and these are not marked: the cluster does"
+        " not know",
     ),
     Kind.BOOKIE_LOST_CONTENT: KindFacts(
         Severity.CRITICAL,
@@ -166,7 +172,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.BOOKIE,
         Subject.BOOKIE,
-        "its index names an entry log that is not on its disk, in two fresh views at each of two looks",
+        "its index names an entry log that is not on its disk, in two fresh views at each of two"
+        " looks",
     ),
     Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
         Severity.WARNING,
@@ -178,13 +185,15 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.WARNING,
         Family.BOOKIE,
         Subject.BOOKIE,
-        "registered, accepts connections, and ends every list and read of what it should hold in an error status",
+        "registered, accepts connections, and ends every list and read of what it should hold in an"
+        " error status",
     ),
     Kind.LEDGER_POPULATION_DROPPED: KindFacts(
         Severity.CRITICAL,
         Family.METADATA,
         Subject.CLUSTER,
-        "far fewer ledgers are listed than at the last run: bookies will collect the data of those that are gone",
+        "far fewer ledgers are listed than at the last run: bookies will collect the data of those"
+        " that are gone",
     ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,
@@ -202,7 +211,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.INFO,
         Family.METADATA,
         Subject.LEDGER,
-        "bookies of the last ensemble list entries above lastEntryId: the metadata may have been truncated",
+        "bookies of the last ensemble list entries above lastEntryId: the metadata may have been"
+        " truncated",
     ),
     Kind.REFERENCED_LEDGER_MISSING: KindFacts(
         Severity.CRITICAL,
@@ -214,7 +224,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.REFERENCE,
         Subject.LEDGER,
-        "the metadata ends before the entries that a Pulsar topic recorded when it closed the ledger",
+        "the metadata ends before the entries that a Pulsar topic recorded when it closed the"
+        " ledger",
     ),
     Kind.LEDGER_ORPHANED: KindFacts(
         Severity.INFO,

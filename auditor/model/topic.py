@@ -56,7 +56,8 @@ class ManagedLedger:
 
     @property
     def ledgers_with_ends(self) -> tuple[DataLedger, ...]:
-        """The ledgers, with the entries that the terminated position implies where none are recorded.
+        """The ledgers, with the entries that the terminated position implies where none are
+        recorded.
 
         A broker that terminates a topic closes the newest ledger, and records its end only there.
         """
@@ -64,9 +65,11 @@ class ManagedLedger:
         if end is None:
             return self.ledgers
         return tuple(
-            replace(one, entries=end.entry_id + 1 if one.ledger_id == end.ledger_id else 0)
-            if one.entries is None and one.ledger_id >= end.ledger_id
-            else one
+            (
+                replace(one, entries=end.entry_id + 1 if one.ledger_id == end.ledger_id else 0)
+                if one.entries is None and one.ledger_id >= end.ledger_id
+                else one
+            )
             for one in self.ledgers
         )
 
@@ -96,7 +99,9 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription of a topic. `cursor` is None if its znode could not be read: `problem` says why."""
+    """A subscription of a topic. `cursor` is None if its znode could not be read: `problem` says
+    why.
+    """
 
     name: str
     cursor: Cursor | None
@@ -165,7 +170,9 @@ def references(record: TopicRecord) -> tuple[Reference, ...]:
 
 
 def schema_ledgers(record: TopicRecord) -> dict[LedgerId, DataLedger]:
-    """Return the ledgers of a topic's schemas by id. Each holds the newest schema recorded in it, at least."""
+    """Return the ledgers of a topic's schemas by id. Each holds the newest schema recorded in it,
+    at least.
+    """
     found: dict[LedgerId, DataLedger] = {}
     for ledger_id, entry_id in sorted(schema.position for schema in record.schemas):
         found[ledger_id] = DataLedger(ledger_id, entry_id + 1)

@@ -114,6 +114,10 @@ class Verdict:
     is_mark_stale: bool = False
 
     def __post_init__(self) -> None:
-        assert (self.standing is Standing.VIOLATED) == any(f.severity > 1 for f in self.findings), self
-        assert self.standing is not Standing.SOUND or (not self.unknowns and self.exempt is None), self
+        assert (self.standing is Standing.VIOLATED) == any(f.severity > 1 for f in self.findings), (
+            self
+        )
+        assert self.standing is not Standing.SOUND or (not self.unknowns and self.exempt is None), (
+            self
+        )
         assert self.standing is not Standing.EXEMPT or self.exempt is not None, self

@@ -43,14 +43,19 @@ def time_line(finding: FindingRow) -> list[dict[str, str]]:
         at = moment(str(look["at"]))
         assert at is not None
         gap = "" if before is None else f"+{duration((at - before).total_seconds())}"
-        line.append({"day": f"{at:%Y-%m-%d}", "clock": f"{at:%H:%M:%S}", "gap": gap, "says": _says(look)})
+        line.append(
+            {"day": f"{at:%Y-%m-%d}", "clock": f"{at:%H:%M:%S}", "gap": gap, "says": _says(look)}
+        )
         before = at
     return line
 
 
 def _says(look: Mapping[str, Any]) -> str:
     version = look.get("znode_version")
-    parts = ["" if version is None else f"version {version}", "marked" if look.get("marked") else ""]
+    parts = [
+        "" if version is None else f"version {version}",
+        "marked" if look.get("marked") else "",
+    ]
     return ", ".join(filter(None, parts))
 
 
@@ -68,7 +73,9 @@ def who_says_what(finding: FindingRow) -> dict[str, Any]:
             {
                 "bookie": printable(bookie),
                 "part": _part(finding, bookie),
-                "answers": [printable(look.get("answers", {}).get(bookie, ""), 40) for look in looks],
+                "answers": [
+                    printable(look.get("answers", {}).get(bookie, ""), 40) for look in looks
+                ],
                 "cells": [cell(finding, bookie, pair) for pair in columns],
             }
             for bookie in bookies[:BOOKIES_MAX]
@@ -114,7 +121,11 @@ def _overlap(runs: Ranges, first: int, last: int) -> int:
 
 
 def _newest_answer(finding: FindingRow, bookie: str) -> str | None:
-    told = [str(look["answers"][bookie]) for look in finding.get("looks") or () if bookie in look.get("answers", {})]
+    told = [
+        str(look["answers"][bookie])
+        for look in finding.get("looks") or ()
+        if bookie in look.get("answers", {})
+    ]
     return told[-1] if told else None
 
 
@@ -126,7 +137,9 @@ def _facts(finding: FindingRow) -> Mapping[str, Any]:
 
 
 def corrupt_copies(finding: FindingRow) -> dict[str, list[int]]:
-    """Return the bookies that sent entries with a wrong digest, with these entries (ENTRY_CORRUPT)."""
+    """Return the bookies that sent entries with a wrong digest, with these entries
+    (ENTRY_CORRUPT).
+    """
     copies = _facts(finding).get("copies") or ()
     return {str(bookie): list(entries) for bookie, entries in copies}
 

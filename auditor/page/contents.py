@@ -48,8 +48,8 @@ class PageContents:
     """All that the page shows. `findings` has the lines of findings.jsonl; `report` is report.txt.
 
     `bookies`, `topics` and `history` are None where they could not be read. `topics` has the lines
-    of topics.jsonl, `history` the runs from the oldest to this one. `problems` are sentences on what
-    could not be read.
+    of topics.jsonl, `history` the runs from the oldest to this one. `problems` are sentences on
+    what could not be read.
     """
 
     summary: Mapping[str, Any]

@@ -27,7 +27,9 @@ class Part(NamedTuple):
 
 
 def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
-    """Return a bar with the parts side by side. A part that is not empty is at least 3 units wide."""
+    """Return a bar with the parts side by side. A part that is not empty is at least 3 units
+    wide.
+    """
     svg = _svg(WIDTH, BAR_HEIGHT, label, stretch=True)
     widths = _widths([part.size for part in parts], WIDTH, 3.0)
     left = 0.0
@@ -59,7 +61,14 @@ def meter(ratio: float, name: str, label: str) -> Markup:
     return _text_of(svg)
 
 
-def line_chart(values: Sequence[float | None], name: str, label: str, *, top: float | None = None, bottom: float = 0) -> Markup:
+def line_chart(
+    values: Sequence[float | None],
+    name: str,
+    label: str,
+    *,
+    top: float | None = None,
+    bottom: float = 0,
+) -> Markup:
     """Return the values as a line, from the oldest on the left; None is a gap.
 
     The axis goes from `bottom` to `top`, by default to the largest value.
@@ -69,30 +78,47 @@ def line_chart(values: Sequence[float | None], name: str, label: str, *, top: fl
     span = (highest - bottom) or 1.0
     pad = 8
     for y in (pad, CHART_HEIGHT - pad):
-        SubElement(svg, "line", {"class": "axis", "x1": "0", "x2": str(WIDTH), "y1": str(y), "y2": str(y)})
+        SubElement(
+            svg, "line", {"class": "axis", "x1": "0", "x2": str(WIDTH), "y1": str(y), "y2": str(y)}
+        )
     step = (WIDTH - 2 * pad) / max(1, len(values) - 1)
     points = [
-        None if v is None else (pad + step * i, CHART_HEIGHT - pad - (v - bottom) / span * (CHART_HEIGHT - 2 * pad))
+        (
+            None
+            if v is None
+            else (
+                pad + step * i,
+                CHART_HEIGHT - pad - (v - bottom) / span * (CHART_HEIGHT - 2 * pad),
+            )
+        )
         for i, v in enumerate(values)
     ]
     for before, after in pairwise(points):
         if before and after:
             (x1, y1), (x2, y2) = before, after
-            SubElement(svg, "line", {"class": name, "x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)})
+            SubElement(
+                svg, "line", {"class": name, "x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)}
+            )
     for point in filter(None, points):
         SubElement(svg, "circle", {"class": name, "cx": _n(point[0]), "cy": _n(point[1]), "r": "4"})
     return _text_of(svg)
 
 
 def _svg(width: float, height: float, label: str, *, stretch: bool = False) -> Element:
-    svg = Element("svg", {"viewBox": f"0 0 {_n(width)} {_n(height)}", "role": "img", "aria-label": label})
+    svg = Element(
+        "svg", {"viewBox": f"0 0 {_n(width)} {_n(height)}", "role": "img", "aria-label": label}
+    )
     if stretch:
         svg.set("preserveAspectRatio", "none")
     return svg
 
 
 def _rect(svg: Element, x: float, y: float, width: float, height: float, name: str) -> None:
-    SubElement(svg, "rect", {"class": name, "x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height)})
+    SubElement(
+        svg,
+        "rect",
+        {"class": name, "x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height)},
+    )
 
 
 def _n(number: float) -> str:

@@ -44,7 +44,10 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
     rows = [_row(finding, kind_index[str(finding["kind"])], bookies) for finding in listed]
     return {
         "total": len(findings),
-        "kinds": [[kind, CATALOGUE[Kind(kind)].severity.word, CATALOGUE[Kind(kind)].says] for kind in kinds],
+        "kinds": [
+            [kind, CATALOGUE[Kind(kind)].severity.word, CATALOGUE[Kind(kind)].says]
+            for kind in kinds
+        ],
         "bookies": list(bookies),
         "rows": rows,
         "full": _in_full(listed),
@@ -55,8 +58,18 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
 def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
     ledger, bookie, owner = finding.get("ledger_id"), finding.get("bookie_id"), finding.get("owner")
     copies = finding.get("copies") or {}
-    named = list(dict.fromkeys([*([bookie] if bookie else ()), *(finding.get("missing_on") or ()), *corrupt_copies(finding)]))
-    numbers = [bookies.setdefault(printable(one), len(bookies)) for one in named[:BOOKIES_OF_A_ROW_MAX]]
+    named = list(
+        dict.fromkeys(
+            [
+                *([bookie] if bookie else ()),
+                *(finding.get("missing_on") or ()),
+                *corrupt_copies(finding),
+            ]
+        )
+    )
+    numbers = [
+        bookies.setdefault(printable(one), len(bookies)) for one in named[:BOOKIES_OF_A_ROW_MAX]
+    ]
     return [
         kind,
         None if ledger is None else str(ledger),
@@ -72,7 +85,9 @@ def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
 
 
 def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
-    """Return the findings that are held in full, by their place, until FULL_BYTES_MAX is reached."""
+    """Return the findings that are held in full, by their place, until FULL_BYTES_MAX is
+    reached.
+    """
     full: dict[str, Json] = {}
     left = FULL_BYTES_MAX
     for place in choose_in_full(listed):
@@ -117,7 +132,9 @@ def _command(command: str) -> Json:
 
 
 def _entries_beyond(finding: FindingRow) -> str:
-    """Return how many entries are hit beyond the ranges that the finding stores, as digits; "" if none."""
+    """Return how many entries are hit beyond the ranges that the finding stores, as digits; "" if
+    none.
+    """
     stored = sum(last - first + 1 for first, last in finding.get("entries") or ())
     beyond = int(finding.get("entries_total") or 0) - stored
     return str(beyond) if beyond > 0 else ""

@@ -27,7 +27,12 @@ TOPICS_SHOWN_MAX = 200
 """Topics in the page's table, worst first; topics.jsonl has all of them."""
 REPORT_CHARS_MAX = 1_000_000
 """Characters of report.txt in the page. Its lines are bounded: it has some 20 kB."""
-_AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
+_AGES = {
+    "under_1h": "under 1 h",
+    "under_1d": "1 h to 1 d",
+    "under_1w": "1 d to 1 w",
+    "older": "older",
+}
 
 Json = dict[str, Any]
 Summary = Mapping[str, Any]
@@ -52,7 +57,9 @@ def page_view(contents: PageContents) -> Json:
         "margin_command": _margin_command(contents.run_dir),
         "run_dir": printable(contents.run_dir, 1_000),
         "report": contents.report[:REPORT_CHARS_MAX],
-        "machine_line": machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"]),
+        "machine_line": machine_line(
+            str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"]
+        ),
     }
     return {**view, "left_out": list(_left_out(contents, view))}
 
@@ -73,7 +80,9 @@ def _shares(summary: Summary) -> Iterator[Json]:
     copies = summary.get("copies") or {}
     if copies.get("expected"):
         verified = copies["listed"] + copies["read"]
-        said = f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        said = (
+            f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        )
         yield _share("Verified", float(summary["verified_ratio"]), said)
     if summary["ledgers"]["listed"]:
         said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
@@ -82,18 +91,31 @@ def _shares(summary: Summary) -> Iterator[Json]:
 
 def _share(name: str, ratio: float, says: str) -> Json:
     shown = share(ratio)
-    return {"name": name, "share": shown, "says": says, "bar": meter(ratio, "sound", f"{name}: {shown}")}
+    return {
+        "name": name,
+        "share": shown,
+        "says": says,
+        "bar": meter(ratio, "sound", f"{name}: {shown}"),
+    }
 
 
 def _standings(summary: Summary) -> Json:
     """Return the ledgers by standing: a picture, and a row each, the worst first."""
     ledgers = summary["ledgers"]
     words = [standing.word for standing in sorted(Standing, reverse=True)]
-    exempt = [f"{count(summary['exempt'][r.value])} {EXEMPT_WORDS[r]}" for r in Exempt if summary["exempt"].get(r.value)]
+    exempt = [
+        f"{count(summary['exempt'][r.value])} {EXEMPT_WORDS[r]}"
+        for r in Exempt
+        if summary["exempt"].get(r.value)
+    ]
     label = ", ".join(f"{count(ledgers[word])} {word}" for word in words)
     return {
         "listed": of(ledgers["listed"], "ledger"),
-        "bar": stacked_bar([Part(word, ledgers[word]) for word in words], label) if ledgers["listed"] else "",
+        "bar": (
+            stacked_bar([Part(word, ledgers[word]) for word in words], label)
+            if ledgers["listed"]
+            else ""
+        ),
         "rows": [{"word": word, "count": count(ledgers[word])} for word in words],
         "exempt": exempt,
     }
@@ -109,7 +131,9 @@ def _causes(summary: Summary) -> Json | None:
             {
                 "words": cause_words(row),
                 "bookie": printable(row["subject"]) if row["cause"] == "bookie" else None,
-                "bar": meter(float(row["share"]), "violated", f"{percent(float(row['share']))} of all hit"),
+                "bar": meter(
+                    float(row["share"]), "violated", f"{percent(float(row['share']))} of all hit"
+                ),
             }
             for row in rows
         ],
@@ -124,7 +148,11 @@ def _marks(summary: Summary) -> Json | None:
     ages = summary["marks_by_age"]
     most = max(ages[name] for name in _AGES)
     bars = [
-        {"words": words, "count": count(ages[name]), "bar": meter(ages[name] / most, "unknown", f"{words}: {ages[name]}")}
+        {
+            "words": words,
+            "count": count(ages[name]),
+            "bar": meter(ages[name] / most, "unknown", f"{words}: {ages[name]}"),
+        }
         for name, words in _AGES.items()
     ]
     return {"lines": lines, "bars": bars}
@@ -149,7 +177,11 @@ def _topics(contents: PageContents) -> Json | None:
     ]
     left = max(0, int(summary.get("topics_hit") or 0) - len(rows))
     # The report names some topics, deeper indented: the table has them.
-    return {"lines": [line for line in lines if line.depth == 0] if rows else lines, "rows": rows, "left": left}
+    return {
+        "lines": [line for line in lines if line.depth == 0] if rows else lines,
+        "rows": rows,
+        "left": left,
+    }
 
 
 def _history(runs: Sequence[PastRun]) -> Json | None:
@@ -162,7 +194,10 @@ def _history(runs: Sequence[PastRun]) -> Json | None:
         ("Ledgers that could not be judged", "unknown", lambda run: run.indeterminate, _whole),
         ("Copies verified", "sound", lambda run: run.verified_ratio, share),
     ]
-    drawn = [_chart(title, name, [pick(run) for run in runs], words) for title, name, pick, words in charts]
+    drawn = [
+        _chart(title, name, [pick(run) for run in runs], words)
+        for title, name, pick, words in charts
+    ]
     return {
         "runs": len(runs),
         "first": f"{first:%Y-%m-%d %H:%M}",
@@ -175,16 +210,27 @@ def _whole(number: float) -> str:
     return count(int(number))
 
 
-def _chart(title: str, name: str, values: Sequence[float | None], words: Callable[[float], str]) -> Json | None:
+def _chart(
+    title: str, name: str, values: Sequence[float | None], words: Callable[[float], str]
+) -> Json | None:
     """Return one chart with its lowest, highest and last value; None if no run has a value."""
     known = [value for value in values if value is not None]
     if not known:
         return None
     is_share = words is share
     low, high = (min(known), max(known)) if is_share else (0.0, max(known))
-    label = f"{title}: {len(known)} runs, from {words(min(known))} to {words(max(known))}, last {words(known[-1])}"
+    label = (
+        f"{title}: {len(known)} runs, from {words(min(known))} to {words(max(known))}, last"
+        f" {words(known[-1])}"
+    )
     drawn = line_chart(values, name, label, top=high, bottom=low if low < high else low - 1)
-    return {"title": title, "svg": drawn, "last": words(known[-1]), "top": words(high), "bottom": words(low)}
+    return {
+        "title": title,
+        "svg": drawn,
+        "last": words(known[-1]),
+        "top": words(high),
+        "bottom": words(low),
+    }
 
 
 def _margin_command(run_dir: str) -> Json:
@@ -203,7 +249,9 @@ def _left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
             if "causes" in summary
             else ("Causes: the version that wrote this run did not store any.")
         )
-    if not contents.bookies and not any(problem.startswith("Bookies") for problem in contents.problems):
+    if not contents.bookies and not any(
+        problem.startswith("Bookies") for problem in contents.problems
+    ):
         yield "Bookies: the run stored none."
     if not view["topics"]:
         yield "Topics: none were looked for, or none were found."

@@ -40,7 +40,10 @@ def racks_view(bookies: Sequence[BookieSeen]) -> Json:
     order = sorted(racks, key=lambda location: (location is None, location or ""))
     return {
         "racks": [
-            {"location": None if name is None else printable(name), "bookies": [_tile(one, most) for one in racks[name]]}
+            {
+                "location": None if name is None else printable(name),
+                "bookies": [_tile(one, most) for one in racks[name]],
+            }
             for name in order
         ],
         "left": _left_words(left),
@@ -54,14 +57,24 @@ def _left_words(left: Sequence[BookieSeen]) -> str:
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")
     if any(_badness(one)[0] < _HEALTHY for one in left):
         return f"{head}; some of them lack entries or did not answer."
-    return f"{head}; it answered and lacks nothing." if len(left) == 1 else f"{head}; all answered and lack nothing."
+    return (
+        f"{head}; it answered and lacks nothing."
+        if len(left) == 1
+        else f"{head}; all answered and lack nothing."
+    )
 
 
 _HEALTHY = 2
 
 
 def _badness(one: BookieSeen) -> tuple[Any, ...]:
-    rank = 0 if one.lacking.entries else 1 if one.record.greeting is not Greeting.ANSWERED else _HEALTHY
+    rank = (
+        0
+        if one.lacking.entries
+        else 1
+        if one.record.greeting is not Greeting.ANSWERED
+        else _HEALTHY
+    )
     return rank, -one.lacking.entries, _natural(one.bookie_id)
 
 
@@ -72,14 +85,26 @@ def _natural(name: str) -> tuple[int, str]:
 
 def _tile(one: BookieSeen, most: int) -> Json:
     lacking = one.lacking
-    says = f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}" if lacking.entries else ""
+    says = (
+        f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
+        if lacking.entries
+        else ""
+    )
     name = printable(one.bookie_id)
     return {
         "name": name,
         "state": state_words(one),
         "is_answering": one.record.greeting is Greeting.ANSWERED,
         "lacks": says,
-        "bar": meter(lacking.entries / most, "violated", f"{count(lacking.entries)} of at most {count(most)}") if says else "",
+        "bar": (
+            meter(
+                lacking.entries / most,
+                "violated",
+                f"{count(lacking.entries)} of at most {count(most)}",
+            )
+            if says
+            else ""
+        ),
     }
 
 

@@ -28,7 +28,9 @@ def _environment() -> Environment:
 
 
 def render_page(contents: PageContents) -> str:
-    """Return the page. Pure; time and size are linear in the findings, up to `selection.LISTED_MAX`."""
+    """Return the page. Pure; time and size are linear in the findings, up to
+    `selection.LISTED_MAX`.
+    """
     style, script = _source("page.css"), _source("page.js")
     data = findings_data(contents.findings, contents.run_dir)
     return _environment().get_template("page.html").render(
@@ -52,8 +54,12 @@ def _source(name: str) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return a content security policy that allows this style sheet and script, and nothing else."""
-    allowed = "; ".join(f"{what}-src '{_digest(text)}'" for what, text in (("style", style), ("script", script)))
+    """Return a content security policy that allows this style sheet and script, and nothing
+    else.
+    """
+    allowed = "; ".join(
+        f"{what}-src '{_digest(text)}'" for what, text in (("style", style), ("script", script))
+    )
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 

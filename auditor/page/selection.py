@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from auditor.report.findings_text import FindingRow, by_kind, worst
 
 LISTED_MAX = 100_000
-"""Findings in the page's table. A row takes some 100 bytes, and a browser filters so many at once."""
+"""Findings in the page's table. A row takes some 100 bytes, and a browser filters so many at
+once.
+"""
 IN_FULL_MAX = 1_000
 """Findings with their witness, answers and commands. Each takes some 3 kB; nobody reads more."""
 
@@ -47,4 +49,8 @@ def choose_in_full(listed: Sequence[FindingRow], limit: int = IN_FULL_MAX) -> li
     at = {id(finding): place for place, finding in enumerate(listed)}
     groups = by_kind(listed)
     shares = share_fairly([len(group) for group in groups.values()], limit)
-    return [at[id(f)] for group, share in zip(groups.values(), shares, strict=True) for f in worst(group, share)]
+    return [
+        at[id(f)]
+        for group, share in zip(groups.values(), shares, strict=True)
+        for f in worst(group, share)
+    ]

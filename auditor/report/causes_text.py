@@ -59,21 +59,31 @@ def more_causes(summary: Mapping[str, Any]) -> str:
     rest = summary.get("causes_rest") or {}
     if not rest.get("causes"):
         return ""
-    return f"{of(int(rest['causes']), 'more cause')} of {of(int(rest['ledgers']), 'ledger')}, without a file"
+    return (
+        f"{of(int(rest['causes']), 'more cause')} of {of(int(rest['ledgers']), 'ledger')}, without"
+        " a file"
+    )
 
 
 def without_cause(summary: Mapping[str, Any]) -> str:
     """Return how many ledgers have findings or could not be judged, without a common cause."""
-    unexplained, has_causes = int(summary.get("ledgers_without_cause") or 0), bool(summary.get("causes"))
+    unexplained, has_causes = (
+        int(summary.get("ledgers_without_cause") or 0),
+        bool(summary.get("causes")),
+    )
     unjudged = int(summary.get("unjudged_without_cause") or 0)
     found = unexplained - unjudged
     more = "more " if has_causes else ""
     alone = " without a common cause" if has_causes else ""
     said = []
     if found:
-        said.append(of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}"))
+        said.append(
+            of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}")
+        )
     if unjudged:
-        said.append(of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged"))
+        said.append(
+            of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged")
+        )
     sentence = ", and ".join(said)
     if has_causes:
         return sentence
@@ -83,6 +93,9 @@ def without_cause(summary: Mapping[str, Any]) -> str:
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:
-    shown = [f"{printable(kind)} {count(int(number))}" for kind, number in list(kinds.items())[:KINDS_SHOWN_MAX]]
+    shown = [
+        f"{printable(kind)} {count(int(number))}"
+        for kind, number in list(kinds.items())[:KINDS_SHOWN_MAX]
+    ]
     more = len(kinds) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

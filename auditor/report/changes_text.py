@@ -32,7 +32,10 @@ def changes_words(changes: Mapping[str, Any] | None) -> str:
         "could not be checked again": unchecked,
         "on ledgers that are not listed any more": gone,
     }
-    parts = [f"{new} since the run of {began}", *(f"{number:,} {words}" for words, number in numbers.items() if number)]
+    parts = [
+        f"{new} since the run of {began}",
+        *(f"{number:,} {words}" for words, number in numbers.items() if number),
+    ]
     return f"{'on the ledgers named: ' if changes['partial'] else ''}{', '.join(parts)}"
 
 
@@ -42,13 +45,21 @@ def seen_words(finding: Mapping[str, Any]) -> str:
     if not first or not runs:
         return ""
     began = f"{moment(first):%Y-%m-%d %H:%M} UTC"
-    return f"first seen by the run of {began}" if runs == 1 else f"seen by {runs:,} runs since that of {began}"
+    return (
+        f"first seen by the run of {began}"
+        if runs == 1
+        else f"seen by {runs:,} runs since that of {began}"
+    )
 
 
 def muted_words(finding: Mapping[str, Any]) -> str:
     """Return until when a finding is muted and why; "" if it is not."""
     muted = finding.get("muted")
-    return f"muted until {printable(muted['until'])}: {printable(muted['why'], PROBLEM_CHARS_MAX)}" if muted else ""
+    return (
+        f"muted until {printable(muted['until'])}: {printable(muted['why'], PROBLEM_CHARS_MAX)}"
+        if muted
+        else ""
+    )
 
 
 def mutes_sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -60,12 +71,18 @@ def mutes_sentences(summary: Mapping[str, Any]) -> list[str]:
         said.append(f"{muted} not count for the exit code")
     outgrown = mutes.get("outgrown") or []
     said += [
-        f"the mute of {printable(one['id'])} ({printable(one['on'])}) does not apply: {printable(one['why'])}"
+        f"the mute of {printable(one['id'])} ({printable(one['on'])}) does not apply:"
+        f" {printable(one['why'])}"
         for one in outgrown[:OUTGROWN_SHOWN_MAX]
     ]
     if len(outgrown) > OUTGROWN_SHOWN_MAX:
-        said.append(f"{len(outgrown) - OUTGROWN_SHOWN_MAX:,} more mutes do not apply: see summary.json")
+        said.append(
+            f"{len(outgrown) - OUTGROWN_SHOWN_MAX:,} more mutes do not apply: see summary.json"
+        )
     expired = mutes.get("expired") or []
     if expired:
-        said.append(f"{of(len(expired), 'mute of a finding is', 'mutes of findings are')} over ({printable(expired[0]['id'])})")
+        said.append(
+            f"{of(len(expired), 'mute of a finding is', 'mutes of findings are')} over"
+            f" ({printable(expired[0]['id'])})"
+        )
     return said

@@ -44,7 +44,10 @@ def count_changes(differences: Sequence[Difference]) -> dict[Change, int]:
 
 
 def differences_json(
-    earlier: ComparedRun, later: ComparedRun, notes: Sequence[str], differences: Sequence[Difference]
+    earlier: ComparedRun,
+    later: ComparedRun,
+    notes: Sequence[str],
+    differences: Sequence[Difference],
 ) -> dict[str, Any]:
     """Return the JSON form: the runs, the counts, and every finding of either run."""
     return {
@@ -71,7 +74,12 @@ def _as_json(one: Difference) -> dict[str, Any]:
 
 
 def _side_json(side: Side) -> dict[str, Any]:
-    return {"kind": side.kind.value, "extent": side.extent, "ids": list(side.ids), "owner": side.owner}
+    return {
+        "kind": side.kind.value,
+        "extent": side.extent,
+        "ids": list(side.ids),
+        "owner": side.owner,
+    }
 
 
 def differences_text(
@@ -94,12 +102,25 @@ def differences_text(
         lines += wrap(note, width)
     lines.append("")
     for change in Change:
-        lines += _section(change, [one for one in differences if one.change is change], width, color)
+        lines += _section(
+            change, [one for one in differences if one.change is change], width, color
+        )
     words = " ".join(f"{_key(change)}={count}" for change, count in counts.items())
-    return "\n".join([*lines, f"auditor: DIFF earlier={printable(earlier.run_id)} later={printable(later.run_id)} {words}", ""])
+    return "\n".join(
+        [
+            *lines,
+            (
+                f"auditor: DIFF earlier={printable(earlier.run_id)} later={printable(later.run_id)}"
+                f" {words}"
+            ),
+            "",
+        ]
+    )
 
 
-def _section(change: Change, differences: Sequence[Difference], width: int, color: bool) -> Iterator[str]:
+def _section(
+    change: Change, differences: Sequence[Difference], width: int, color: bool
+) -> Iterator[str]:
     """Yield the findings with one change. Unchanged ones are only counted."""
     if not differences or change is Change.STILL:
         return
@@ -130,7 +151,9 @@ def _kinds(one: Difference) -> str:
 def _subject(one: Difference, side: Side) -> str:
     ledger_id, bookie_id, *_ = one.subjects
     if ledger_id is not None:
-        return f"ledger {ledger_id}" + (f" of {owner_text(side.owner)}" if isinstance(side.owner, Mapping) else "")
+        return f"ledger {ledger_id}" + (
+            f" of {owner_text(side.owner)}" if isinstance(side.owner, Mapping) else ""
+        )
     return "the cluster" if bookie_id is None else f"bookie {printable(bookie_id)}"
 
 
@@ -141,7 +164,11 @@ def _extent(one: Difference) -> str:
     extents = list(dict.fromkeys(side.extent for side in sides if side.kind is sides[-1].kind))
     if not any(extents):
         return ""
-    return of(extents[0], noun, many) if len(extents) == 1 else f"{extents[0]:,} -> {of(extents[1], noun, many)}"
+    return (
+        of(extents[0], noun, many)
+        if len(extents) == 1
+        else f"{extents[0]:,} -> {of(extents[1], noun, many)}"
+    )
 
 
 def _nouns(subjects: Subjects) -> tuple[str, str]:

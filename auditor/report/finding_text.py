@@ -23,7 +23,10 @@ def _lines(finding: FindingRow, width: int, color: bool) -> Iterator[str]:
     kind = Kind(finding["kind"])
     facts = CATALOGUE[kind]
     hue = "red" if str(finding["severity"]) == "critical" else "yellow"
-    yield paint(f"{printable(finding['severity']).upper()} {kind.value}", hue, color) + f"  {printable(finding['id'])}"
+    yield (
+        paint(f"{printable(finding['severity']).upper()} {kind.value}", hue, color)
+        + f"  {printable(finding['id'])}"
+    )
     yield from wrap(facts.says, width, "  ")
     yield from wrap(one_line(finding), width, "  ", hang="  ")
     for words in filter(None, (seen_words(finding), muted_words(finding))):
@@ -52,5 +55,10 @@ def _entries(finding: FindingRow, width: int) -> Iterator[str]:
     more = f", and {of(rest, 'more entry', 'more entries')}" if rest > 0 else ""
     yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
     for bookie, lacking in (finding.get("missing_on") or {}).items():
-        yield from wrap(f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}", width, LOOKS_INDENT, hang="  ")
+        yield from wrap(
+            f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}",
+            width,
+            LOOKS_INDENT,
+            hang="  ",
+        )
     yield ""

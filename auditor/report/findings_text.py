@@ -64,10 +64,18 @@ def _badness(finding: FindingRow) -> tuple[int, int, int, int, str]:
     confirmed = int(copies.get("confirmed", 0))
     possible = confirmed + int(copies.get("unknown", 0))
     ledger_id = finding.get("ledger_id")
-    return possible, confirmed, -int(finding.get("entries_total") or 0), ledger_id or 0, finding.get("bookie_id") or ""
+    return (
+        possible,
+        confirmed,
+        -int(finding.get("entries_total") or 0),
+        ledger_id or 0,
+        finding.get("bookie_id") or "",
+    )
 
 
-def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+def findings_section(
+    summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool
+) -> Iterator[str]:
     """Yield lines on each kind found. `findings` may be a part: the counts come from `summary`."""
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if hits(summary, kind) or kind in groups]
@@ -77,11 +85,15 @@ def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow],
     for rank, kind in enumerate(found):
         in_full = rank < DETAILED_KINDS_MAX or CATALOGUE[kind].severity is Severity.CRITICAL
         shown_max = LEDGERS_SHOWN_MAX if rank < DETAILED_KINDS_MAX else LEDGERS_SHOWN_BRIEF_MAX
-        yield from _kind(kind, hits(summary, kind), worst(groups.get(kind, []), shown_max), in_full, width, color)
+        yield from _kind(
+            kind, hits(summary, kind), worst(groups.get(kind, []), shown_max), in_full, width, color
+        )
     yield ""
 
 
-def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, width: int, color: bool) -> Iterator[str]:
+def _kind(
+    kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, width: int, color: bool
+) -> Iterator[str]:
     facts = CATALOGUE[kind]
     hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
     subject = facts.subject.value
@@ -90,13 +102,22 @@ def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, widt
     yield from wrap(facts.says, width, "    ")
     for place, finding in enumerate(shown):
         is_in_full = in_full and place == 0
-        line = one_line(finding) if is_in_full else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
+        line = (
+            one_line(finding)
+            if is_in_full
+            else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
+        )
         yield from wrap("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
         if is_in_full:
-            yield from wrap(printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX)
+            yield from wrap(
+                printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX
+            )
             yield from matrix(finding, "        ")
     if hit > len(shown):
-        yield f"    ... and {of(hit - len(shown), 'more ' + subject, 'more ' + subject + 's')} in findings.jsonl"
+        yield (
+            f"    ... and {of(hit - len(shown), 'more ' + subject, 'more ' + subject + 's')} in"
+            " findings.jsonl"
+        )
 
 
 def one_line(finding: FindingRow) -> str:
@@ -107,11 +128,18 @@ def one_line(finding: FindingRow) -> str:
     if finding.get("entries"):
         total = int(finding["entries_total"])
         said = ranges(finding["entries"])
-        parts.append(f"entry {said}" if total == 1 else f"entries {said} ({of(total, 'entry', 'entries')})")
+        parts.append(
+            f"entry {said}" if total == 1 else f"entries {said} ({of(total, 'entry', 'entries')})"
+        )
     if copies := finding.get("copies"):
         unknown = f", {copies['unknown']} unknown" if copies["unknown"] else ""
-        parts.append(f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum {copies['ack_quorum']}")
-    return ", ".join(parts) + (f" (muted until {printable(finding['muted']['until'])})" if finding.get("muted") else "")
+        parts.append(
+            f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum"
+            f" {copies['ack_quorum']}"
+        )
+    return ", ".join(parts) + (
+        f" (muted until {printable(finding['muted']['until'])})" if finding.get("muted") else ""
+    )
 
 
 def one_fact(finding: FindingRow) -> str:
@@ -122,14 +150,21 @@ def one_fact(finding: FindingRow) -> str:
     missing = finding.get("missing_on") or {}
     if not missing:
         return printable(gist(str(finding.get("witness") or "")), 1_000)
-    shown = [f"{printable(bookie)} lacks {ranges(runs)}" for bookie, runs in list(missing.items())[:BOOKIES_LACKING_SHOWN_MAX]]
+    shown = [
+        f"{printable(bookie)} lacks {ranges(runs)}"
+        for bookie, runs in list(missing.items())[:BOOKIES_LACKING_SHOWN_MAX]
+    ]
     more = len(missing) - len(shown)
     return "; ".join(shown) + (f"; so do {more} more" if more else "")
 
 
 def owner_text(owner: Mapping[str, Any]) -> str:
     """Return the application, component and name of an owner, as far as it has them."""
-    return printable(" ".join(str(owner[part]) for part in ("application", "component", "name") if owner.get(part)))
+    return printable(
+        " ".join(
+            str(owner[part]) for part in ("application", "component", "name") if owner.get(part)
+        )
+    )
 
 
 def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
@@ -141,11 +176,17 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
     bookies = sorted({b for look in looks for b in look.get("answers", {})})
     if not bookies:
         return
-    shown_looks = looks if len(looks) <= MATRIX_LOOKS_MAX else [looks[0], *looks[1 - MATRIX_LOOKS_MAX :]]
+    shown_looks = (
+        looks if len(looks) <= MATRIX_LOOKS_MAX else [looks[0], *looks[1 - MATRIX_LOOKS_MAX :]]
+    )
     missing = finding.get("missing_on") or {}
     bookies.sort(key=lambda bookie: bookie not in missing)
     about_listings = finding.get("ledger_id") is None and finding.get("bookie_id") is None
-    header = ["" if about_listings else "bookie", *(_clock(look) for look in shown_looks), "lacks" if missing else ""]
+    header = [
+        "" if about_listings else "bookie",
+        *(_clock(look) for look in shown_looks),
+        "lacks" if missing else "",
+    ]
     rows = [
         [
             printable(b, 50),
@@ -171,7 +212,11 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
     For each finding, commands that only look come before those that change the cluster. The latter
     are left out unless all of the former are shown.
     """
-    with_commands = [finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).get("next")]
+    with_commands = [
+        finding
+        for group in by_kind(findings).values()
+        if (finding := worst(group, 1)[0]).get("next")
+    ]
     if not with_commands:
         return
     yield paint("Next: look first", "bold", color)
@@ -179,7 +224,9 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
         yield f"  for {subject_words(finding)} ({finding['kind']})"
         yield from commands_of(finding)
     if rest := [str(finding["kind"]) for finding in with_commands[NEXT_FINDINGS_MAX:]]:
-        yield from wrap(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
+        yield from wrap(
+            f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  "
+        )
     yield ""
 
 
@@ -194,7 +241,10 @@ def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
     shown = [command for command in look if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
     yield from (f"    {command}" for command in shown)
     if len(shown) < len(look):
-        yield f"    ... and {len(look) - len(shown)} more in its field `next`, before anything is changed"
+        yield (
+            f"    ... and {len(look) - len(shown)} more in its field `next`, before anything is"
+            " changed"
+        )
     elif change:
         yield f"  then for {subject}, and this CHANGES THE CLUSTER"
         shown = [command for command in change if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]

@@ -51,7 +51,11 @@ class Whereabouts:
 
     @property
     def is_short(self) -> bool:
-        return len(self._shell_word) <= RUN_DIR_CHARS_MAX and self.run_dir.isascii() and self.run_dir.isprintable()
+        return (
+            len(self._shell_word) <= RUN_DIR_CHARS_MAX
+            and self.run_dir.isascii()
+            and self.run_dir.isprintable()
+        )
 
     @property
     def _shell_word(self) -> str:
@@ -103,12 +107,17 @@ def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
     if said := exit_code_words(summary):
         lines += wrap(said, width)
     text_width = width - LABEL_CHARS
-    for label, words in (("verified", verified_share_words(summary)), ("changed", changes_words(summary.get("changes")))):
+    for label, words in (
+        ("verified", verified_share_words(summary)),
+        ("changed", changes_words(summary.get("changes"))),
+    ):
         lines += label_lines(label, wrap(words, text_width, "", PART_LINES_MAX))
     return lines
 
 
-def _foot(summary: Mapping[str, Any], findings: Sequence[FindingRow], where: Whereabouts, width: int) -> list[str]:
+def _foot(
+    summary: Mapping[str, Any], findings: Sequence[FindingRow], where: Whereabouts, width: int
+) -> list[str]:
     machine = machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])
     text_width = width - LABEL_CHARS
     step = _next_command(findings, where)
@@ -139,7 +148,10 @@ def _next_sentence(summary: Mapping[str, Any]) -> str:
     if not reasons:
         return ""
     reason = reasons[0][0]
-    return f"{reason.value}: {what_to_do(reason, summary.get('bookies_unheard') or {}, in_maintenance(summary))}"
+    return (
+        f"{reason.value}:"
+        f" {what_to_do(reason, summary.get('bookies_unheard') or {}, in_maintenance(summary))}"
+    )
 
 
 def _rest_words(summary: Mapping[str, Any], where: Whereabouts) -> str:
@@ -153,4 +165,6 @@ def _rest_words(summary: Mapping[str, Any], where: Whereabouts) -> str:
 
 def label_lines(label: str, lines: Iterable[str]) -> list[str]:
     """Return the lines with the label before the first one."""
-    return [f"{label if not place else '':<{LABEL_CHARS}}{line}" for place, line in enumerate(lines)]
+    return [
+        f"{label if not place else '':<{LABEL_CHARS}}{line}" for place, line in enumerate(lines)
+    ]

@@ -20,7 +20,10 @@ def printable(text: object, chars_max: int = FOREIGN_CHARS_MAX) -> str:
     Any client may write the custom metadata that owners come from. A newline in it must not forge
     the last line, nor an escape sequence reach the terminal.
     """
-    shown = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in str(text)[: chars_max + 1])
+    shown = "".join(
+        c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii")
+        for c in str(text)[: chars_max + 1]
+    )
     return shown if len(shown) <= chars_max else shown[: chars_max - 3] + "..."
 
 
@@ -58,7 +61,9 @@ def share(ratio: float) -> str:
 
 def ranges(pairs: Sequence[Sequence[int]], shown_max: int = 3) -> str:
     """Return inclusive ranges: "0-9, 12, 15-20 ..."."""
-    parts = [str(first) if first == last else f"{first}-{last}" for first, last in pairs[:shown_max]]
+    parts = [
+        str(first) if first == last else f"{first}-{last}" for first, last in pairs[:shown_max]
+    ]
     return ", ".join(parts) + (" ..." if len(pairs) > shown_max else "")
 
 
@@ -67,12 +72,16 @@ def moment(text: str | None) -> datetime | None:
     return None if not text else datetime.fromisoformat(text).astimezone(UTC)
 
 
-def wrap(text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = "") -> Iterator[str]:
+def wrap(
+    text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = ""
+) -> Iterator[str]:
     """Yield `text` in lines of at most `width` characters; later lines begin with `hang`.
 
     Text beyond `lines_max` lines is cut, and "..." marks the cut.
     """
-    lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False
+    )
     if lines_max is not None and len(lines) > lines_max:
         lines = lines[:lines_max]
         lines[-1] = lines[-1][: width - 4] + " ..."
@@ -84,7 +93,9 @@ def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
     kept = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in kept) for i in range(len(kept[0]))] if kept else []
     for row in kept:
-        yield (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        yield (
+            indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        ).rstrip()
 
 
 def paint(text: str, color: str, on: bool) -> str:

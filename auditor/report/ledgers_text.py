@@ -20,8 +20,8 @@ SEGMENTS_SHOWN_MAX = 20
 WITNESS_LINES_MAX = 20
 
 _WITHHELD = (
-    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies are withheld: "
-    "to accuse a bookie takes a whole run."
+    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies"
+    " are withheld: to accuse a bookie takes a whole run."
 )
 _HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violated": "red"}
 
@@ -66,14 +66,21 @@ def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     unable, listing = used["bookies_unable"], used["bookies_listing_now"]
     head = f"Run {printable(used['run_id'])} ({printable(used['finished_at'])}) found"
     if unable:
-        said = f"{head} {name_some(unable)} unable to list: entries were read there at once, while lists were asked for too."
+        said = (
+            f"{head} {name_some(unable)} unable to list: entries were read there at once, while"
+            " lists were asked for too."
+        )
         yield from wrap(said, width)
     if listing:
         yield from wrap(f"{head} {name_some(listing)} unable to list, which can list now.", width)
 
 
 def _ledger(
-    ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool, away: frozenset[str]
+    ledger: Mapping[str, Any],
+    findings: Sequence[FindingRow],
+    width: int,
+    color: bool,
+    away: frozenset[str],
 ) -> Iterator[str]:
     standing = str(ledger["standing"])
     head = paint(f"Ledger {ledger['ledger_id']}", "bold", color)
@@ -86,9 +93,14 @@ def _ledger(
     yield from _metadata(ledger, width)
     own = [finding for finding in findings if finding.get("ledger_id") == ledger["ledger_id"]]
     for finding in own:
-        yield f"  {paint(str(finding['severity']).upper() + ' ' + str(finding['kind']), 'red', color)}"
+        yield (
+            "  "
+            f"{paint(str(finding['severity']).upper() + ' ' + str(finding['kind']), 'red', color)}"
+        )
         yield from wrap(one_line(finding), width, "    ")
-        yield from wrap(printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX)
+        yield from wrap(
+            printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX
+        )
         yield from matrix(finding, "    ")
     if not own:
         yield from matrix(ledger, "    ")
@@ -104,20 +116,26 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
         yield from wrap(
-            f"could not be judged ({unknown.value}): {means}; to do: {what_to_do(unknown, unheard, away)}", width, "  "
+            f"could not be judged ({unknown.value}): {means}; to do:"
+            f" {what_to_do(unknown, unheard, away)}",
+            width,
+            "  ",
         )
     if ledger.get("only_maintenance"):
         yield from wrap("nothing but bookies in planned maintenance stood in the way", width, "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
         yield from wrap(
-            f"assurance: probed. A bookie of it cannot list entries, so {of(probes, 'entry was', 'entries were')} read there "
-            f"instead, {drawn} of them drawn at random",
+            "assurance: probed. A bookie of it cannot list entries, so"
+            f" {of(probes, 'entry was', 'entries were')} read there instead, {drawn} of them drawn"
+            " at random",
             width,
             "  ",
         )
     if listed_by := ledger.get("listed_by"):
-        where = ", ".join(f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items())
+        where = ", ".join(
+            f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items()
+        )
         yield from wrap(f"listed by the listers of {where}", width, "  ")
     for bookie, entry in (ledger.get("unindexed") or {}).items():
         yield from wrap(unindexed_sentence(bookie, f"entry {entry}"), width, "  ")
@@ -125,7 +143,12 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     if ledger.get("detail"):
         yield from wrap(printable(ledger["detail"], 1_000), width, "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):
-        yield from wrap(f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the same", width, "  ")
+        yield from wrap(
+            f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the"
+            " same",
+            width,
+            "  ",
+        )
 
 
 def _end(metadata: Mapping[str, Any]) -> str:
@@ -136,7 +159,9 @@ def _end(metadata: Mapping[str, Any]) -> str:
     if metadata["state"] != LedgerState.CLOSED:
         return "last entry not known yet"
     last = metadata.get("last_entry_id")
-    return "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
+    return (
+        "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
+    )
 
 
 def _copies(copies: Mapping[str, int]) -> str:
@@ -158,8 +183,9 @@ def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
     if not metadata:
         return
     yield (
-        f"  metadata  {printable(metadata['state'])}, {_end(metadata)}, ensemble {metadata['ensemble_size']}, write quorum "
-        f"{metadata['write_quorum']}, ack quorum {metadata['ack_quorum']}, format {metadata['format_version']}"
+        f"  metadata  {printable(metadata['state'])}, {_end(metadata)}, ensemble"
+        f" {metadata['ensemble_size']}, write quorum {metadata['write_quorum']}, ack quorum"
+        f" {metadata['ack_quorum']}, format {metadata['format_version']}"
     )
     segments = list(metadata["segments"])
     half = SEGMENTS_SHOWN_MAX // 2

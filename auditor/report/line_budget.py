@@ -18,8 +18,8 @@ class Section:
 
     `blocks` are the lines of its items, the most important first. An item is shown whole or not at
     all. `one` and `many` name the items in the line that counts those left out. A section with a
-    greater `weight` gets more items. `names` are short names of the items: the line that counts those
-    left out has as many of them as fit in `width` columns.
+    greater `weight` gets more items. `names` are short names of the items: the line that counts
+    those left out has as many of them as fit in `width` columns.
     """
 
     label: str
@@ -67,9 +67,16 @@ def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
     assert lines_max >= 1, lines_max
     wanted = [section for section in sections if section.blocks]
     shown = _share(wanted, lines_max)
-    lines = [line for section, number in zip(wanted, shown, strict=True) if number for line in section.lines(number)]
+    lines = [
+        line
+        for section, number in zip(wanted, shown, strict=True)
+        if number
+        for line in section.lines(number)
+    ]
     if not all(shown):
-        named = ", ".join(section.count(0) for section, number in zip(wanted, shown, strict=True) if not number)
+        named = ", ".join(
+            section.count(0) for section, number in zip(wanted, shown, strict=True) if not number
+        )
         lines.append(f"{'also':<{LABEL_CHARS}}{named}"[: LABEL_CHARS + ALSO_CHARS_MAX])
     return lines
 
@@ -90,5 +97,7 @@ def _share(sections: Sequence[Section], lines_max: int) -> list[int]:
 
 def _cost(sections: Sequence[Section], shown: Sequence[int]) -> int:
     """Return how many lines they take: those of which nothing is shown have one line together."""
-    own = sum(section.cost(number) for section, number in zip(sections, shown, strict=True) if number)
+    own = sum(
+        section.cost(number) for section, number in zip(sections, shown, strict=True) if number
+    )
     return own + (not all(shown))

@@ -11,7 +11,9 @@ from auditor.report.layout import duration, of, printable, table, wrap
 from auditor.summary.margin import Exposure, Losses, Sort
 
 SHOWN_MAX = 20
-"""Bookies and racks shown, those that hold up most ledgers first; all of them are in the JSON form."""
+"""Bookies and racks shown, those that hold up most ledgers first; all of them are in the JSON
+form.
+"""
 NO_COPY = "no copy of some entry"
 BELOW_ACK = "fewer copies than the ack quorum"
 _SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_quorum")
@@ -20,11 +22,12 @@ _SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_q
 
 @dataclass(frozen=True, slots=True)
 class MarginBasis:
-    """What the answer rests on. `age_s`: seconds since the run started; negative: its clock is wrong.
+    """What the answer rests on. `age_s`: seconds since the run started; negative: its clock is
+    wrong.
 
-    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: those with some
-    entry that has none. The answer leaves out `others`: still written, in recovery, empty, gone or
-    unreadable.
+    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: those with
+    some entry that has none. The answer leaves out `others`: still written, in recovery, empty,
+    gone or unreadable.
     """
 
     run_id: str
@@ -56,8 +59,8 @@ class Without:
 class Cluster:
     """The answer for the whole cluster.
 
-    `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: what losing a whole
-    location would do. `unlocated`: as in `Without`, if the run knows any location.
+    `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: what losing a
+    whole location would do. `unlocated`: as in `Without`, if the run knows any location.
     """
 
     by_copies: Mapping[int, int]
@@ -74,15 +77,25 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
         "age_s": round(basis.age_s),
         "too_old": basis.is_too_old,
         "partial": basis.is_partial,
-        "ledgers": {"in_order": basis.in_order, "unconfirmed": basis.unconfirmed, "others": basis.others},
+        "ledgers": {
+            "in_order": basis.in_order,
+            "unconfirmed": basis.unconfirmed,
+            "others": basis.others,
+        },
         "copies_assumed": basis.assumed_copies,
         "bookies_without_location": answer.unlocated,
         "exit_code": exit_code,
     }
     if isinstance(answer, Without):
-        return known | {"without": list(answer.named), "bookies": list(answer.bookies), **_losses_json(answer.losses)}
+        return known | {
+            "without": list(answer.named),
+            "bookies": list(answer.bookies),
+            **_losses_json(answer.losses),
+        }
     return known | {
-        "ledgers_by_copies": {str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())},
+        "ledgers_by_copies": {
+            str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())
+        },
         "bookies": {bookie: _row_json(row) for bookie, *row in _rank_exposure(answer.exposure)},
         "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
     }
@@ -96,7 +109,9 @@ def _losses_json(losses: Losses) -> dict[str, Any]:
     return {
         name: {"ledgers": sort.ledgers, "ids": list(sort.ids)}
         for name, sort in zip(
-            _SORTS, (losses.no_copy, losses.may_have_no_copy, losses.below_ack, losses.may_be_below_ack), strict=True
+            _SORTS,
+            (losses.no_copy, losses.may_have_no_copy, losses.below_ack, losses.may_be_below_ack),
+            strict=True,
         )
     }
 
@@ -106,20 +121,33 @@ def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, w
     body = _without(answer, width) if isinstance(answer, Without) else _cluster(answer, width)
     last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
     if isinstance(answer, Without):
-        last += f" no_copy={answer.losses.no_copy.ledgers} may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
+        last += (
+            f" no_copy={answer.losses.no_copy.ledgers}"
+            f" may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
+        )
     return "\n".join([*body, "", *_basis(basis, _location_note(answer), width), "", last, ""])
 
 
 def _without(answer: Without, width: int) -> Iterator[str]:
-    who = ", ".join(map(printable, answer.bookies[:SHOWN_MAX])) + (" ..." if len(answer.bookies) > SHOWN_MAX else "")
+    who = ", ".join(map(printable, answer.bookies[:SHOWN_MAX])) + (
+        " ..." if len(answer.bookies) > SHOWN_MAX else ""
+    )
     losses = answer.losses
     yield from wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}):", width)
     yield from table(
         [
             [NO_COPY, of(losses.no_copy.ledgers, "ledger"), _ids(losses.no_copy)],
-            ["  not ruled out for", of(losses.may_have_no_copy.ledgers, "more ledger"), _ids(losses.may_have_no_copy)],
+            [
+                "  not ruled out for",
+                of(losses.may_have_no_copy.ledgers, "more ledger"),
+                _ids(losses.may_have_no_copy),
+            ],
             [BELOW_ACK, of(losses.below_ack.ledgers, "ledger"), _ids(losses.below_ack)],
-            ["  not ruled out for", of(losses.may_be_below_ack.ledgers, "more ledger"), _ids(losses.may_be_below_ack)],
+            [
+                "  not ruled out for",
+                of(losses.may_be_below_ack.ledgers, "more ledger"),
+                _ids(losses.may_be_below_ack),
+            ],
         ],
         "  ",
     )
@@ -132,7 +160,13 @@ def _ids(sort: Sort) -> str:
 
 def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     yield "Ledgers by the confirmed copies of their worst entry"
-    yield from table([[of(copies, "copy", "copies"), of(n, "ledger")] for copies, n in sorted(answer.by_copies.items())], "  ")
+    yield from table(
+        [
+            [of(copies, "copy", "copies"), of(n, "ledger")]
+            for copies, n in sorted(answer.by_copies.items())
+        ],
+        "  ",
+    )
     yield ""
     yield "Ledgers with such an entry if one bookie failed"
     yield from _lines_by_harm("bookie", list(_rank_exposure(answer.exposure)))
@@ -140,7 +174,13 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
         yield ""
         yield "Ledgers with such an entry if all bookies of one location failed"
         rows = [
-            (rack, one.no_copy.ledgers, one.may_have_no_copy.ledgers, one.below_ack.ledgers, one.may_be_below_ack.ledgers)
+            (
+                rack,
+                one.no_copy.ledgers,
+                one.may_have_no_copy.ledgers,
+                one.below_ack.ledgers,
+                one.may_be_below_ack.ledgers,
+            )
             for rack, one in answer.by_rack.items()
         ]
         yield from _lines_by_harm("location", sorted(rows, key=_by_harm))
@@ -157,10 +197,18 @@ def _by_harm(row: Row) -> tuple[Any, ...]:
 
 def _rank_exposure(exposure: Exposure) -> Iterator[Row]:
     """Yield the bookies whose failure alone would or may harm a ledger, the most harmful first."""
-    sorts = (exposure.no_copy, exposure.may_have_no_copy, exposure.below_ack, exposure.may_be_below_ack)
+    sorts = (
+        exposure.no_copy,
+        exposure.may_have_no_copy,
+        exposure.below_ack,
+        exposure.may_be_below_ack,
+    )
     bookies = {bookie for sort in sorts for bookie in sort}
     no_copy, may_no_copy, below, may_below = sorts
-    rows = [(b, no_copy.get(b, 0), may_no_copy.get(b, 0), below.get(b, 0), may_below.get(b, 0)) for b in bookies]
+    rows = [
+        (b, no_copy.get(b, 0), may_no_copy.get(b, 0), below.get(b, 0), may_below.get(b, 0))
+        for b in bookies
+    ]
     yield from sorted(rows, key=_by_harm)
 
 
@@ -169,7 +217,10 @@ def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
     if not any(any(numbers) for _, *numbers in rows):
         yield "  no ledger would have fewer copies than the ack quorum"
         return
-    cells = [[printable(name), *(f"{number:,}" for number in numbers)] for name, *numbers in rows[:SHOWN_MAX]]
+    cells = [
+        [printable(name), *(f"{number:,}" for number in numbers)]
+        for name, *numbers in rows[:SHOWN_MAX]
+    ]
     heads = [what, "without a copy", "not ruled out", "below ack quorum", "not ruled out"]
     yield from table([heads, *cells], "  ")
     if len(rows) > SHOWN_MAX:
@@ -180,7 +231,10 @@ def _location_note(answer: Without | Cluster) -> str:
     """Return a sentence on bookies that may be at a location without anybody knowing, or ""."""
     if not answer.unlocated:
         return ""
-    return f"The location of {of(answer.unlocated, 'bookie')} that ledgers name is not known: locations may have more bookies."
+    return (
+        f"The location of {of(answer.unlocated, 'bookie')} that ledgers name is not known:"
+        " locations may have more bookies."
+    )
 
 
 def _basis(basis: MarginBasis, unlocated: str, width: int) -> Iterator[str]:
@@ -191,12 +245,18 @@ def _basis(basis: MarginBasis, unlocated: str, width: int) -> Iterator[str]:
         f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."
     ]
     if basis.is_too_old and basis.age_s >= 0:
-        sentences.append("That is older than --evidence-age-max: run the audit again before you rely on it.")
+        sentences.append(
+            "That is older than --evidence-age-max: run the audit again before you rely on it."
+        )
     if basis.unconfirmed:
         closed = of(basis.unconfirmed, "closed ledger")
-        sentences.append(f"Of some entry of {closed}, no copy is confirmed now: see the report of the run.")
+        sentences.append(
+            f"Of some entry of {closed}, no copy is confirmed now: see the report of the run."
+        )
     if basis.others:
-        sentences.append(f"Left out because they are not closed, or have no entry: {of(basis.others, 'ledger')}.")
+        sentences.append(
+            f"Left out because they are not closed, or have no entry: {of(basis.others, 'ledger')}."
+        )
     if basis.assumed_copies:
         copies = of(basis.assumed_copies, "copy", "copies")
         sentences.append(f"Of the cluster's copies, {copies} rest on a sample of other entries.")

@@ -7,7 +7,12 @@ from typing import Any
 
 from auditor.report.layout import count, of, paint, wrap
 
-_AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
+_AGES = {
+    "under_1h": "under 1 h",
+    "under_1d": "1 h to 1 d",
+    "under_1w": "1 d to 1 w",
+    "older": "older",
+}
 """The age classes of `marks_by_age`, in words."""
 
 
@@ -21,12 +26,24 @@ def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterat
     head = f"{of(marks['total'], 'mark')}{of_what}: {count(marks['within_grace'])} within grace, "
     yield from wrap(f"{head}{count(marks['beyond_grace'])} beyond it", width, "  ")
     ages = summary["marks_by_age"]
-    ages_text = ", ".join(f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name])
+    ages_text = ", ".join(
+        f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name]
+    )
     yield from wrap(f"by age: {ages_text}", width, "  ")
     if marks["stale"]:
         are = "mark is" if marks["stale"] == 1 else "marks are"
-        yield from wrap(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")
+        yield from wrap(
+            f"{count(marks['stale'])} {are} stale: every copy is where the metadata says",
+            width,
+            "  ",
+        )
     if marks["without_ledger"]:
-        are = "mark has no ledger: its" if marks["without_ledger"] == 1 else "marks have no ledger: their"
-        yield from wrap(f"{count(marks['without_ledger'])} {are} metadata does not exist", width, "  ")
+        are = (
+            "mark has no ledger: its"
+            if marks["without_ledger"] == 1
+            else "marks have no ledger: their"
+        )
+        yield from wrap(
+            f"{count(marks['without_ledger'])} {are} metadata does not exist", width, "  "
+        )
     yield ""

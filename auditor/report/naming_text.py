@@ -22,13 +22,17 @@ def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[
             ledger.state.value,
             f"named by {ledger.segments_naming} of {of(ledger.segments, 'segment')}",
             _entries(ledger),
-            {True: "marked", False: "not marked", None: "not known whether marked"}[ledger.is_marked],
+            {True: "marked", False: "not marked", None: "not known whether marked"}[
+                ledger.is_marked
+            ],
             f"standing: {standing}",
         )
         yield f"{ledger.ledger_id}  # {'; '.join(facts)}"
 
 
-def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: str) -> Iterator[str]:
+def naming_sentences(
+    naming: Naming, newest_run: Mapping[str, Any] | None, age: str
+) -> Iterator[str]:
     """Yield sentences on what the list means and what it lacks.
 
     `age` is how long ago the newest run finished.
@@ -39,8 +43,8 @@ def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: 
         return
     if naming.is_unheard_of:
         yield (
-            f"None of {of(naming.listed, 'ledger')} names bookie {bookie}, and it has neither a registration nor a cookie: "
-            "check the id."
+            f"None of {of(naming.listed, 'ledger')} names bookie {bookie}, and it has neither a"
+            " registration nor a cookie: check the id."
         )
     else:
         yield _counts(naming, bookie)
@@ -54,8 +58,8 @@ def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: 
     if naming.unread:
         first, why = naming.unread_shown[0]
         yield (
-            f"The metadata of {of(naming.unread, 'ledger')} could not be read, and may name the bookie too; ledger {first}: "
-            f"{printable(why, 1_000)}."
+            f"The metadata of {of(naming.unread, 'ledger')} could not be read, and may name the"
+            f" bookie too; ledger {first}: {printable(why, 1_000)}."
         )
     if naming.marks_problem:
         yield f"{printable(naming.marks_problem, 1_000)}."
@@ -68,9 +72,10 @@ def _counts(naming: Naming, bookie: str) -> str:
     is_open, recovering = naming.count(LedgerState.OPEN), naming.count(LedgerState.IN_RECOVERY)
     closed = naming.count(LedgerState.CLOSED)
     return (
-        f"{of(total, 'ledger names', 'ledgers name')} bookie {bookie}: {count(is_open)} open, {count(recovering)} in recovery, "
-        f"{count(closed)} closed; {'at least ' if naming.marks_problem else ''}{count(naming.marked_count)} "
-        "marked under-replicated."
+        f"{of(total, 'ledger names', 'ledgers name')} bookie {bookie}: {count(is_open)} open,"
+        f" {count(recovering)} in recovery, {count(closed)} closed;"
+        f" {'at least ' if naming.marks_problem else ''}{count(naming.marked_count)} marked"
+        " under-replicated."
     )
 
 
@@ -79,14 +84,15 @@ def _blocking_words(naming: Naming) -> str:
         return "It should hold no entry of any of them: none blocks a decommission."
     unclosed = len(naming.ledgers) - naming.count(LedgerState.CLOSED)
     closing = (
-        f" {count(unclosed)} of them {'is' if unclosed == 1 else 'are'} not closed: a segment that is still written to can be "
-        "replicated only after its writer has left it or the ledger is closed."
+        f" {count(unclosed)} of them {'is' if unclosed == 1 else 'are'} not closed: a segment that"
+        " is still written to can be replicated only after its writer has left it or the ledger is"
+        " closed."
         if unclosed
         else ""
     )
     return (
-        f"What blocks a decommission: {of(naming.blocking_count, 'ledger')} of which it may hold entries, "
-        f"until another bookie has replaced it there.{closing}"
+        f"What blocks a decommission: {of(naming.blocking_count, 'ledger')} of which it may hold"
+        f" entries, until another bookie has replaced it there.{closing}"
     )
 
 

@@ -24,17 +24,32 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
     """
     total = sum(cost.requests for cost in costs)
     size = sum(cost.expected_bytes for cost in costs)
-    longest = max((seconds_needed(c.requests, requests_per_second, inflight) for c in costs), default=0.0)
-    rate = "without a rate limit" if requests_per_second == 0 else f"at {requests_per_second:g} requests a second each"
+    longest = max(
+        (seconds_needed(c.requests, requests_per_second, inflight) for c in costs), default=0.0
+    )
+    rate = (
+        "without a rate limit"
+        if requests_per_second == 0
+        else f"at {requests_per_second:g} requests a second each"
+    )
     lines = [
-        f"This run would ask {len(costs)} bookies for {total} lists, some {size / 2**20:.1f} MiB of answers, {rate}:",
-        f"about {longest / 60:.1f} minutes for the first look. Suspects are asked once more. Nothing was asked now.",
+        (
+            f"This run would ask {len(costs)} bookies for {total} lists, some {size / 2**20:.1f}"
+            f" MiB of answers, {rate}:"
+        ),
+        (
+            f"about {longest / 60:.1f} minutes for the first look. Suspects are asked once more."
+            " Nothing was asked now."
+        ),
         "",
         f"{'bookie':<40} {'lists':>12} {'MiB':>10} {'minutes':>8}",
     ]
     for cost in sorted(costs, key=lambda one: -one.requests)[:BOOKIES_SHOWN_MAX]:
         minutes = seconds_needed(cost.requests, requests_per_second, inflight) / 60
-        lines.append(f"{cost.bookie_id:<40} {cost.requests:>12} {cost.expected_bytes / 2**20:>10.1f} {minutes:>8.1f}")
+        lines.append(
+            f"{cost.bookie_id:<40} {cost.requests:>12} {cost.expected_bytes / 2**20:>10.1f}"
+            f" {minutes:>8.1f}"
+        )
     if len(costs) > BOOKIES_SHOWN_MAX:
         lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} bookies more")
     return "\n".join(lines) + "\n"

@@ -13,7 +13,9 @@ TOPICS_SHOWN_MAX = 5
 
 
 def references_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Yield lines on topics; none where no topics were looked for. Stored runs may lack the fields."""
+    """Yield lines on topics; none where no topics were looked for. Stored runs may lack the
+    fields.
+    """
     references = summary.get("references")
     if not references:
         return
@@ -29,22 +31,44 @@ def references_section(summary: Mapping[str, Any], width: int, color: bool) -> I
 
 
 def _read_words(references: Mapping[str, Any]) -> str:
-    parts = [of(references["topics"], "topic"), of(references["cursors"], "cursor"), of(references["schemas"], "schema")]
-    told = f"{', '.join(parts)} were read; they reference {of(references['ledgers_referenced'], 'ledger')}"
+    parts = [
+        of(references["topics"], "topic"),
+        of(references["cursors"], "cursor"),
+        of(references["schemas"], "schema"),
+    ]
+    told = (
+        f"{', '.join(parts)} were read; they reference"
+        f" {of(references['ledgers_referenced'], 'ledger')}"
+    )
     unread = int(references["unreadable"])
     told = f"{told}; of {of(unread, 'topic')} something could not be read" if unread else told
     return f"{told}; not all topics could be listed" if references.get("not_listed") else told
 
 
 def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
-    missing, cut, unknown = (int(references.get(name) or 0) for name in ("missing", "truncated", "unknown"))
+    missing, cut, unknown = (
+        int(references.get(name) or 0) for name in ("missing", "truncated", "unknown")
+    )
     if missing or cut:
-        ends = "1 ends before what its topic" if cut == 1 else f"{count(cut)} end before what their topics"
-        yield f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and {ends} recorded"
+        ends = (
+            "1 ends before what its topic"
+            if cut == 1
+            else f"{count(cut)} end before what their topics"
+        )
+        yield (
+            f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and"
+            f" {ends} recorded"
+        )
     if outdated := int(references.get("outdated") or 0):
-        yield f"{of(outdated, 'outdated compacted ledger')} of subscriptions in use could not be found, which is usual"
+        yield (
+            f"{of(outdated, 'outdated compacted ledger')} of subscriptions in use could not be"
+            " found, which is usual"
+        )
     if unknown:
-        yield f"of {of(unknown, 'referenced ledger')} it is not known whether {'it is' if unknown == 1 else 'they are'} lost"
+        yield (
+            f"of {of(unknown, 'referenced ledger')} it is not known whether"
+            f" {'it is' if unknown == 1 else 'they are'} lost"
+        )
 
 
 def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
@@ -53,7 +77,10 @@ def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
         yield f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic (orphans)"
     if undecided:
         beside = " more" if orphaned else ""
-        yield f"{count(undecided)}{beside} without a known reference may be needed by something that is not decoded"
+        yield (
+            f"{count(undecided)}{beside} without a known reference may be needed by something that"
+            " is not decoded"
+        )
 
 
 def hit_words(summary: Mapping[str, Any]) -> str:
@@ -68,7 +95,9 @@ def hit_words(summary: Mapping[str, Any]) -> str:
 
 
 def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
-    """Return how many subscriptions a loss hits. A broker may go past the end of a truncated ledger."""
+    """Return how many subscriptions a loss hits. A broker may go past the end of a truncated
+    ledger.
+    """
     word = "blocked (or skipping the lost entries without an error)" if may_skip else "blocked"
     return f"{of(blocked, 'subscription')} {word} and {count(possibly)} possibly"
 
@@ -81,8 +110,16 @@ def _worst(worst: Mapping[str, Any], width: int) -> Iterator[str]:
         numbers = int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"])
         blocked = _blocked_words(*numbers, may_skip=may_skip)
         ledgers = f"{of(int(one['ledgers']), 'ledger')} ({', '.join(one['kinds'])})"
-        yield from wrap(f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}", width, "    ", hang="  ")
+        yield from wrap(
+            f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}",
+            width,
+            "    ",
+            hang="  ",
+        )
     namespaces = worst.get("worst_namespaces") or []
     if int(worst.get("namespaces") or 0) > 1:
-        named = (f"{printable(one['namespace'], 200)} {count(one['topics'])}" for one in namespaces[:TOPICS_SHOWN_MAX])
+        named = (
+            f"{printable(one['namespace'], 200)} {count(one['topics'])}"
+            for one in namespaces[:TOPICS_SHOWN_MAX]
+        )
         yield from wrap(f"by namespace: {', '.join(named)}", width, "    ", hang="  ")

@@ -16,7 +16,14 @@ from rich.text import Text
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.causes_text import SAYS_CHARS_MAX
 from auditor.report.changes_text import mutes_sentences
-from auditor.report.findings_text import FindingRow, by_kind, owner_text, subject_words, worst, worst_kinds_first
+from auditor.report.findings_text import (
+    FindingRow,
+    by_kind,
+    owner_text,
+    subject_words,
+    worst,
+    worst_kinds_first,
+)
 from auditor.report.layout import duration, moment, of, printable, wrap
 from auditor.report.line_budget import Section
 from auditor.report.references_text import hit_words
@@ -33,8 +40,12 @@ EXAMPLE_CHARS_MIN = 12
 _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 
 
-def kinds_section(summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool) -> Section:
-    """Return a row for each kind found, the worst first: severity, kind, how many, worst example."""
+def kinds_section(
+    summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool
+) -> Section:
+    """Return a row for each kind found, the worst first: severity, kind, how many, worst
+    example.
+    """
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if hits(summary, kind) or kind in groups]
     rows = [_row(summary, kind, groups.get(kind, [])) for kind in found]
@@ -46,26 +57,44 @@ def kinds_section(summary: Mapping[str, Any], findings: Sequence[FindingRow], wi
 
 def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]) -> list[str]:
     facts = CATALOGUE[kind]
-    hit = "the cluster" if facts.subject is Subject.CLUSTER else of(hits(summary, kind), facts.subject.value)
-    return [facts.severity.word.upper(), kind.value, hit, _of_these(summary, kind, findings), _example(findings)]
+    hit = (
+        "the cluster"
+        if facts.subject is Subject.CLUSTER
+        else of(hits(summary, kind), facts.subject.value)
+    )
+    return [
+        facts.severity.word.upper(),
+        kind.value,
+        hit,
+        _of_these(summary, kind, findings),
+        _example(findings),
+    ]
 
 
 def _of_these(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]) -> str:
     """Return how many of the findings are new, and how many are muted."""
     new = int(((summary.get("changes") or {}).get("new_by_kind") or {}).get(kind.value, 0))
     muted = sum(1 for finding in findings if finding.get("muted"))
-    return ", ".join(f"{number:,} {word}" for number, word in ((new, "new"), (muted, "muted")) if number)
+    return ", ".join(
+        f"{number:,} {word}" for number, word in ((new, "new"), (muted, "muted")) if number
+    )
 
 
 def _example(findings: Sequence[FindingRow]) -> str:
     if not findings or CATALOGUE[Kind(findings[0]["kind"])].subject is Subject.CLUSTER:
         return ""
     shown = worst(findings, 1)[0]
-    owner = f" ({owner_text({'name': shown['owner'].get('name')})})" if (shown.get("owner") or {}).get("name") else ""
+    owner = (
+        f" ({owner_text({'name': shown['owner'].get('name')})})"
+        if (shown.get("owner") or {}).get("name")
+        else ""
+    )
     return f"{subject_words(shown)}{owner}"
 
 
-def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, color: bool) -> list[str]:
+def _table(
+    rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, color: bool
+) -> list[str]:
     """Return one line of at most `width` columns for each row; the last column is cut to fit."""
     if not rows:
         return []
@@ -73,12 +102,16 @@ def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, col
     left = max(EXAMPLE_CHARS_MIN, width - sum(one + 2 for one in widths if one))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in [0, 1, 2, *([3] if widths[3] else []), 4]:
-        table.add_column(no_wrap=True, overflow="crop", min_width=widths[column] if column < 4 else None)
+        table.add_column(
+            no_wrap=True, overflow="crop", min_width=widths[column] if column < 4 else None
+        )
     for row, style in zip(rows, styles, strict=True):
         shown = [*row[: 4 if widths[3] else 3], printable(row[4], left)]
         table.add_row(Text(shown[0], style), *map(Text, shown[1:]))
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None)
+    console = Console(
+        file=out, width=width, force_terminal=color, color_system="standard" if color else None
+    )
     console.print(table)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
@@ -86,22 +119,35 @@ def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, col
 def causes_section(summary: Mapping[str, Any], width: int) -> Section:
     """Return the causes, the one that explains most first."""
     rows = list(summary.get("causes") or ())
-    items = [list(wrap(printable(row["says"], SAYS_CHARS_MAX), width, "", ITEM_LINES_MAX)) for row in rows]
+    items = [
+        list(wrap(printable(row["says"], SAYS_CHARS_MAX), width, "", ITEM_LINES_MAX))
+        for row in rows
+    ]
     return Section("causes", items, "cause", "causes")
 
 
 def bookies_section(findings: Sequence[FindingRow], width: int) -> Section:
     """Return the bookies that have findings in one line, the worst first."""
     named = dict.fromkeys(
-        str(finding["bookie_id"]) for group in by_kind(findings).values() for finding in group if finding.get("bookie_id")
+        str(finding["bookie_id"])
+        for group in by_kind(findings).values()
+        for finding in group
+        if finding.get("bookie_id")
     )
     sentence = f"{len(named):,} with findings: {', '.join(map(printable, named))}"
-    return Section("bookies", [[printable(sentence, width)]] if named else [], "list of bookies", "lists of bookies")
+    return Section(
+        "bookies",
+        [[printable(sentence, width)]] if named else [],
+        "list of bookies",
+        "lists of bookies",
+    )
 
 
 def mutes_section(summary: Mapping[str, Any], width: int) -> Section:
     """Return what is muted, and which mutes do not apply any more."""
-    items = [list(wrap(sentence, width, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)]
+    items = [
+        list(wrap(sentence, width, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)
+    ]
     return Section("muted", items, "line on mutes", "lines on mutes", weight=2)
 
 
@@ -115,7 +161,14 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
     """Return each reason why ledgers could not be judged, then what else could not be said."""
     unheard = summary.get("bookies_unheard") or {}
     items = [
-        list(wrap(f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}", width, "", ITEM_LINES_MAX))
+        list(
+            wrap(
+                f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}",
+                width,
+                "",
+                ITEM_LINES_MAX,
+            )
+        )
         for reason, number in most_frequent(summary)
     ]
     for sentence in summary.get("withheld") or ():
@@ -124,16 +177,26 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
 
 
 def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return that auto-recovery is disabled, and which bookies are not reported as lost therefore."""
-    sentence = upgrade_sentence(summary) or (REPLICATION_DISABLED if summary.get("replication_disabled") else "")
+    """Return that auto-recovery is disabled, and which bookies are not reported as lost
+    therefore.
+    """
+    sentence = upgrade_sentence(summary) or (
+        REPLICATION_DISABLED if summary.get("replication_disabled") else ""
+    )
     items = [list(wrap(sentence, width, "", NOTE_LINES_MAX))] if sentence else []
     return Section("recovery", items, "note on auto-recovery", "notes on auto-recovery")
 
 
 def notes_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return what else limits the run: bookies that cannot list, maintenance, bookies that were renamed."""
+    """Return what else limits the run: bookies that cannot list, maintenance, bookies that were
+    renamed.
+    """
     said = upgrade_sentence(summary)
-    items = [list(wrap(sentence, width, "", NOTE_LINES_MAX)) for sentence in note_sentences(summary) if sentence != said]
+    items = [
+        list(wrap(sentence, width, "", NOTE_LINES_MAX))
+        for sentence in note_sentences(summary)
+        if sentence != said
+    ]
     return Section("notes", items, "note", "notes")
 
 

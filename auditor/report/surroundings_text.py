@@ -50,27 +50,43 @@ def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
     probed = (assurance_sentence(summary), *sampling_sentences(summary))
-    yield from filter(None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent))
+    yield from filter(
+        None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent)
+    )
 
 
-REPLICATION_DISABLED = "Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled."
+REPLICATION_DISABLED = (
+    "Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled."
+)
 
 
 def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which listers did not list, and which are not believed. Stored runs may lack the field."""
+    """Yield which listers did not list, and which are not believed. Stored runs may lack the
+    field.
+    """
     listers = summary.get("listers") or {}
     for one in listers.get("not_believed") or ():
         why = printable(one["detail"], LISTER_DETAIL_MAX)
-        yield f"The lister of bookie {printable(one['bookie_id'])} is not believed: {why}. No list of it counts from then on."
+        yield (
+            f"The lister of bookie {printable(one['bookie_id'])} is not believed: {why}. No list of"
+            " it counts from then on."
+        )
     silent = listers.get("silent") or ()
     if silent:
         first = silent[0]
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
-        named = f"bookie {printable(first['bookie_id'])} ({printable(first['detail'], LISTER_DETAIL_MAX)}){more}"
+        named = (
+            f"bookie {printable(first['bookie_id'])}"
+            f" ({printable(first['detail'], LISTER_DETAIL_MAX)}){more}"
+        )
         yield f"No list came from the lister of {named}: the bookie was asked as without one."
     for one in (listers.get("unindexed") or ())[:UNINDEXED_SHOWN_MAX]:
         ledger, entry = one["some"][0]
-        more = f" (and entries of {of(one['ledgers'] - 1, 'ledger')} more)" if one["ledgers"] > 1 else ""
+        more = (
+            f" (and entries of {of(one['ledgers'] - 1, 'ledger')} more)"
+            if one["ledgers"] > 1
+            else ""
+        )
         yield unindexed_sentence(one["bookie_id"], f"entry {entry} of ledger {ledger}{more}")
 
 
@@ -78,12 +94,14 @@ REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
 
 
 def unindexed_sentence(bookie: str, entries: str) -> str:
-    """Return what is known of entries that a bookie's index lost, and how they are indexed again."""
+    """Return what is known of entries that a bookie's index lost, and how they are indexed
+    again.
+    """
     return (
-        f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long after it was "
-        "written: the index lost it, the bytes exist. While the bookie is STOPPED, "
-        f"{REBUILD} indexes it again. Never run that while the bookie is up: it says Done, and from its next "
-        "start the bookie finds none of its entries."
+        f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long"
+        " after it was written: the index lost it, the bytes exist. While the bookie is STOPPED,"
+        f" {REBUILD} indexes it again. Never run that while the bookie is up: it says Done, and"
+        " from its next start the bookie finds none of its entries."
     )
 
 
@@ -93,13 +111,17 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
     unable = int(bookies["unsupported"]) if bookies else len(assurance.get("bookies_unable") or ())
     if not unable and not assurance.get("probed"):
         return ""
-    of_all = f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}" if bookies else of(unable, "bookie")
+    of_all = (
+        f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}"
+        if bookies
+        else of(unable, "bookie")
+    )
     head = f"{of_all} cannot list entries (DbLedgerStorage): "
     if not assurance.get("probe_entries"):
         unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
         return (
-            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged on their account, because probing is off; "
-            "--probe-entries 3 has a few of their entries read instead."
+            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged on their account, because"
+            " probing is off; --probe-entries 3 has a few of their entries read instead."
         )
     return head + probed_words(assurance)
 
@@ -114,26 +136,36 @@ def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         return
     alone, together = told["bounds"], told["accumulated"] or {}
     if not alone:
-        yield "No chance can be given that a run of lost entries was found there: none was read by rank (--probe-budget)."
+        yield (
+            "No chance can be given that a run of lost entries was found there: none was read by"
+            " rank (--probe-budget)."
+        )
     elif alone["1"] == 1.0:
-        yield "Of each of these that was judged in full, every entry that such a bookie should hold was read."
+        yield (
+            "Of each of these that was judged in full, every entry that such a bookie should hold"
+            " was read."
+        )
     else:
         yield (
-            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries that "
-            "such a bookie should hold was read, other ones in each run. A run of entries of one such "
-            f"ledger that one bookie lost was found with a chance of {_chances(alone)} in this run."
+            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries"
+            " that such a bookie should hold was read, other ones in each run. A run of entries of"
+            f" one such ledger that one bookie lost was found with a chance of {_chances(alone)} in"
+            " this run."
         )
     if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
         yield (
-            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the "
-            f"{count(together['runs'])} counted runs since then, in ledgers that did not change and that each "
-            "of these runs judged so."
+            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the"
+            f" {count(together['runs'])} counted runs since then, in ledgers that did not change"
+            " and that each of these runs judged so."
         )
 
 
 def _chances(bounds: Mapping[str, float]) -> str:
     """Return probabilities by number of entries as per cent, rounded down."""
-    *most, last = (f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})" for length, chance in bounds.items())
+    *most, last = (
+        f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})"
+        for length, chance in bounds.items()
+    )
     return f"{', '.join(most)} and {last}"
 
 
@@ -147,13 +179,25 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     The bound says how much may be missing that the sample did not hit. There is none if something
     read is missing.
     """
-    probed, read, drawn = (int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes"))
+    probed, read, drawn = (
+        int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes")
+    )
     at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
-    said = f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their entries{at_random}"
+    said = (
+        f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their"
+        f" entries{at_random}"
+    )
     bound = assurance.get("missing_bound")
     if bound is not None:
-        return f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from is missing at 95 %."
-    return f"{said}; some of what was read is missing, so no bound can be given." if drawn else f"{said}."
+        return (
+            f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from is"
+            " missing at 95 %."
+        )
+    return (
+        f"{said}; some of what was read is missing, so no bound can be given."
+        if drawn
+        else f"{said}."
+    )
 
 
 def _at_most(ratio: float) -> str:
@@ -172,15 +216,23 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         found.setdefault(str(one["found"]), []).append(str(one["bookie_id"]))
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
-        parts = "; ".join(f"{name_some(bookies)} {_FOUND.get(word, word)}" for word, bookies in sorted(found.items()))
+        parts = "; ".join(
+            f"{name_some(bookies)} {_FOUND.get(word, word)}"
+            for word, bookies in sorted(found.items())
+        )
         ledgers = int(maintenance.get("ledgers") or 0)
-        cost = f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
+        cost = (
+            f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
+        )
         yield f"In planned maintenance: {parts}.{cost}"
     if answering:
         verb = "answers" if len(answering) == 1 else "answer"
         yield f"{name_some(answering)} {verb}: take what is back out of --maintenance."
     if unknown:
-        yield f"WARNING: no bookie of this cluster is named {name_some(unknown)}, as --maintenance has it."
+        yield (
+            f"WARNING: no bookie of this cluster is named {name_some(unknown)}, as --maintenance"
+            " has it."
+        )
 
 
 def upgrade_sentence(summary: Mapping[str, Any]) -> str:
@@ -188,25 +240,30 @@ def upgrade_sentence(summary: Mapping[str, Any]) -> str:
 
     Returns "" if there are none.
     """
-    planned = {str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()}
+    planned = {
+        str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()
+    }
     away = [str(bookie) for bookie in summary.get("bookies_away") or () if bookie not in planned]
     if not away or not summary.get("replication_disabled"):
         return ""
     are = "is not registered and has" if len(away) == 1 else "are not registered and have"
     return (
-        f"{name_some(away[:AWAY_NAMED_MAX], len(away))} {are} a cookie. While auto-recovery is disabled, as "
-        "during an upgrade, that is not reported as a lost bookie: enable it when the upgrade is over."
+        f"{name_some(away[:AWAY_NAMED_MAX], len(away))} {are} a cookie. While auto-recovery is"
+        " disabled, as during an upgrade, that is not reported as a lost bookie: enable it when"
+        " the upgrade is over."
     )
 
 
 def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence on each bookie that was probably renamed, at most RENAMED_SHOWN_MAX."""
     for one in (summary.get("bookies_renamed") or ())[:RENAMED_SHOWN_MAX]:
-        ledgers = ("ledger " if len(one["ledgers"]) == 1 else "ledgers ") + ", ".join(map(str, one["ledgers"]))
+        ledgers = ("ledger " if len(one["ledgers"]) == 1 else "ledgers ") + ", ".join(
+            map(str, one["ledgers"])
+        )
         old, new = printable(str(one["bookie_id"])), printable(str(one["renamed_to"]))
         yield (
-            f"{old} was probably renamed to {new}, which holds what {old} should hold of {ledgers}. Clients cannot read there "
-            "until the metadata of the ledgers names it."
+            f"{old} was probably renamed to {new}, which holds what {old} should hold of {ledgers}."
+            " Clients cannot read there until the metadata of the ledgers names it."
         )
 
 
@@ -215,10 +272,14 @@ def missing_words(summary: Mapping[str, Any]) -> str:
 
     Returns "" if there are none.
     """
-    said = {"away": "with a cookie and no registration", "gone": "gone, with neither a cookie nor a registration"}
+    said = {
+        "away": "with a cookie and no registration",
+        "gone": "gone, with neither a cookie nor a registration",
+    }
     numbers = {name: int(summary["bookies"].get(name, 0)) for name in said}
     return "".join(
-        f"; {count(number)} {said[name]} ({name_some(summary.get(f'bookies_{name}') or (), number)})"
+        f"; {count(number)} {said[name]}"
+        f" ({name_some(summary.get(f'bookies_{name}') or (), number)})"
         for name, number in numbers.items()
         if number
     )
@@ -231,9 +292,17 @@ def placement_words(summary: Mapping[str, Any]) -> str:
         return ""
     if placement["policy"] == Policy.NONE.value:
         return "placement: not judged (placement_policy is none)"
-    how = "as BookKeeper's own classes judge" if placement["compat"] == "java" else "by assigned location"
+    how = (
+        "as BookKeeper's own classes judge"
+        if placement["compat"] == "java"
+        else "by assigned location"
+    )
     without = int(placement.get("without_location") or 0)
-    lack = f"; no location of {name_some(placement.get('bookies_without_location') or (), without)}" if without else ""
+    lack = (
+        f"; no location of {name_some(placement.get('bookies_without_location') or (), without)}"
+        if without
+        else ""
+    )
     return f"placement {placement['policy']}-aware, {how}{lack}"
 
 

@@ -14,12 +14,34 @@ from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.changes_text import changes_words, mutes_sentences
 from auditor.report.findings_text import FindingRow, findings_section, next_section
-from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrap
+from auditor.report.layout import (
+    count,
+    duration,
+    moment,
+    of,
+    paint,
+    printable,
+    share,
+    size,
+    table,
+    wrap,
+)
 from auditor.report.marks_text import marks_section
 from auditor.report.references_text import references_section
-from auditor.report.surroundings_text import REPLICATION_DISABLED, missing_words, note_lines, placement_words
+from auditor.report.surroundings_text import (
+    REPLICATION_DISABLED,
+    missing_words,
+    note_lines,
+    placement_words,
+)
 from auditor.report.unjudged_text import unjudged_section
-from auditor.report.words import EXEMPT_WORDS, HUES, exit_code_words, machine_line, outcome_sentences
+from auditor.report.words import (
+    EXEMPT_WORDS,
+    HUES,
+    exit_code_words,
+    machine_line,
+    outcome_sentences,
+)
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
@@ -37,7 +59,12 @@ WIDTH_MAX = 120
 
 
 def render(
-    summary: Mapping[str, Any], findings: Sequence[FindingRow], *, run_dir: str = "", width: int = 100, color: bool = False
+    summary: Mapping[str, Any],
+    findings: Sequence[FindingRow],
+    *,
+    run_dir: str = "",
+    width: int = 100,
+    color: bool = False,
 ) -> str:
     """Return the whole report. Pure.
 
@@ -62,7 +89,12 @@ def render(
 
 
 def render_unreachable(
-    run_id: str, sentence: str, *, width: int = 100, color: bool = False, lines_max: int | None = None
+    run_id: str,
+    sentence: str,
+    *,
+    width: int = 100,
+    color: bool = False,
+    lines_max: int | None = None,
 ) -> str:
     """Return the report of a run that could not reach, read or understand what it needs (exit 5).
 
@@ -76,23 +108,40 @@ def render_unreachable(
 
 
 def render_fault(
-    run_id: str, sentence: str, *, run_dir: str = "", width: int = 100, color: bool = False, lines_max: int | None = None
+    run_id: str,
+    sentence: str,
+    *,
+    run_dir: str = "",
+    width: int = 100,
+    color: bool = False,
+    lines_max: int | None = None,
 ) -> str:
     """Return the report, without counts, of a run in which the auditor itself failed (exit 4).
 
-    For example, the ledgers do not add up, or there was an unforeseen exception. `lines_max` is as in
-    `render_unreachable`.
+    For example, the ledgers do not add up, or there was an unforeseen exception. `lines_max` is as
+    in `render_unreachable`.
     """
-    where = f" What was heard is kept in {printable(run_dir, 1_000 if lines_max is None else 200)}." if run_dir else ""
-    after = f"This is the auditor's own fault, not the cluster's: no counts are published.{where} Please report it."
+    where = (
+        f" What was heard is kept in {printable(run_dir, 1_000 if lines_max is None else 200)}."
+        if run_dir
+        else ""
+    )
+    after = (
+        f"This is the auditor's own fault, not the cluster's: no counts are published.{where}"
+        " Please report it."
+    )
     return assemble(
         _without_counts("AUDITOR_FAULT", sentence, after, width, color, lines_max),
         [machine_line("AUDITOR_FAULT", run_id)],
     )
 
 
-def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool, lines_max: int | None) -> Iterator[str]:
-    whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000))
+def _without_counts(
+    outcome: str, sentence: str, after: str, width: int, color: bool, lines_max: int | None
+) -> Iterator[str]:
+    whole = _COMMAND.sub(
+        lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000)
+    )
     lines = [line.replace(_NO_BREAK, " ") for line in wrap(f"{outcome}: {whole}", fit(width))]
     if lines_max is not None and len(lines) > lines_max:
         lines = [*lines[: lines_max - LAST_LINES - 1], "...", *lines[-LAST_LINES:]]
@@ -113,7 +162,9 @@ def assemble(*parts: Iterator[str] | list[str]) -> str:
 def cluster_name(summary: Mapping[str, Any]) -> str:
     """Return the cluster's service URI, with its instance id if it has one."""
     cluster = summary["cluster"]
-    instance = f" (instance {printable(cluster['instance_id'])})" if cluster.get("instance_id") else ""
+    instance = (
+        f" (instance {printable(cluster['instance_id'])})" if cluster.get("instance_id") else ""
+    )
     return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
 
 
@@ -142,7 +193,10 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     if started and finished:
         took = duration((finished - started).total_seconds())
         version = printable(summary["auditor_version"])
-        yield f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor {version}"
+        yield (
+            f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor"
+            f" {version}"
+        )
     if resumed := summary.get("resumed_at"):
         last = moment(resumed[-1])
         times = f" {len(resumed)} times, last" if len(resumed) > 1 else ""
@@ -168,7 +222,9 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     copies = summary.get("copies") or {}
     if copies.get("expected"):
         verified = copies["listed"] + copies["read"]
-        meaning = f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        meaning = (
+            f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        )
         yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
     yield ""
 
@@ -191,25 +247,46 @@ _LISTERS = ("its lister", "their listers")
 def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     requests, bookies = summary["requests"], summary["bookies"]
     yield paint("What was asked", "bold", color)
-    states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
+    states = [
+        f"{count(bookies[name])} {name}"
+        for name in ("answered", "silent", "refused", "unsupported")
+        if bookies[name]
+    ]
     if bookies.get("listed_by_lister"):
-        states.append(f"{count(bookies['listed_by_lister'])} of them listed by {_LISTERS[bookies['listed_by_lister'] > 1]}")
+        states.append(
+            f"{count(bookies['listed_by_lister'])} of them listed by"
+            f" {_LISTERS[bookies['listed_by_lister'] > 1]}"
+        )
     yield from wrap(
-        f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
-        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{missing_words(summary)}",
+        f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} "
+        "read-only), "
+        f"{count(bookies['named_by_ledgers'])} named by ledgers: "
+        f"{', '.join(states) or 'none asked'}{missing_words(summary)}",
         width, "  ", hang=_HANG,
     )  # fmt: skip
     yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
     yield from wrap(
-        f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, {of(requests['bookie_requests'], 'bookie request')} "
-        f"({size(requests['bookie_bytes'])} received, {of(requests['retries'], 'retry', 'retries')})",
+        f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, "
+        f"{of(requests['bookie_requests'], 'bookie request')} "
+        f"({size(requests['bookie_bytes'])} received, "
+        f"{of(requests['retries'], 'retry', 'retries')})",
         width, "  ", hang=_HANG,
     )  # fmt: skip
     if requests["confirming_reads"]:
-        back = of(requests["listing_false_negatives"], "entry that a list left out was", "entries that lists left out were")
-        yield from wrap(f"{of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  " + _HANG)
+        back = of(
+            requests["listing_false_negatives"],
+            "entry that a list left out was",
+            "entries that lists left out were",
+        )
+        yield from wrap(
+            f"{of(requests['confirming_reads'], 'confirming read')}; {back} there",
+            width,
+            "  " + _HANG,
+        )
     stages = ", ".join(
-        f"{stage} {duration(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05
+        f"{stage} {duration(float(seconds))}"
+        for stage, seconds in summary["duration_s"].items()
+        if seconds >= 0.05
     )
     if stages:
         yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)

@@ -1,4 +1,6 @@
-"""The report of `auditor topic`: who can read a topic to its end, and which of its ledgers stand in the way."""
+"""The report of `auditor topic`: who can read a topic to its end, and which of its ledgers stand in
+the way.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,15 @@ PROBLEMS_SHOWN_MAX = 5
 FINDINGS_SHOWN_MAX = 10
 
 _WITHHELD = (
-    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies are withheld: "
-    "to accuse a bookie takes a whole run."
+    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies"
+    " are withheld: to accuse a bookie takes a whole run."
 )
-_HUES: Final = {Answer.READABLE: "green", Answer.BLOCKED: "red", Answer.POSSIBLY_BLOCKED: "red", Answer.UNKNOWN: "yellow"}
+_HUES: Final = {
+    Answer.READABLE: "green",
+    Answer.BLOCKED: "red",
+    Answer.POSSIBLY_BLOCKED: "red",
+    Answer.UNKNOWN: "yellow",
+}
 _CONDITIONS: Final = {
     Condition.NOTHING_LOST: "nothing lost was found",
     Condition.OPEN: "still written to or in recovery: not judged",
@@ -86,10 +93,14 @@ def _headline(topic: Mapping[str, Any]) -> str:
     """Return what a reader from the first message on finds."""
     answer = Answer(topic["answer"])
     if answer is Answer.BLOCKED:
-        return f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
+        return (
+            f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
+        )
     if answer is Answer.UNKNOWN:
         return "NOT KNOWN whether it is readable from end to end"
-    conditions = {Condition(one["condition"]) for one in topic["ledgers"] if one["role"] == Role.DATA}
+    conditions = {
+        Condition(one["condition"]) for one in topic["ledgers"] if one["role"] == Role.DATA
+    }
     beyond = " in what was judged" if conditions & {Condition.OPEN, Condition.OFFLOADED} else ""
     return f"READABLE: no loss was found{beyond}"
 
@@ -97,9 +108,17 @@ def _headline(topic: Mapping[str, Any]) -> str:
 def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
     data = [one for one in ledgers if one["role"] == Role.DATA]
     recorded = [one for one in data if one["entries"] is not None]
-    entries, held = sum(one["entries"] for one in recorded), sum(one["size_bytes"] or 0 for one in recorded)
-    parts = [f"{of(len(data), 'data ledger')}, {of(entries, 'entry', 'entries')} recorded ({size(held)})"]
-    for condition, word in ((Condition.OFFLOADED, "in long-term storage"), (Condition.OPEN, "not judged, because not closed")):
+    entries, held = (
+        sum(one["entries"] for one in recorded),
+        sum(one["size_bytes"] or 0 for one in recorded),
+    )
+    parts = [
+        f"{of(len(data), 'data ledger')}, {of(entries, 'entry', 'entries')} recorded ({size(held)})"
+    ]
+    for condition, word in (
+        (Condition.OFFLOADED, "in long-term storage"),
+        (Condition.OPEN, "not judged, because not closed"),
+    ):
         if number := sum(one["condition"] == condition for one in data):
             parts.append(f"{count(number)} {word}")
     others = len(ledgers) - len(data)
@@ -109,7 +128,9 @@ def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
 
 def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     readings = topic["subscriptions"]
-    missing = {one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING}
+    missing = {
+        one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING
+    }
     if not readings:
         yield "  No subscription was found." if topic["problems"] else "  It has no subscription."
         return
@@ -119,7 +140,9 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
         answer = Answer(one["answer"])
         word = paint(answer.value.replace("_", " ").upper(), _HUES[answer], color)
         yield f"  subscription {printable(one['name'])}: {word}"
-        yield from wrap(_reading_words(one, answer, missing) + _reset_words(topic, one, answer), width, "    ")
+        yield from wrap(
+            _reading_words(one, answer, missing) + _reset_words(topic, one, answer), width, "    "
+        )
     if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
         rest = len(readings) - SUBSCRIPTIONS_SHOWN_MAX
         yield f"  and {of(rest, 'subscription')} more, none of them worse (--format json)"
@@ -128,26 +151,45 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
 def _reading_words(reading: Mapping[str, Any], answer: Answer, missing: Collection[int]) -> str:
     if reading["problem"]:
         return f"its position could not be read: {printable(reading['problem'], 1_000)}"
-    at = f"position {_position(reading['position'])}" if reading["position"] else "no position recorded"
+    at = (
+        f"position {_position(reading['position'])}"
+        if reading["position"]
+        else "no position recorded"
+    )
     since, own = "", reading["cursor_ledger_id"]
     if not reading["is_newest_position"]:
-        kept = f"was in ledger {own}, which is missing" if own in missing else f"is in ledger {own}, which was not read"
+        kept = (
+            f"was in ledger {own}, which is missing"
+            if own in missing
+            else f"is in ledger {own}, which was not read"
+        )
         since = f", as ZooKeeper has it; a newer one {kept}"
     found = {
         Answer.READABLE: "no loss was found after it",
         Answer.UNKNOWN: "whether entries after it are lost is not known",
         Answer.BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}",
-        Answer.POSSIBLY_BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}; "
-        "the subscription is blocked unless its newer position is beyond that",
+        Answer.POSSIBLY_BLOCKED: (
+            f"the first loss after it is at {_position(reading['first_loss'])}; "
+            "the subscription is blocked unless its newer position is beyond that"
+        ),
     }[answer]
     return f"{at}{since}: {found}."
 
 
 def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: Answer) -> str:
-    """Return what may be otherwise if the subscription was moved back since ZooKeeper has its position."""
-    if answer is not Answer.READABLE or reading["is_newest_position"] or Answer(topic["answer"]) is Answer.READABLE:
+    """Return what may be otherwise if the subscription was moved back since ZooKeeper has its
+    position.
+    """
+    if (
+        answer is not Answer.READABLE
+        or reading["is_newest_position"]
+        or Answer(topic["answer"]) is Answer.READABLE
+    ):
         return ""
-    return " If the subscription was reset to an earlier position since, it may need what is lost or unknown there."
+    return (
+        " If the subscription was reset to an earlier position since, it may need what is lost or"
+        " unknown there."
+    )
 
 
 def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
@@ -160,7 +202,9 @@ def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     yield "  ledgers"
     for one in bad[:LEDGERS_SHOWN_MAX]:
         role = one["role"] if one["name"] is None else f"{one['role']} of {printable(one['name'])}"
-        yield from wrap(f"{one['ledger_id']} ({role}): {_ledger_words(one)}", width, "    ", hang="  ")
+        yield from wrap(
+            f"{one['ledger_id']} ({role}): {_ledger_words(one)}", width, "    ", hang="  "
+        )
     if len(bad) > LEDGERS_SHOWN_MAX:
         yield f"    and {of(len(bad) - LEDGERS_SHOWN_MAX, 'ledger')} more (--format json)"
 
@@ -175,8 +219,8 @@ def _ledger_words(ledger: Mapping[str, Any]) -> str:
         said += "; a broker that opens the ledger skips them without an error"
     if ledger["condition"] == Condition.MISSING and ledger["role"] == Role.CURSOR:
         said += (
-            "; when it next loads the topic, the broker falls back to the position in ZooKeeper and delivers again what was "
-            "acknowledged since"
+            "; when it next loads the topic, the broker falls back to the position in ZooKeeper and"
+            " delivers again what was acknowledged since"
         )
     return said
 
@@ -184,8 +228,15 @@ def _ledger_words(ledger: Mapping[str, Any]) -> str:
 def _lost_words(ledger: Mapping[str, Any]) -> str:
     if ledger["lost"][-1][1] is None:
         return "all entries, how many was not recorded"
-    is_one = len(ledger["lost"]) == 1 and ledger["lost"][0][0] == ledger["lost"][0][1] and not ledger["lost_more"]
-    return f"{'entry' if is_one else 'entries'} {ranges(ledger['lost'])}{' and more' if ledger['lost_more'] else ''}"
+    is_one = (
+        len(ledger["lost"]) == 1
+        and ledger["lost"][0][0] == ledger["lost"][0][1]
+        and not ledger["lost_more"]
+    )
+    return (
+        f"{'entry' if is_one else 'entries'}"
+        f" {ranges(ledger['lost'])}{' and more' if ledger['lost_more'] else ''}"
+    )
 
 
 def _problems(problems: Sequence[str], width: int) -> Iterator[str]:
@@ -207,7 +258,9 @@ def _findings(findings: Sequence[FindingRow], width: int, color: bool) -> Iterat
 
 
 def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
-    """Yield the commands that show a topic whose ledgers are missing or truncated. All of them only look."""
+    """Yield the commands that show a topic whose ledgers are missing or truncated. All of them only
+    look.
+    """
     broken = {Condition.MISSING.value, Condition.TRUNCATED.value}
     hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
     if not hit:
@@ -216,7 +269,9 @@ def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
         worst = next(one["ledger_id"] for one in topic["ledgers"] if one["condition"] in broken)
         yield f"    bookkeeper shell ledgermetadata -l {worst}"
-        if (name := printable(topic["topic"], 1_000)) == topic["topic"]:  # an escaped name would be another topic
+        if (name := printable(topic["topic"], 1_000)) == topic[
+            "topic"
+        ]:  # an escaped name would be another topic
             yield f"    pulsar-admin topics stats-internal {shlex.quote(name)}"
     yield ""
 

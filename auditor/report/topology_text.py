@@ -12,7 +12,9 @@ _SOURCE_CHARS_MAX = 60
 """Characters shown of a source's name. A longer name loses its beginning, which says less."""
 
 
-def render_topology(found: Topology, states: Mapping[str, str], problems: Sequence[str], *, width: int = 100) -> str:
+def render_topology(
+    found: Topology, states: Mapping[str, str], problems: Sequence[str], *, width: int = 100
+) -> str:
     """Return the report as printable ASCII. Pure.
 
     It has a row per bookie, then the bookies without a location or with a location of unusual
@@ -21,7 +23,9 @@ def render_topology(found: Topology, states: Mapping[str, str], problems: Sequen
     return "\n".join(_lines(found, states, problems, width)) + "\n"
 
 
-def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], width: int) -> Iterator[str]:
+def _lines(
+    found: Topology, states: Mapping[str, str], problems: Sequence[str], width: int
+) -> Iterator[str]:
     resolved = len(found.located) - len(found.unplaced_bookies)
     if not found.located:
         yield "There is no bookie: none is registered and none has a cookie."
@@ -31,14 +35,26 @@ def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], 
         yield from table(_rows(found), "  ")
     if found.unplaced_bookies:
         yield ""
-        yield f"Without a location: {of(len(found.unplaced_bookies), 'bookie')}. Segments with one of them cannot be judged."
+        yield (
+            f"Without a location: {of(len(found.unplaced_bookies), 'bookie')}. Segments with one of"
+            " them cannot be judged."
+        )
         yield from table(([printable(b), _state(states[b])] for b in found.unplaced_bookies), "  ")
     if found.of_odd_depth:
         yield ""
         parts = of(found.usual_depth or 0, "part")
-        yield f"Of another depth than the others, which have {parts}: BookKeeper itself would not take them."
+        yield (
+            f"Of another depth than the others, which have {parts}: BookKeeper itself would not"
+            " take them."
+        )
         odd = found.of_odd_depth
-        yield from table(([printable(one.bookie_id), printable(one.location), _depth(one.location)] for one in odd), "  ")
+        yield from table(
+            (
+                [printable(one.bookie_id), printable(one.location), _depth(one.location)]
+                for one in odd
+            ),
+            "  ",
+        )
     for problem in problems:
         yield ""
         yield from wrap(printable(problem, 2_000), width, hang="  ")
@@ -47,7 +63,11 @@ def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], 
 def _rows(found: Topology) -> Iterator[list[str]]:
     yield ["bookie", "location", "source", "matched by"]
     for one in found.located:
-        source = one.source if len(one.source) <= _SOURCE_CHARS_MAX else f"...{one.source[3 - _SOURCE_CHARS_MAX :]}"
+        source = (
+            one.source
+            if len(one.source) <= _SOURCE_CHARS_MAX
+            else f"...{one.source[3 - _SOURCE_CHARS_MAX :]}"
+        )
         cells = (one.bookie_id, one.location or "-", source or "-", one.matched_by or "-")
         yield [printable(cell) for cell in cells]
 

@@ -38,12 +38,15 @@ _STATES: dict[str, str] = {
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
 }
 _UNREGISTERED_DO = (
-    "a bookie that is not registered is down, or was removed: start it again, or have its ledgers re-replicated "
-    "(`bookkeeper shell listledgers -bookieid {bookie}` lists the ledgers that name it)"
+    "a bookie that is not registered is down, or was removed: start it again, or have its ledgers"
+    " re-replicated (`bookkeeper shell listledgers -bookieid {bookie}` lists the ledgers that"
+    " name it)"
 )
 
 
-_MAINTENANCE_DO = "nothing as long as that maintenance goes on: run again when what is down for it is back"
+_MAINTENANCE_DO = (
+    "nothing as long as that maintenance goes on: run again when what is down for it is back"
+)
 
 
 def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
@@ -60,7 +63,12 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     unheard: Unheard = summary.get("bookies_unheard") or {}
     away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
-        yield from wrap(f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}", width, "  ", hang="  ")
+        yield from wrap(
+            f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}",
+            width,
+            "  ",
+            hang="  ",
+        )
         yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
         for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
             line = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
@@ -69,21 +77,27 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrap(f"also {rest}", width, "  ") if rest else ()
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
-        yield from wrap(f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
+        yield from wrap(
+            f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  "
+        )
     if len(withheld) > WITHHELD_SHOWN_MAX:
         yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
 
 
 def most_frequent(summary: Mapping[str, Any]) -> list[tuple[Unknown, int]]:
-    """Return the reasons why ledgers could not be judged, with their ledgers, the most frequent first."""
+    """Return the reasons why ledgers could not be judged, with their ledgers, the most frequent
+    first.
+    """
     reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
     return [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
 
 
 def in_maintenance(summary: Mapping[str, Any]) -> frozenset[str]:
     """Return the bookies that the operator put into planned maintenance."""
-    return frozenset(str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ())
+    return frozenset(
+        str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()
+    )
 
 
 def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozenset()) -> str:
@@ -95,7 +109,9 @@ def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozens
     do = UNKNOWN_WORDS[reason].do
     if reason is not Unknown.BOOKIE_SILENT:
         return do
-    silent, gone = ([b for b in unheard.get(state) or () if b not in away] for state in _CAUSES[reason])
+    silent, gone = (
+        [b for b in unheard.get(state) or () if b not in away] for state in _CAUSES[reason]
+    )
     if not silent and not gone and any(unheard.get(state) for state in _CAUSES[reason]):
         return _MAINTENANCE_DO
     if not gone:
@@ -112,15 +128,28 @@ def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
         if bookies:
             named = ", ".join(printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX])
             # summary.json names at most ten bookies, so there may be more than ten.
-            parts.append(f"{named}{' ...' if len(bookies) >= BOOKIES_NAMED_MAX else ''} {_STATES[greeting]}")
+            parts.append(
+                f"{named}{' ...' if len(bookies) >= BOOKIES_NAMED_MAX else ''} {_STATES[greeting]}"
+            )
     return "; ".join(parts)
 
 
 def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the bookies of one ledger whose newest answer is a failure, by the kind of failure."""
-    newest = {bookie: str(status) for look in looks for bookie, status in (look.get("answers") or {}).items()}
-    words = {AnswerStatus(greeting.value): greeting for greetings in _CAUSES.values() for greeting in greetings}
-    return {greeting.value: sorted(b for b, said in newest.items() if said == status) for status, greeting in words.items()}
+    newest = {
+        bookie: str(status)
+        for look in looks
+        for bookie, status in (look.get("answers") or {}).items()
+    }
+    words = {
+        AnswerStatus(greeting.value): greeting
+        for greetings in _CAUSES.values()
+        for greeting in greetings
+    }
+    return {
+        greeting.value: sorted(b for b, said in newest.items() if said == status)
+        for status, greeting in words.items()
+    }
 
 
 def name_bookies(reason: Unknown, unheard: Unheard) -> str:

@@ -12,7 +12,13 @@ from auditor.report.layout import count, of, printable, share
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
 """The outcomes of contract section 2. Those that give a verdict come first."""
 
-HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_FAULT": "red", "UNREACHABLE": "red"}
+HUES = {
+    "SOUND": "green",
+    "VIOLATED": "red",
+    "INCOMPLETE": "yellow",
+    "AUDITOR_FAULT": "red",
+    "UNREACHABLE": "red",
+}
 """The colour of each outcome on a terminal."""
 
 EXEMPT_WORDS: dict[Exempt, str] = {
@@ -37,12 +43,15 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "see whether the bookie is up and reachable from this host, then run again",
     ),
     Unknown.BOOKIE_REFUSED: Reason(
-        "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger state",
+        "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger"
+        " state",
         "look at that bookie's log; where it says unauthorised, give the auditor credentials",
     ),
     Unknown.BOOKIE_UNSUPPORTED: Reason(
-        "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does that)",
-        "nothing is wrong with the ledger for all we know; have a few of its entries read instead (--probe-entries)",
+        "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does"
+        " that)",
+        "nothing is wrong with the ledger for all we know; have a few of its entries read instead"
+        " (--probe-entries)",
     ),
     Unknown.ANSWER_TIMEOUT: Reason(
         "a bookie answered for other ledgers, but not for this one in time",
@@ -50,7 +59,8 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
     ),
     Unknown.ANSWER_INVALID: Reason(
         "a bookie's answer could not be decoded, or what it read back had a wrong id or digest",
-        "read the evidence of one such ledger with `auditor ledger ID`; a wrong digest is a fault of that bookie's disk",
+        "read the evidence of one such ledger with `auditor ledger ID`; a wrong digest is a fault"
+        " of that bookie's disk",
     ),
     Unknown.ANSWER_TOO_LARGE: Reason(
         "a bookie's list of entries exceeds the frame limit",
@@ -58,14 +68,16 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
     ),
     Unknown.ADDRESS_UNKNOWN: Reason(
         "a bookie is registered without an address that could be read",
-        "look at its registration znode; a bookie newer than this auditor may register in another form",
+        "look at its registration znode; a bookie newer than this auditor may register in another"
+        " form",
     ),
     Unknown.METADATA_UNREADABLE: Reason(
         "its metadata could not be read, or has a format newer than ours",
         "see the ACL of its znode, or update the auditor",
     ),
     Unknown.TOPOLOGY_UNKNOWN: Reason(
-        "the location of a bookie in its ensemble is not known, or it has too many write sets to look at",
+        "the location of a bookie in its ensemble is not known, or it has too many write sets to"
+        " look at",
         "give the auditor the locations of all bookies",
     ),
     Unknown.UNSETTLED: Reason(
@@ -73,12 +85,15 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "run again when recovery or replication has come to rest",
     ),
     Unknown.POISON: Reason(
-        "judging it failed, did not end, or ended its process, so it was set aside to save the rest",
-        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it is our fault",
+        "judging it failed, did not end, or ended its process, so it was set aside to save the"
+        " rest",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
+        " is our fault",
     ),
     Unknown.CHECKERS_DISAGREE: Reason(
         "our two checkers differ on the same evidence, so nothing is said about it",
-        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it is our fault",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
+        " is our fault",
     ),
 }
 
@@ -91,7 +106,8 @@ def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = 
     assert outcome in OUTCOMES, outcome
     run = printable(run_id).replace(" ", "_") or "-"
     counts = "" if ledgers is None else "".join(
-        f" {name}={ledgers[name]}" for name in ("listed", "sound", "exempt", "indeterminate", "violated")
+        f" {name}={ledgers[name]}" for name in ("listed", "sound", "exempt", "indeterminate",
+        "violated")
     )  # fmt: skip
     return f"auditor: {outcome} run={run}{counts}"
 
@@ -120,7 +136,12 @@ def outcome_sentences(summary: Mapping[str, Any]) -> str:
 def headline(summary: Mapping[str, Any]) -> str:
     """Return the same without `sampled_words`, which the claim of a SOUND outcome contains."""
     outcome = str(summary["outcome"])
-    say = {"SOUND": _sound, "VIOLATED": _violated_sentence, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
+    say = {
+        "SOUND": _sound,
+        "VIOLATED": _violated_sentence,
+        "INCOMPLETE": _incomplete,
+        "AUDITOR_FAULT": _fault,
+    }
     assert outcome in say, f"{outcome} has no counts to speak of"
     return say[outcome](summary)
 
@@ -131,7 +152,10 @@ def exit_code_words(summary: Mapping[str, Any]) -> str:
     if summary["outcome"] != "VIOLATED" or code == 1:
         return ""
     muted = (summary.get("mutes") or {}).get("findings")
-    return f"The exit code is {code}, because no finding{' that is not muted' if muted else ''} reaches --fail-on."
+    return (
+        f"The exit code is {code}, because no finding{' that is not muted' if muted else ''}"
+        " reaches --fail-on."
+    )
 
 
 def _sound(summary: Mapping[str, Any]) -> str:
@@ -139,11 +163,15 @@ def _sound(summary: Mapping[str, Any]) -> str:
     if ledgers["listed"] == 0:
         return "no ledger was listed, which --allow-empty accepts."
     if ledgers["sound"] == 0:
-        reasons = ", ".join(f"{count(summary['exempt'][r])} {r.value}" for r in Exempt if summary["exempt"].get(r))
+        reasons = ", ".join(
+            f"{count(summary['exempt'][r])} {r.value}" for r in Exempt if summary["exempt"].get(r)
+        )
         why = f" ({reasons})" if reasons else ""
         exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
         return f"nothing wrong was found, and there was no entry to judge: {exempt}{why}."
-    exempt = f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
+    exempt = (
+        f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
+    )
     return f"{_sound_claim(summary, ledgers['sound'])}{exempt}"
 
 
@@ -156,17 +184,23 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
     if copies is None:
         return f"nothing wrong was found in {of(sound, 'sound ledger')}."
     if copies["assumed"]:
-        return f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])} are assumed from a sample."
+        return (
+            f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])}"
+            " are assumed from a sample."
+        )
     return (
-        f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
-        "in as many copies as was promised; nothing wrong was found."
+        f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata"
+        " says it is, in as many copies as was promised; nothing wrong was found."
     )
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
     """Return how many copies were verified: "600 of 40,000 copies that were read"."""
     how = "listed or read" if copies["listed"] else "read"
-    return f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')} that were {how}"
+    return (
+        f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')}"
+        f" that were {how}"
+    )
 
 
 def verified_share_words(summary: Mapping[str, Any]) -> str:
@@ -191,10 +225,15 @@ def sampled_words(summary: Mapping[str, Any]) -> str:
 
 def _violated_sentence(summary: Mapping[str, Any]) -> str:
     ledgers = summary["ledgers"]
-    by_severity = {s: sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.severity is s) for s in Severity}
+    by_severity = {
+        s: sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.severity is s)
+        for s in Severity
+    }
     parts = []
     if ledgers["violated"]:
-        parts.append(f"{count(ledgers['violated'])} of {of(ledgers['listed'], 'ledger')} in violation")
+        parts.append(
+            f"{count(ledgers['violated'])} of {of(ledgers['listed'], 'ledger')} in violation"
+        )
     referenced = sum(hits(summary, k) for k, facts in CATALOGUE.items() if _is_of_references(facts))
     if referenced:
         parts.append(
@@ -204,10 +243,16 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
                 "ledgers that topics need are missing or cut short",
             )
         )
-    bookies = sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE)
+    bookies = sum(
+        hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE
+    )
     if bookies:
         parts.append(of(bookies, "bookie needs attention", "bookies need attention"))
-    on_cluster = (k for k, facts in CATALOGUE.items() if facts.subject is Subject.CLUSTER and facts.severity > Severity.INFO)
+    on_cluster = (
+        k
+        for k, facts in CATALOGUE.items()
+        if facts.subject is Subject.CLUSTER and facts.severity > Severity.INFO
+    )
     if any(hits(summary, k) for k in on_cluster):
         parts.append("the cluster as a whole needs attention")
     critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
@@ -216,39 +261,57 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def _is_of_references(facts: KindFacts) -> bool:
-    """Return whether a kind is on a ledger and changes no standing, so that no ledger counts as violated by it."""
+    """Return whether a kind is on a ledger and changes no standing, so that no ledger counts as
+    violated by it.
+    """
     return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
 
 
 def _unjudged_words(ledgers: Mapping[str, int]) -> str:
-    return f" {of(ledgers['indeterminate'], 'ledger')} could not be judged." if ledgers["indeterminate"] else ""
+    return (
+        f" {of(ledgers['indeterminate'], 'ledger')} could not be judged."
+        if ledgers["indeterminate"]
+        else ""
+    )
 
 
 def _incomplete(summary: Mapping[str, Any]) -> str:
     ledgers, bookies = summary["ledgers"], summary["bookies"]
     if ledgers["listed"] == 0:
         return (
-            "no ledger was listed at all. Is this the right cluster, and the right root? (--allow-empty accepts an empty one.)"
+            "no ledger was listed at all. Is this the right cluster, and the right root?"
+            " (--allow-empty accepts an empty one.)"
         )
     head = "nothing wrong was found, but this is no clean bill:"
     if summary.get("nobody_answered") or (bookies["registered"] and not bookies["answered"]):
         return (
-            f"no bookie answered this host: all {count(bookies['registered'])} registered bookies were silent or refused. "
-            "That is our network or our credentials, so nothing is said about them; no ledger could be judged by its entries."
+            f"no bookie answered this host: all {count(bookies['registered'])} registered bookies"
+            " were silent or refused. That is our network or our credentials, so nothing is said"
+            " about them; no ledger could be judged by its entries."
         )
     if not ledgers["indeterminate"] and summary.get("withheld"):
         return f"{head} what could not be judged is told below."
     if not ledgers["indeterminate"]:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
-    return f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not be judged."
+    return (
+        f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not"
+        " be judged."
+    )
 
 
 def _fault(summary: Mapping[str, Any]) -> str:
     differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
     subjects = [of(differ, "ledger")] if differ else []
     if summary.get("findings_differ"):
-        subjects.append(f"{of(len(summary['findings_differ']), 'finding')} on bookies, references or the cluster")
-    why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}" if subjects else ""
+        subjects.append(
+            f"{of(len(summary['findings_differ']), 'finding')} on bookies, references or the"
+            " cluster"
+        )
+    why = (
+        f": its two checkers differ on the same evidence for {' and '.join(subjects)}"
+        if subjects
+        else ""
+    )
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "
         f"please report it. What else was found stands below.{_unjudged_words(summary['ledgers'])}"

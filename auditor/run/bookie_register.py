@@ -1,4 +1,6 @@
-"""The bookies of a cluster over the looks of one run: where each was, how it greeted us, and how long to wait for it."""
+"""The bookies of a cluster over the looks of one run: where each was, how it greeted us, and how
+long to wait for it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.first_checker.reachability import recovery_gap_ms
-from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus, Greeting, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    AnswerStatus,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
@@ -78,25 +86,34 @@ class BookieRegister:
         self._new_reads = NewRows(self.run, "evidence/reads", READS)
 
     def directory(self, look: int) -> Directory:
-        """Where the bookies are now, and which the cluster knows; which can list, and which cannot, was found out before."""
+        """Where the bookies are now, and which the cluster knows; which can list, and which cannot,
+        was found out before.
+        """
         if look != 1 or self._was_asked():
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
         known = AddressTable.from_records(self.registered)
         self._note_abilities()
-        listers = None if self.listers is None else replace(self.listers, not_believed=dict(self._denied))
+        listers = (
+            None if self.listers is None else replace(self.listers, not_believed=dict(self._denied))
+        )
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
         return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
-        """Return the directory with how often each bookie may still be read for entries that it should not hold.
+        """Return the directory with how often each bookie may still be read for entries that it
+        should not hold.
 
         Counted from the reads that are written, so a resumed run continues the count. Costs reading
         three columns of the reads that were written since the last call, batch by batch.
         """
         for batch in self._new_reads.batches(["bookie_id", "is_search", "status"]):
-            sent = batch.filter(pc.and_(batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)))
+            sent = batch.filter(
+                pc.and_(
+                    batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)
+                )
+            )
             for row in pc.value_counts(sent["bookie_id"]).to_pylist():
                 self._searches[row["values"]] += row["counts"]
         bound = self.search_reads_max
@@ -108,26 +125,49 @@ class BookieRegister:
         return self.directory(LAST)
 
     def record_greetings(self, look: int) -> None:
-        """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""
-
-        def work() -> None:
-            seen = with_greetings(self.registered, self._answer_statuses(look), look)
-            self.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in seen]), f"look-{look:02}")
-
-        self.journal.once(f"look {look}: bookies", work)
-        self.seen += bookie_records(self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look))
-
-    def refresh_registrations(self) -> None:
-        """In a run that goes on: who was gone at the last look and is back was not gone all the time -> evidence/bookies.
-
-        Else a bookie that restarts twice, before the run was cut down and after, would pass for one that never came back.
+        """Keep how each bookie was registered at this look and how it greeted us ->
+        evidence/bookies.
         """
 
         def work() -> None:
-            now = {record.bookie_id: record for record in self.store.bookies(0, now_ms) if _is_registered(record)}
-            gone = [one for one in self._newest() if not _is_registered(one) and one.bookie_id in now]
-            back = [replace(one, registration=now[one.bookie_id].registration, read_at_ms=now_ms()) for one in gone]
-            self.run.write_table("evidence/bookies", table(BOOKIES, map(bookie_row, back)), f"back-{self.resumptions:03}")
+            seen = with_greetings(self.registered, self._answer_statuses(look), look)
+            self.run.write_table(
+                "evidence/bookies",
+                table(BOOKIES, [bookie_row(one) for one in seen]),
+                f"look-{look:02}",
+            )
+
+        self.journal.once(f"look {look}: bookies", work)
+        self.seen += bookie_records(
+            self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look)
+        )
+
+    def refresh_registrations(self) -> None:
+        """In a run that goes on: who was gone at the last look and is back was not gone all the
+        time -> evidence/bookies.
+
+        Else a bookie that restarts twice, before the run was cut down and after, would pass for one
+        that never came back.
+        """
+
+        def work() -> None:
+            now = {
+                record.bookie_id: record
+                for record in self.store.bookies(0, now_ms)
+                if _is_registered(record)
+            }
+            gone = [
+                one for one in self._newest() if not _is_registered(one) and one.bookie_id in now
+            ]
+            back = [
+                replace(one, registration=now[one.bookie_id].registration, read_at_ms=now_ms())
+                for one in gone
+            ]
+            self.run.write_table(
+                "evidence/bookies",
+                table(BOOKIES, map(bookie_row, back)),
+                f"back-{self.resumptions:03}",
+            )
             self.seen += back
 
         if self.resumptions:
@@ -135,21 +175,35 @@ class BookieRegister:
 
     def has_silent(self) -> bool:
         """Whether a registered bookie must be asked again although no ledger may need it."""
-        return any(record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance for record in self.seen)
+        return any(
+            record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance
+            for record in self.seen
+        )
 
     def silent(self) -> frozenset[BookieId]:
         """The bookies that did not answer, or refused, at the last look that is over."""
-        return frozenset(one.bookie_id for one in self._newest() if one.greeting in (Greeting.SILENT, Greeting.REFUSED))
+        return frozenset(
+            one.bookie_id
+            for one in self._newest()
+            if one.greeting in (Greeting.SILENT, Greeting.REFUSED)
+        )
 
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
-        """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is gone.
+        """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is
+        gone.
 
-        It may be restarting, and the cluster may know. Nothing is waited for where telling that would take longer than
-        `longest_ms`: then the bookie is accused by a later run, which knows since when it is gone. Nor while auto-recovery is
-        disabled: then a bookie that has a cookie is not accused at all (`first_checker.reachability.withheld` says so).
+        It may be restarting, and the cluster may know. Nothing is waited for where telling that
+        would take longer than `longest_ms`: then the bookie is accused by a later run, which knows
+        since when it is gone. Nor while auto-recovery is disabled: then a bookie that has a cookie
+        is not accused at all (`first_checker.reachability.withheld` says so).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
-        if look > 2 or gap_ms > longest_ms or self.facts.replication_disabled or not self._may_be_restarting(look - 1):
+        if (
+            look > 2
+            or gap_ms > longest_ms
+            or self.facts.replication_disabled
+            or not self._may_be_restarting(look - 1)
+        ):
             return delay_ms
         return max(delay_ms, gap_ms)
 
@@ -158,9 +212,15 @@ class BookieRegister:
         missing = {one.bookie_id for one in gone} - self.maintenance
         if not missing:
             return False
-        unregistered = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
-        marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
-        unregistered = unmarked_rows(unregistered, marks)  # who is named by marked ledgers alone is missed already
+        unregistered = self._answer_statuses(look).filter(
+            pc.field("status") == Greeting.UNREGISTERED.value
+        )
+        marks = self.run.read_table(
+            "evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY
+        )
+        unregistered = unmarked_rows(
+            unregistered, marks
+        )  # who is named by marked ledgers alone is missed already
         return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
@@ -180,14 +240,23 @@ class BookieRegister:
             held = pc.and_not(pc.equal(batch["status"], AnswerStatus.HELD.value), by_lister)
             unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
             unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
-            denied = batch.filter(pc.and_(pc.is_null(batch["ledger_id"]), pc.starts_with(batch["detail"], LISTER_CONTRADICTED)))
-            self._denied.update(zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True))
+            denied = batch.filter(
+                pc.and_(
+                    pc.is_null(batch["ledger_id"]),
+                    pc.starts_with(batch["detail"], LISTER_CONTRADICTED),
+                )
+            )
+            self._denied.update(
+                zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True)
+            )
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 
     def _answer_statuses(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""
-        return self.run.read_table("evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING)
+        return self.run.read_table(
+            "evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING
+        )
 
 
 def _is_registered(record: BookieRecord) -> bool:

@@ -1,4 +1,6 @@
-"""The end of a run: the ledgers are accounted for, the findings gathered, the summary counted. Only from what was written."""
+"""The end of a run: the ledgers are accounted for, the findings gathered, the summary counted. Only
+from what was written.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
 from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
-from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
+from auditor.first_checker.reachability import (
+    BookieLook,
+    Missed,
+    judge_bookies,
+    nobody_answered,
+    withheld,
+)
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
@@ -63,7 +71,9 @@ class Conclusion:
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
-    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a ledger."""
+    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a
+    ledger.
+    """
     topics: Sequence[str] | None = None
     """The lines of topics.jsonl, worst first; None if no topics were looked for."""
     unchecked: Sequence[str] = ()
@@ -80,12 +90,19 @@ def conclude(
     finished_at: str,
     duration_s: Mapping[str, float],
 ) -> Conclusion:
-    """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
-    account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts.table(["ledger_id"])["ledger_id"])
+    """Account for every listed ledger, then count. Raises AccountingError, and then nothing is
+    counted.
+    """
+    account(
+        run.read_table("evidence/listing", LISTING)["ledger_id"],
+        verdicts.table(["ledger_id"])["ledger_id"],
+    )
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    hits = topic_hits(run, findings_of(verdicts, [*_lines(agreed, seen, about), *clustered.findings]))
+    hits = topic_hits(
+        run, findings_of(verdicts, [*_lines(agreed, seen, about), *clustered.findings])
+    )
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         finished_at=finished_at,
@@ -100,10 +117,14 @@ def conclude(
         **_facts_of(about),
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about))
+    summary = summarise(
+        facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about)
+    )
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
     topics = None if clustered.referenced.counts is None else hits.lines
-    return Conclusion(add_unindexed(summary, run) | why.as_json(), list(hits.findings), files, topics)
+    return Conclusion(
+        add_unindexed(summary, run) | why.as_json(), list(hits.findings), files, topics
+    )
 
 
 def _facts_of(about: About) -> dict[str, Any]:
@@ -145,7 +166,9 @@ class _Bookies:
     logs: Mapping[BookieId, Logs]
 
 
-def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan) -> _Bookies:
+def _bookies(
+    run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan
+) -> _Bookies:
     looks = by_look(records)
     since = unregistered_since(looks, about.unregistered_since_ms)
     renamed = renames(run)
@@ -155,29 +178,47 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
     return _Bookies(records, looks, since, missed, renamed, held, refused, logs)
 
 
-def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
-    """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
+def _missed_bookies(
+    run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]
+) -> dict[BookieId, Missed]:
+    """Return what is known of the bookies that are not registered and that closed, non-empty
+    ledgers name.
+    """
     answers = run.read_table("evidence/answers", BRIEF_ANSWERS, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
     states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
-    found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))
+    found = bookies_missed(
+        answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
+    )
     return {
-        bookie: replace(one, since_ms=since.get(bookie), renamed_to=renamed[bookie].renamed_to if bookie in renamed else None)
+        bookie: replace(
+            one,
+            since_ms=since.get(bookie),
+            renamed_to=renamed[bookie].renamed_to if bookie in renamed else None,
+        )
         for bookie, one in found.items()
     }
 
 
 def _renamed_json(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
-    return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
+    return [
+        {"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)}
+        for b, one in sorted(renamed.items())
+    ]
 
 
 def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
-    """The findings on bookies. Most of the ledgers that an operator named is not most of what a bookie should hold."""
+    """The findings on bookies. Most of the ledgers that an operator named is not most of what a
+    bookie should hold.
+    """
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
-        found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
+        found += [
+            *judge_content(seen.looks, contents),
+            *judge_failing(seen.looks, seen.refused, away),
+        ]
     accused = {one.bookie_id for one in found if one.bookie_id is not None}
     return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
@@ -193,7 +234,11 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
 
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
-    alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
+    alone = (
+        [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
+        if about.partial
+        else []
+    )
     away, found = _bookies_in_maintenance(about), _on_bookies(seen, about)
     lost = withheld_lost_logs(seen.logs, found, away)
     return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
@@ -213,7 +258,9 @@ def _not_there(run: Place, verdicts: TableScan) -> list[int]:
 
 
 def _copies(run: Place, about: About) -> float:
-    """How many entries the fullest bookie should hold. Not counted where nothing was swept: that costs a scan."""
+    """How many entries the fullest bookie should hold. Not counted where nothing was swept: that
+    costs a scan.
+    """
     if about.terms.sweep.step == 0:
         return 0.0
     return fullest_bookie_copies(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
@@ -223,7 +270,10 @@ def _missing_sentences(not_there: Sequence[int]) -> list[str]:
     if not not_there:
         return []
     some = ", ".join(map(str, not_there[:_NAMED_MAX]))
-    return [f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids are right"]
+    return [
+        f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids"
+        " are right"
+    ]
 
 
 @dataclass
@@ -241,14 +291,20 @@ class _Requests:
 
 _SUMS = ("requests", "retries", "received_bytes")
 _LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
-_READ_ANSWERED = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
+_READ_ANSWERED = pa.array(
+    [status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)]
+)
 _ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
 
 
 def _costs(run: Place) -> Costs:
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
-    renames = _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED) if run.has_table(RENAMES_NAME) else _Requests()
+    renames = (
+        _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED)
+        if run.has_table(RENAMES_NAME)
+        else _Requests()
+    )
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
     sums = sum((one.sums for one in tables), Counter[str]())
@@ -277,13 +333,17 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -
         for column in _SUMS:
             total.sums[column] += _sum_of(batch[column])
         on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-        total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(batch.filter(pc.is_null(batch["ledger_id"])))
+        total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(
+            batch.filter(pc.is_null(batch["ledger_id"]))
+        )
         total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
     return total
 
 
 def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
-    """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
+    """Return how many questions were sent and not answered with one of these statuses. What was
+    never sent did not fail.
+    """
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
 

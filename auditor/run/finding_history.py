@@ -1,4 +1,5 @@
-"""Adds to a run's findings since when they are seen and which are muted, and to the summary what changed.
+"""Adds to a run's findings since when they are seen and which are muted, and to the summary what
+changed.
 
 What is judged does not depend on it: it is done behind the conclusion of a run.
 """
@@ -49,7 +50,9 @@ def add_history(
     try:
         history = _history(conclusion, found, about, verdicts, bookies, earlier)
     except Exception as error:  # files of an earlier run are never worth a verdict
-        history = unknown_history(found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})")
+        history = unknown_history(
+            found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})"
+        )
     applied, problem = _apply(mutes, conclusion.findings, found)
     rows = [(*chain, applied.of(one)) for chain, one in zip(history.chains, found, strict=True)]
     loud = [one for one in found if applied.of(one) is None]
@@ -60,23 +63,32 @@ def add_history(
         "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
     }
     unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
-    return replace(conclusion, summary=summary, findings=_with_fields(conclusion.findings, rows), unchecked=unchecked)
+    return replace(
+        conclusion,
+        summary=summary,
+        findings=_with_fields(conclusion.findings, rows),
+        unchecked=unchecked,
+    )
 
 
 def restore_history(
-    conclusion: Conclusion, about: About, stored: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]
+    conclusion: Conclusion,
+    about: About,
+    stored: Iterable[Mapping[str, Any]],
+    summary: Mapping[str, Any],
 ) -> Conclusion:
     """Return the conclusion of a replay with the history and the mutes that the run stored.
 
-    Of a finding that the run did not store nothing is known: its fields are null. A run of an earlier
-    version has stored no history of any finding, and none is added.
+    Of a finding that the run did not store nothing is known: its fields are null. A run of an
+    earlier version has stored no history of any finding, and none is added.
     """
     if summary and "changes" not in summary:
         return conclusion
     known = {(one["id"], one["kind"]): one for one in stored}
     findings = [keep_compared(json.loads(line)) for line in conclusion.findings]
     rows = [
-        _stored_row(known.get((one["id"], one["kind"])), line) for one, line in zip(findings, conclusion.findings, strict=True)
+        _stored_row(known.get((one["id"], one["kind"])), line)
+        for one, line in zip(findings, conclusion.findings, strict=True)
     ]
     loud = [one for one, row in zip(findings, rows, strict=True) if row[-1] is None]
     again = {
@@ -89,23 +101,38 @@ def restore_history(
 
 
 def _stored_row(stored: Mapping[str, Any] | None, line: str) -> tuple[Any, ...]:
-    """Return HISTORY_FIELDS of a finding as the run stored them. A mute does not hide that it is worse now."""
+    """Return HISTORY_FIELDS of a finding as the run stored them. A mute does not hide that it is
+    worse now.
+    """
     if stored is None:
         return (None,) * len(HISTORY_FIELDS)
     first_seen, runs_seen, muted = (stored.get(name) for name in HISTORY_FIELDS)
-    is_worse = muted is not None and why_outgrown(Kind(stored["kind"]), state_of(stored), json.loads(line))
+    is_worse = muted is not None and why_outgrown(
+        Kind(stored["kind"]), state_of(stored), json.loads(line)
+    )
     return first_seen, runs_seen, None if is_worse else muted
 
 
 def _apply(mutes: Mutes, lines: Sequence[str], found: Sequence[Json]) -> tuple[Applied, str | None]:
     """Return what is muted, and why nothing is if the file is not what `auditor mute` writes."""
     try:
-        return apply_mutes(mutes.mutes, _read_muted(lines, found, mutes.mutes), mutes.today), mutes.problem
+        return (
+            apply_mutes(mutes.mutes, _read_muted(lines, found, mutes.mutes), mutes.today),
+            mutes.problem,
+        )
     except Exception as error:  # a file of mutes is never worth a verdict
-        return Applied({}), f"nothing is muted: the file of mutes holds what cannot be compared ({type(error).__name__})"
+        return (
+            Applied({}),
+            (
+                "nothing is muted: the file of mutes holds what cannot be compared"
+                f" ({type(error).__name__})"
+            ),
+        )
 
 
-def _read_muted(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:
+def _read_muted(
+    lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]
+) -> Iterator[Json]:
     """Yield the findings that mutes name, whole."""
     ids = {mute.id for mute in mutes}
     return (json.loads(line) for line, one in zip(lines, found, strict=True) if one["id"] in ids)
@@ -123,7 +150,11 @@ def _history(
         return first_history(found, about.started_at)
     if isinstance(earlier, Unreadable):
         return unknown_history(found, earlier.problem)
-    ledgers = [one.finding["ledger_id"] for one in (*earlier.found, *earlier.carried) if one.finding["ledger_id"] is not None]
+    ledgers = [
+        one.finding["ledger_id"]
+        for one in (*earlier.found, *earlier.carried)
+        if one.finding["ledger_id"] is not None
+    ]
     now = judged_run(about, conclusion.summary, verdicts, bookies, ledgers)
     return trace(found, earlier, now, about.started_at)
 
@@ -138,6 +169,8 @@ def _with_fields(lines: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> list[
     """Return each line, a JSON object, with HISTORY_FIELDS behind its other fields."""
     added = []
     for line, row in zip(lines, rows, strict=True):
-        tail = json.dumps(dict(zip(HISTORY_FIELDS, row, strict=True)), ensure_ascii=True, separators=(",", ":"))
+        tail = json.dumps(
+            dict(zip(HISTORY_FIELDS, row, strict=True)), ensure_ascii=True, separators=(",", ":")
+        )
         added.append(f"{line[:-1]},{tail[1:]}")
     return added

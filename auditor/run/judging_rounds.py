@@ -25,7 +25,9 @@ from auditor.summary.spoiled_lists import spoiled_ledgers
 from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
-"""Ledgers of one judging on which the checkers may differ for the others to be judged again without them."""
+"""Ledgers of one judging on which the checkers may differ for the others to be judged again without
+them.
+"""
 
 
 class Judging(NamedTuple):
@@ -51,16 +53,22 @@ class Judgings:
         return self.done[-1].number
 
     def judge(self, look: int, shard: Shard, only: tuple[int, Todo] | None = None) -> None:
-        """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look left with that todo."""
+        """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look
+        left with that todo.
+        """
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
         name = steps_name(look, number)
         self.journal.once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
 
-    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> StageResult:
-        """Once; or twice, where the first time shows that the process that judged cannot be trusted (design: a MAJOR fault).
+    def _judge(
+        self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None
+    ) -> StageResult:
+        """Once; or twice, where the first time shows that the process that judged cannot be trusted
+        (design: a MAJOR fault).
 
-        Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
+        Then nothing of that job counts, and the shard is judged again from the same evidence
+        without the ledger that caused it.
         """
         name = steps_name(look, number)
         try:
@@ -76,15 +84,20 @@ class Judgings:
         return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
 
     def _differences(self, name: str) -> dict[LedgerId, str]:
-        """The ledgers of a judging on which the two checkers differ, and in what; none where it is so many that it is a rule
-        that is wrong and no process."""
+        """The ledgers of a judging on which the two checkers differ, and in what; none where it is
+        so many that it is a rule that is wrong and no process.
+        """
         rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
         differing = dict(disputed_ledgers(rows))
         return differing if len(differing) <= DIFFERING_MAX else {}
 
     def count_left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
         """How many ledgers, or how many of a shard, some judging of a look left with that todo."""
-        mine = [one for one in self.done if one.look == look and (shard is None or one.shard == shard.number)]
+        mine = [
+            one
+            for one in self.done
+            if one.look == look and (shard is None or one.shard == shard.number)
+        ]
         return sum(self._count(one, pc.field("todo") == todo.value) for one in mine)
 
     def count_left_by_latest(self, todo: Todo) -> int:
@@ -92,13 +105,19 @@ class Judgings:
         return self._count(self.done[-1], pc.field("todo") == todo.value)
 
     def wants_second_opinion(self, look: int) -> bool:
-        """Whether an open ledger wants to be asked about again, not just its metadata read once more."""
+        """Whether an open ledger wants to be asked about again, not just its metadata read once
+        more.
+        """
         waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
         return any(self._count(one, waiting) for one in self.done if one.look == look)
 
     def commit(self) -> None:
-        """One verdict a ledger, from whichever judging settled it. The judgings stay until the run is over."""
-        self.journal.once("verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts"))
+        """One verdict a ledger, from whichever judging settled it. The judgings stay until the run
+        is over.
+        """
+        self.journal.once(
+            "verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts")
+        )
 
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:
         """The rows of all judgings with nothing left to do, batch by batch.

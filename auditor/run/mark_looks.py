@@ -1,7 +1,8 @@
-"""Looking at marks whose ledger the listing did not name: once when the marks are listed, and again at the end of the run.
+"""Looking at marks whose ledger the listing did not name: once when the marks are listed, and again
+at the end of the run.
 
-A ledger may have been created after the listing, or deleted since, so each such mark and its ledger's znode are read by
-themselves, after a sync. What was seen is written to evidence/marks.
+A ledger may have been created after the listing, or deleted since, so each such mark and its
+ledger's znode are read by themselves, after a sync. What was seen is written to evidence/marks.
 """
 
 from __future__ import annotations
@@ -20,18 +21,29 @@ from auditor.first_checker.underreplication import age_ms
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, WHERE, mark_row, problem_row, suspects_of
+from auditor.summary.seen_marks import (
+    AGAIN,
+    FIRST,
+    LISTED,
+    WHERE,
+    mark_row,
+    problem_row,
+    suspects_of,
+)
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 MARKS_LOOKED_AT_MAX = 10_000
-"""Marks of one run whose ledgers were not listed and that are looked at one by one, the oldest first: three reads each, twice.
-The others are counted as they were listed."""
+"""Marks of one run whose ledgers were not listed and that are looked at one by one, the oldest
+first: three reads each, twice. The others are counted as they were listed.
+"""
 
 
 @dataclass(slots=True)
 class MarkLooks:
-    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, so nothing can be said of others."""
+    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, so nothing
+    can be said of others.
+    """
 
     store: MetadataStore
     run: Place
@@ -51,7 +63,9 @@ class MarkLooks:
         self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")
 
     def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
-        """Look again at each suspect, `delay_ms` after the first look at the earliest. Return a sentence where that failed."""
+        """Look again at each suspect, `delay_ms` after the first look at the earliest. Return a
+        sentence where that failed.
+        """
         if self.is_partial:
             return None
         suspects = suspects_of(self.run.read_table(WHERE, MARKS), self.terms)
@@ -70,11 +84,18 @@ class MarkLooks:
         marked = np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger))
         if not len(marked):
             return []
-        ids = np.setdiff1d(marked, self.run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+        ids = np.setdiff1d(
+            marked, self.run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
+        )
         now = self.terms.judged_at_ms
-        return sorted(map(int, ids), key=lambda ledger_id: (-age_ms(marks.by_ledger[ledger_id], now), ledger_id))
+        return sorted(
+            map(int, ids),
+            key=lambda ledger_id: (-age_ms(marks.by_ledger[ledger_id], now), ledger_id),
+        )
 
-    def _look(self, look: int, ids: Iterable[LedgerId], listed: Callable[[LedgerId], Mark | None]) -> list[Row]:
+    def _look(
+        self, look: int, ids: Iterable[LedgerId], listed: Callable[[LedgerId], Mark | None]
+    ) -> list[Row]:
         ids = list(ids)
         if not ids:
             return []
@@ -82,11 +103,19 @@ class MarkLooks:
         return list(_rows(self.store.read_ledgers(ids, look, now_ms, with_marks=True), listed))
 
 
-def _rows(records: Iterable[LedgerRecord], listed: Callable[[LedgerId], Mark | None]) -> Iterator[Row]:
-    """A row for each record. Where a mark or a ledger could not be read, the mark stands as it was listed."""
+def _rows(
+    records: Iterable[LedgerRecord], listed: Callable[[LedgerId], Mark | None]
+) -> Iterator[Row]:
+    """A row for each record. Where a mark or a ledger could not be read, the mark stands as it was
+    listed.
+    """
     for record in records:
         has_metadata = _has_metadata(record)
-        mark = listed(record.ledger_id) if has_metadata is None and record.mark is None else record.mark
+        mark = (
+            listed(record.ledger_id)
+            if has_metadata is None and record.mark is None
+            else record.mark
+        )
         yield mark_row(record.ledger_id, record.look, record.read_at_ms, mark, has_metadata)
 
 

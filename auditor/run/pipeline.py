@@ -74,7 +74,13 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     run.progress.stage("second look")
     take_further_looks(run, shards)
     run.journal.once("marks again", _look_at_marks_again, run)
-    run.journal.once("references again", run.reference_looks.look_again, run.waits_ms[0], run.stop.wait, topics_at)
+    run.journal.once(
+        "references again",
+        run.reference_looks.look_again,
+        run.waits_ms[0],
+        run.stop.wait,
+        topics_at,
+    )
     run.journal.once("listing again", _relist, run)
     run.journal.once("renames", run.rename_search.ask, run.bookies.silent())
     run.judgings.commit()
@@ -95,7 +101,9 @@ def _write_listing(run: AuditRun, ledger_ids: Sequence[int] | None) -> StageResu
     problems = []
     if ledger_ids is None:
         listing = run.store.listing_partitions()
-        problems = _count_problem(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
+        problems = _count_problem(
+            listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout"
+        )
         if run.stages.list_ledgers(listing.partitions):
             count_silent_parents(run.directory, "evidence/listing", listing, run.store.counts)
         run.relisting.record_first()
@@ -140,7 +148,9 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
     """Have everything judged from here on by the terms that fit the number of entries there are."""
-    run.stages = run.judgings.stages = run.stages.with_terms(run.sweep_planner.terms_by(first, shards))
+    run.stages = run.judgings.stages = run.stages.with_terms(
+        run.sweep_planner.terms_by(first, shards)
+    )
 
 
 def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:

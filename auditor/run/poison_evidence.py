@@ -1,7 +1,9 @@
-"""`poison/` in a run's directory: what is known of each ledger that could not be judged, so that a person can look into it.
+"""`poison/` in a run's directory: what is known of each ledger that could not be judged, so that a
+person can look into it.
 
-`poison/ledger-<id>/` is laid out as a run's directory with one ledger in it: `auditor replay` judges that one alone, with
-today's code. `poison/stopped` names the ledgers on which judging was stopped: replaying the whole run sets them aside again.
+`poison/ledger-<id>/` is laid out as a run's directory with one ledger in it: `auditor replay`
+judges that one alone, with today's code. `poison/stopped` names the ledgers on which judging was
+stopped: replaying the whole run sets them aside again.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ _OWN_FOLDER = "poison/ledger-<id>"
 STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
 """A ledger on which judging was stopped, and how. Key: ledger_id."""
 KEPT_MAX = 100
-"""Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as well."""
+"""Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as
+well.
+"""
 
 _OF_LEDGERS = (("evidence/listing", LISTING), *TABLES)
 
 
 def keep_poison(run: Place) -> None:
-    """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the checkers differ. Nothing is written
-    where there is none.
+    """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the
+    checkers differ. Nothing is written where there is none.
 
-    Costs a scan of one column of the verdicts, and where there are any, of each table of evidence. Raises OutputError.
+    Costs a scan of one column of the verdicts, and where there are any, of each table of evidence.
+    Raises OutputError.
     """
     columns = ["ledger_id", "unknowns", "detail"]
     verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
@@ -41,12 +46,16 @@ def keep_poison(run: Place) -> None:
         return
     stopped = [row for row in rows if is_stopped(row[1])]
     if stopped:
-        run.write_table(_STOPPED_TABLE, pa.table(list(zip(*stopped, strict=True)), schema=STOPPED), "stopped")
+        run.write_table(
+            _STOPPED_TABLE, pa.table(list(zip(*stopped, strict=True)), schema=STOPPED), "stopped"
+        )
     _keep_evidence(run, [ledger_id for ledger_id, _ in (*rows[:KEPT_MAX], *differing[:KEPT_MAX])])
 
 
 def stopped_ledgers(run: Place) -> dict[int, str]:
-    """Why judging was stopped, by ledger; empty where it never was, or where the run did not come so far."""
+    """Why judging was stopped, by ledger; empty where it never was, or where the run did not come
+    so far.
+    """
     if not run.has_table(_STOPPED_TABLE):
         return {}
     rows = run.read_table(_STOPPED_TABLE, STOPPED).to_pylist()

@@ -1,9 +1,11 @@
-"""Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of the run.
+"""Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of
+the run.
 
-A broker creates a ledger before it references it, and removes the reference before it deletes the ledger, except when it
-deletes a topic: then the ledgers go first. So at each look the references are read first and the ledgers after them, each after
-a sync, and the looks are LOOKS_APART_MIN_MS apart at least. What was seen is written to evidence/references and
-evidence/referenced_ledgers; `summary.reference_findings` concludes from it.
+A broker creates a ledger before it references it, and removes the reference before it deletes the
+ledger, except when it deletes a topic: then the ledgers go first. So at each look the references
+are read first and the ledgers after them, each after a sync, and the looks are LOOKS_APART_MIN_MS
+apart at least. What was seen is written to evidence/references and evidence/referenced_ledgers;
+`summary.reference_findings` concludes from it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ from auditor.zookeeper.session import ReadCounts
 from auditor.zookeeper.topics import TopicsAddress, TopicStore
 
 TOPICS_IN_PROCESS_MAX = 2_000
-"""Topics that this process reads itself: it takes less time than a Spark job, which costs a second or two."""
+"""Topics that this process reads itself: it takes less time than a Spark job, which costs a second
+or two.
+"""
 TOPICS_AT = "topics_at"
 """The field of the journal that says where the first look read topics."""
 _NO_TOPICS = "no Pulsar topics were found any more"
@@ -71,12 +75,17 @@ class PulsarTopics:
     @property
     def place(self) -> str | None:
         """Where the topics are, without secrets."""
-        return None if self.address is None else f"{self.address.uri.text_without_secrets} {self.address.prefix}"
+        return (
+            None
+            if self.address is None
+            else f"{self.address.uri.text_without_secrets} {self.address.prefix}"
+        )
 
 
 @dataclass(slots=True)
 class ReferenceLooks:
-    """The looks of one run at references. `pulsar` is None where there is no Pulsar, or only named ledgers are audited.
+    """The looks of one run at references. `pulsar` is None where there is no Pulsar, or only named
+    ledgers are audited.
 
     `on_spark` returns the stages that Spark does. Its first call may start Spark.
     """
@@ -89,25 +98,36 @@ class ReferenceLooks:
     stop: StopRequest
 
     def record_first(self) -> StageResult | None:
-        """Read all topics -> evidence/references. Writes nothing where there is no Pulsar. Never raises StoreUnavailable."""
+        """Read all topics -> evidence/references. Writes nothing where there is no Pulsar. Never
+        raises StoreUnavailable.
+        """
         if self.pulsar is None:
             return None
         names, problems = self._list_topics(self.pulsar)
-        rows = [listing_problem_row(FIRST, now_ms(), problem, namespace) for namespace, problem in problems]
+        rows = [
+            listing_problem_row(FIRST, now_ms(), problem, namespace)
+            for namespace, problem in problems
+        ]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
         self._read_topics(FIRST, names)
         return {PROBLEMS: [problem for _, problem in problems], TOPICS_AT: self.pulsar.place}
 
     def read_unlisted(self) -> None:
-        """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers. Raises StoreUnavailable."""
+        """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers.
+        Raises StoreUnavailable.
+        """
         if were_references_read(self.run):
             self._read_ledgers(FIRST, unlisted_ids(self.run).tolist())
 
-    def look_again(self, delay_ms: int, wait: Callable[[float], None], topics_at: str | None = None) -> StageResult | None:
-        """Read the suspects and their topics again, `delay_ms` after the first look at the earliest.
+    def look_again(
+        self, delay_ms: int, wait: Callable[[float], None], topics_at: str | None = None
+    ) -> StageResult | None:
+        """Read the suspects and their topics again, `delay_ms` after the first look at the
+        earliest.
 
-        Suspects are ledgers not found or cut short, and those that no topic references. Returns a problem where that
-        failed: what was not read twice is unknown. `topics_at` is where the first look read topics.
+        Suspects are ledgers not found or cut short, and those that no topic references. Returns a
+        problem where that failed: what was not read twice is unknown. `topics_at` is where the
+        first look read topics.
         """
         if not were_references_read(self.run):
             return None
@@ -115,13 +135,26 @@ class ReferenceLooks:
         if not len(suspects) and not orphans:
             return None
         first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
-        wait(max(0, max(record.read_at_ms for record in first) + max(delay_ms, LOOKS_APART_MIN_MS) - now_ms()) / 1000)
+        wait(
+            max(
+                0,
+                max(record.read_at_ms for record in first)
+                + max(delay_ms, LOOKS_APART_MIN_MS)
+                - now_ms(),
+            )
+            / 1000
+        )
         named = {topic_named_by(one.metadata) for one in orphans if one.metadata is not None}
         topics = {*topics_naming(self.run, suspects), *filter(None, named)}
         try:
             self._check_topics(topics_at)
             self._read_topics(AGAIN, sorted(topics))
-            self._read_ledgers(AGAIN, np.union1d(suspects, np.array([one.ledger_id for one in orphans], np.int64)).tolist())
+            self._read_ledgers(
+                AGAIN,
+                np.union1d(
+                    suspects, np.array([one.ledger_id for one in orphans], np.int64)
+                ).tolist(),
+            )
         except StoreUnavailable as error:
             return {PROBLEMS: [f"what Pulsar's topics reference could not be read again: {error}"]}
         return None
@@ -131,7 +164,10 @@ class ReferenceLooks:
         if self.pulsar is None or self.pulsar.store is None:
             raise StoreUnavailable(self.pulsar.problem if self.pulsar else _NO_TOPICS)
         if topics_at not in (None, self.pulsar.place):
-            raise StoreUnavailable(f"they were read at {topics_at} before, and are looked for at {self.pulsar.place} now")
+            raise StoreUnavailable(
+                f"they were read at {topics_at} before, and are looked for at"
+                f" {self.pulsar.place} now"
+            )
         with _Counted(self.pulsar.store, self.store.counts):
             self.pulsar.store.sync()
             if not self.pulsar.store.is_there():
@@ -142,11 +178,15 @@ class ReferenceLooks:
         known = known_topics(self.run)
         if known.is_blind:
             return []
-        decided = (one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known))
+        decided = (
+            one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known)
+        )
         return list(islice(decided, SUSPECTS_MAX))
 
     def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[_Problem]]:
-        """List all topics. Return also why some could not be listed, with their namespace if only it is in doubt."""
+        """List all topics. Return also why some could not be listed, with their namespace if only
+        it is in doubt.
+        """
         if pulsar.store is None:
             return [], [(None, pulsar.problem)]
         names: list[TopicName] = []
@@ -166,7 +206,9 @@ class ReferenceLooks:
                     names += listed
                     problems += _odd_names(odd)
                 except StoreUnavailable as error:
-                    problems.append((None, f"the topics of a namespace could not be listed: {error}"))
+                    problems.append(
+                        (None, f"the topics of a namespace could not be listed: {error}")
+                    )
         return list(dict.fromkeys(names)), problems
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
@@ -203,7 +245,10 @@ def _odd_names(paths: Sequence[str]) -> Iterable[_Problem]:
     for path in paths:
         topic = topic_at(path)
         if topic is not None:
-            problem = f"znode {path} has a name that Pulsar does not write: what it references was not read"
+            problem = (
+                f"znode {path} has a name that Pulsar does not write: what it references was not"
+                " read"
+            )
             yield namespace_of(topic), problem
 
 

@@ -1,4 +1,6 @@
-"""Listing all ledgers again at the end of a run that listed far fewer than the last one: no accusation on one look."""
+"""Listing all ledgers again at the end of a run that listed far fewer than the last one: no
+accusation on one look.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(slots=True)
 class Relisting:
-    """What the listings of a whole run are held against. `last_run` is where the last run's evidence lies, if it still does."""
+    """What the listings of a whole run are held against. `last_run` is where the last run's
+    evidence lies, if it still does.
+    """
 
     stages: StagesBySize
     store: MetadataStore
@@ -38,7 +42,8 @@ class Relisting:
             self._write(FIRST)
 
     def relist_if_dropped(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
-        """List all ledgers once more if far fewer were listed than by the last run, `delay_ms` after that at the earliest.
+        """List all ledgers once more if far fewer were listed than by the last run, `delay_ms`
+        after that at the earliest.
 
         Returns a sentence where it failed: that is no end of the run.
         """
@@ -62,7 +67,9 @@ class Relisting:
         self.run.write_table("evidence/listings", table(LISTINGS, [row]), f"listing-{listing}")
 
     def _gone_ledgers(self) -> list[int]:
-        """Some ledgers that the last run listed and that are gone; none where its evidence was removed meanwhile."""
+        """Some ledgers that the last run listed and that are gone; none where its evidence was
+        removed meanwhile.
+        """
         if self.last_run is None:
             return []
         try:

@@ -1,7 +1,9 @@
-"""Asks registered bookies, after the last look, for what gone bookies should hold: a renamed one is there under another name.
+"""Asks registered bookies, after the last look, for what gone bookies should hold: a renamed one is
+there under another name.
 
-A small step in the driver: at most RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each, one conversation with each
-registered bookie that these ledgers do not name. What they say is written down; `summary.renames` concludes from it.
+A small step in the driver: at most RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each,
+one conversation with each registered bookie that these ledgers do not name. What they say is
+written down; `summary.renames` concludes from it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _LEDGER = RENAMES.get_field_index("ledger_id")
 
 @dataclass(frozen=True, slots=True)
 class RenameSearch:
-    """`directory` says where the bookies are now; `silent`: bookies not asked again. `can_read`: entries may be read."""
+    """`directory` says where the bookies are now; `silent`: bookies not asked again. `can_read`:
+    entries may be read.
+    """
 
     store: MetadataStore
     run: Place
@@ -46,11 +50,13 @@ class RenameSearch:
     can_read: bool = True
 
     def ask(self, silent: Collection[BookieId]) -> None:
-        """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing where no bookie is gone.
+        """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing where no
+        bookie is gone.
 
         What was said of a ledger that has changed by then is kept and is about no gone bookie.
 
-        Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises StoreUnavailable.
+        Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises
+        StoreUnavailable.
         """
         if not rename_cases(self.run, ()):
             return
@@ -65,16 +71,24 @@ class RenameSearch:
     def _changed_ledgers(self, cases: Sequence[RenameCase]) -> set[LedgerId]:
         """Return the ledgers whose metadata is no longer what they were asked for.
 
-        Auto-recovery copies what a gone bookie held to another and then names that one: this is not a rename.
+        Auto-recovery copies what a gone bookie held to another and then names that one: this is not
+        a rename.
         """
         asked_for = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
         self.store.sync()
-        now = {one.ledger_id: one.metadata for one in self.store.read_ledgers(asked_for, LAST, now_ms, with_marks=False)}
+        now = {
+            one.ledger_id: one.metadata
+            for one in self.store.read_ledgers(asked_for, LAST, now_ms, with_marks=False)
+        }
         return {ledger for ledger, metadata in asked_for.items() if now.get(ledger) != metadata}
 
-    async def _ask_all(self, cases: Sequence[RenameCase], directory: Directory, silent: Collection[BookieId]) -> list[Row]:
+    async def _ask_all(
+        self, cases: Sequence[RenameCase], directory: Directory, silent: Collection[BookieId]
+    ) -> list[Row]:
         ledgers = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
-        passwords = self.store.passwords([i for i, one in ledgers.items() if one.digest_type is DigestType.HMAC])
+        passwords = self.store.passwords(
+            [i for i, one in ledgers.items() if one.digest_type is DigestType.HMAC]
+        )
         gate = asyncio.Semaphore(BOOKIES_AT_ONCE_MAX)
 
         async def ask(bookie: BookieId, address: tuple[str, int]) -> list[Row]:
@@ -82,10 +96,18 @@ class RenameSearch:
             if not mine:
                 return []
             async with gate:
-                conversation = _Conversation(bookie, address, self._limits(), mine, passwords, bookie in directory.listed)
-                return await conversation.rows(can_list=bookie not in directory.unsupported, can_read=self.can_read)
+                conversation = _Conversation(
+                    bookie, address, self._limits(), mine, passwords, bookie in directory.listed
+                )
+                return await conversation.rows(
+                    can_list=bookie not in directory.unsupported, can_read=self.can_read
+                )
 
-        asked = [(bookie, at) for bookie, at in sorted(directory.addresses.items()) if at is not None and bookie not in silent]
+        asked = [
+            (bookie, at)
+            for bookie, at in sorted(directory.addresses.items())
+            if at is not None and bookie not in silent
+        ]
         return [row for rows in await asyncio.gather(*(ask(*one) for one in asked)) for row in rows]
 
     def _limits(self) -> BookieLimits:
@@ -107,22 +129,47 @@ class _Conversation:
         self._bookie, self._passwords = bookie, passwords
         self._lane = AsyncLane(bookie, *address, limits, LAST, now_ms, has_listed=has_listed)
         self._cases = list(cases)
-        self._ledgers: dict[LedgerId, LedgerMetadata] = {i: m for case in self._cases for i, m in case.ledgers.items()}
+        self._ledgers: dict[LedgerId, LedgerMetadata] = {
+            i: m for case in self._cases for i, m in case.ledgers.items()
+        }
 
     async def rows(self, *, can_list: bool, can_read: bool) -> list[Row]:
         """RENAMES rows: how the bookie greeted us, its lists, and the entries read."""
         try:
-            answers = await self._lane.lists([ListQuestion(i) for i in self._ledgers]) if can_list else self._unable()
+            answers = (
+                await self._lane.lists([ListQuestion(i) for i in self._ledgers])
+                if can_list
+                else self._unable()
+            )
             reads = await self._lane.reads(self._reads_due(answers)) if can_read else []
         finally:
             await self._lane.close()
         greeting, detail = self._lane.greeting()
-        hello: Row = ([], self._bookie, None, None, now_ms(), greeting.value, b"", detail, self._lane.probes, 0, 0)
-        return [hello, *(self._list_row(one) for one in answers), *(self._read_row(one) for one in reads)]
+        hello: Row = (
+            [],
+            self._bookie,
+            None,
+            None,
+            now_ms(),
+            greeting.value,
+            b"",
+            detail,
+            self._lane.probes,
+            0,
+            0,
+        )
+        return [
+            hello,
+            *(self._list_row(one) for one in answers),
+            *(self._read_row(one) for one in reads),
+        ]
 
     def _unable(self) -> list[Answer]:
         status = AnswerStatus.UNSUPPORTED
-        return [Answer(self._bookie, i, LAST, now_ms(), status, detail=FOUND_OUT_BEFORE) for i in self._ledgers]
+        return [
+            Answer(self._bookie, i, LAST, now_ms(), status, detail=FOUND_OUT_BEFORE)
+            for i in self._ledgers
+        ]
 
     def _reads_due(self, answers: Sequence[Answer]) -> list[ReadQuestion]:
         wanted = {
@@ -133,7 +180,10 @@ class _Conversation:
             for entry in reads_due(case.should_hold(answer.ledger_id), answer)
         }
         digests = {i: one.digest_type for i, one in self._ledgers.items()}
-        return [ReadQuestion(i, entry, digests[i], self._passwords.get(i)) for i, entry in sorted(wanted)]
+        return [
+            ReadQuestion(i, entry, digests[i], self._passwords.get(i))
+            for i, entry in sorted(wanted)
+        ]
 
     def _gone_bookies(self, ledger_id: LedgerId) -> list[BookieId]:
         return [case.gone for case in self._cases if ledger_id in case.ledgers]

@@ -32,9 +32,10 @@ DEFAULT_LIMITS = JudgingLimits()
 def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS) -> pa.Table:
     """A verdict for every ledger that the evidence has, as VERDICTS rows in order of ledger id.
 
-    Evidence that stops half way is judged as it is: what was not asked is unknown. A ledger on which the run had to be stopped
-    is set aside again in the same words; a new one is found in a child, which may die of it. Costs one scan of each table for
-    every LEDGERS_AT_ONCE ledgers. Raises TooManyPoisoned.
+    Evidence that stops half way is judged as it is: what was not asked is unknown. A ledger on
+    which the run had to be stopped is set aside again in the same words; a new one is found in a
+    child, which may die of it. Costs one scan of each table for every LEDGERS_AT_ONCE ledgers.
+    Raises TooManyPoisoned.
     """
     spoiled = spoiled_ledgers(run)
     batches = [spoil_rows(table(VERDICTS, rows), spoiled) for rows in _rows(run, about, limits)]
@@ -45,7 +46,12 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
     def aside(evidence: LedgerEvidence, why: str) -> Row:
         return set_aside(evidence, why, about.terms, about.facts)[1]
 
-    judge = Judge(lambda evidence: judge_to_row(evidence, about.terms, about.facts)[1], aside, limits, careful=True)
+    judge = Judge(
+        lambda evidence: judge_to_row(evidence, about.terms, about.facts)[1],
+        aside,
+        limits,
+        careful=True,
+    )
     stopped = stopped_ledgers(run)
     ids = np.unique(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
@@ -53,7 +59,10 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
         for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):
             ledgers = list(evidence_by_ledger(batch))
             rows = iter(judge.judge_all([one for one in ledgers if one.ledger_id not in stopped]))
-            yield [aside(one, stopped[one.ledger_id]) if one.ledger_id in stopped else next(rows) for one in ledgers]
+            yield [
+                aside(one, stopped[one.ledger_id]) if one.ledger_id in stopped else next(rows)
+                for one in ledgers
+            ]
 
 
 def _evidence_batches(run: Place, low: int, high: int) -> list[pa.RecordBatch]:

@@ -1,6 +1,8 @@
-"""The same audit for a handful of ledgers, without Spark: the same questions, the same judgement, an answer in about a second.
+"""The same audit for a handful of ledgers, without Spark: the same questions, the same judgement,
+an answer in about a second.
 
-Every ledger here fits in memory with all that was said of it; the bookies are asked side by side in one event loop.
+Every ledger here fits in memory with all that was said of it; the bookies are asked side by side in
+one event loop.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ class _Looks:
     reads: dict[int, dict[tuple[BookieId, EntryId], EntryRead]] = field(default_factory=dict)
 
     def drop_probes(self, look: int, bookie: BookieId) -> None:
-        """Forget what was read on a bookie while its list was overdue, but for wrong digests, which accuse it.
+        """Forget what was read on a bookie while its list was overdue, but for wrong digests, which
+        accuse it.
 
-        The ledger is then judged as if the list had come in time. Probes would use up the confirming reads of that bookie.
+        The ledger is then judged as if the list had come in time. Probes would use up the
+        confirming reads of that bookie.
         """
         reads = self.reads.get(look, {})
         for key, read in list(reads.items()):
@@ -48,13 +52,17 @@ class _Looks:
                 del reads[key]
 
     def evidence(self) -> LedgerEvidence:
-        looks = tuple(Look(r, self.answers.get(r.look, {}), self.reads.get(r.look, {})) for r in self.records)
+        looks = tuple(
+            Look(r, self.answers.get(r.look, {}), self.reads.get(r.look, {})) for r in self.records
+        )
         return LedgerEvidence(self.records[0].ledger_id, looks)
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How the bookies are reached. `wait` sleeps so many seconds, or raises when the command is to stop."""
+    """How the bookies are reached. `wait` sleeps so many seconds, or raises when the command is to
+    stop.
+    """
 
     store: MetadataStore
     limits: BookieLimits
@@ -63,7 +71,9 @@ class Asker:
     second_look_delay_ms: int
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     known_unable: frozenset[BookieId] = frozenset()
-    """Bookies that an earlier run recorded as unable to list: entries are read there at once, beside the lists."""
+    """Bookies that an earlier run recorded as unable to list: entries are read there at once,
+    beside the lists.
+    """
     search_reads_max: int | None = None
     """Times one bookie is read for entries that it should not hold; None: no bound."""
     listers: Listers | None = None
@@ -72,8 +82,12 @@ class Asker:
     """Filled on the way: why a ledger could not be judged."""
 
 
-def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[tuple[LedgerEvidence, Step]]:
-    """Each ledger's evidence and final step, in the order of `ids`: looks until every verdict may stand, within the terms."""
+def audit_ledgers(
+    asker: Asker, ids: Sequence[LedgerId], terms: Terms
+) -> list[tuple[LedgerEvidence, Step]]:
+    """Each ledger's evidence and final step, in the order of `ids`: looks until every verdict may
+    stand, within the terms.
+    """
     looks = {ledger_id: _Looks() for ledger_id in ids}
     steps: dict[LedgerId, Step] = {}
     open_ids = list(looks)
@@ -93,7 +107,11 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
         steps |= _settle_all(asker, [looks[i].evidence() for i in open_ids], terms)
-        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed, denied, searches).ask(open_ids))
+        asyncio.run(
+            _Round(asker, look, looks, steps, terms, unsupported, listed, denied, searches).ask(
+                open_ids
+            )
+        )
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
             break
@@ -101,24 +119,39 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     return [_spoil((looks[i].evidence(), steps[i]), frozenset(denied)) for i in looks]
 
 
-def _spoil(judged: tuple[LedgerEvidence, Step], denied: frozenset[BookieId]) -> tuple[LedgerEvidence, Step]:
+def _spoil(
+    judged: tuple[LedgerEvidence, Step], denied: frozenset[BookieId]
+) -> tuple[LedgerEvidence, Step]:
     """Take back what rests on lists that a bookie contradicted since."""
     evidence, step = judged
-    answers = (answer for look in evidence.looks for bookie, answer in look.answers.items() if bookie in denied)
+    answers = (
+        answer
+        for look in evidence.looks
+        for bookie, answer in look.answers.items()
+        if bookie in denied
+    )
     if any(one.is_from_lister and one.status is AnswerStatus.HELD for one in answers):
         return evidence, replace(step, verdict=spoil_verdict(step.verdict))
     return judged
 
 
-def _settle_all(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:
-    """Where each ledger stands. Judged in a child: one that cannot be judged is set aside, and the command lives."""
+def _settle_all(
+    asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms
+) -> dict[LedgerId, Step]:
+    """Where each ledger stands. Judged in a child: one that cannot be judged is set aside, and the
+    command lives.
+    """
 
     def aside(one: LedgerEvidence, detail: str) -> tuple[Step, str]:
         return poison_step(one.ledger_id), detail
 
     judge = Judge(lambda one: settle_and_check(one, terms), aside, asker.judging, careful=True)
-    results = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
-    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in results.items() if detail})
+    results = {
+        one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)
+    }
+    asker.set_aside.update(
+        {ledger_id: detail for ledger_id, (_, detail) in results.items() if detail}
+    )
     return {ledger_id: step for ledger_id, (step, _) in results.items()}
 
 
@@ -147,7 +180,8 @@ class _Round:
     async def ask(self, ids: Iterable[LedgerId]) -> None:
         """Ask for the lists that are due, then read entries until no ledger wants another.
 
-        Where lists are overdue, entries are read beside them. A list that comes late is judged as if it had been in time.
+        Where lists are overdue, entries are read beside them. A list that comes late is judged as
+        if it had been in time.
         """
         ids = list(ids)
         try:
@@ -171,10 +205,16 @@ class _Round:
         asked: dict[BookieId, list[ListQuestion]] = {}
         for ledger_id in ids:
             for bookie, size in self._steps[ledger_id].questions:
-                asked.setdefault(bookie, []).append(ListQuestion(ledger_id, size, self._expected_list(ledger_id, bookie)))
-        for answers in await asyncio.gather(*(self._list(b, questions) for b, questions in asked.items())):
+                asked.setdefault(bookie, []).append(
+                    ListQuestion(ledger_id, size, self._expected_list(ledger_id, bookie))
+                )
+        for answers in await asyncio.gather(
+            *(self._list(b, questions) for b, questions in asked.items())
+        ):
             for answer in answers:
-                self._looks[answer.ledger_id].answers.setdefault(self._look, {})[answer.bookie_id] = answer
+                self._looks[answer.ledger_id].answers.setdefault(self._look, {})[
+                    answer.bookie_id
+                ] = answer
         self._settle(ids)
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
@@ -183,14 +223,19 @@ class _Round:
             return undialled
         if bookie in self._unsupported and not isinstance(self._lane(bookie), LaneWithLister):
             status = AnswerStatus.UNSUPPORTED
-            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status) for q in questions]
+            return [
+                Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status)
+                for q in questions
+            ]
         async with self._gate:
             answers = await self._lane(bookie).lists(questions)
         self._remember_ability(bookie, answers)
         return answers
 
     def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
-        """Remember for the looks to come whether the bookie can list, and what of its lister it denied."""
+        """Remember for the looks to come whether the bookie can list, and what of its lister it
+        denied.
+        """
         lane = self._lane(bookie)
         if isinstance(lane, LaneWithLister) and lane.contradiction:
             self._denied[bookie] = lane.contradiction
@@ -198,13 +243,17 @@ class _Round:
             self._unsupported.add(bookie)
         else:
             self._unsupported.discard(bookie)
-        if any(answer.status is AnswerStatus.HELD and not answer.is_from_lister for answer in answers):
+        if any(
+            answer.status is AnswerStatus.HELD and not answer.is_from_lister for answer in answers
+        ):
             self._listed.add(bookie)
 
     async def _settle_late_lists(self) -> bool:
         """Wait for the overdue lists; return whether the word of any bookie has changed."""
         late = [bookie for bookie, lane in self._lanes.items() if lane.has_late_lists]
-        settled = await asyncio.gather(*(self._lanes[bookie].settle_late_lists() for bookie in late))
+        settled = await asyncio.gather(
+            *(self._lanes[bookie].settle_late_lists() for bookie in late)
+        )
         changed: set[LedgerId] = set()
         for bookie, answers in zip(late, settled, strict=True):
             self._remember_ability(bookie, answers)
@@ -219,15 +268,23 @@ class _Round:
 
     async def _reads(self, ids: list[LedgerId]) -> None:
         asked: dict[BookieId, list[ReadQuestion]] = {}
-        passwords = self._asker.store.passwords([i for i in ids if self._digest(i) is DigestType.HMAC])
+        passwords = self._asker.store.passwords(
+            [i for i in ids if self._digest(i) is DigestType.HMAC]
+        )
         for ledger_id in ids:
             for bookie, entry in self._steps[ledger_id].reads:
                 is_search = self._steps[ledger_id].are_searches
-                question = ReadQuestion(ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id), is_search)
+                question = ReadQuestion(
+                    ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id), is_search
+                )
                 asked.setdefault(bookie, []).append(question)
-        for reads in await asyncio.gather(*(self._read(b, questions) for b, questions in asked.items())):
+        for reads in await asyncio.gather(
+            *(self._read(b, questions) for b, questions in asked.items())
+        ):
             for read in reads:
-                self._looks[read.ledger_id].reads.setdefault(self._look, {})[read.bookie_id, read.entry_id] = read
+                self._looks[read.ledger_id].reads.setdefault(self._look, {})[
+                    read.bookie_id, read.entry_id
+                ] = read
         self._settle(ids)
 
     async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
@@ -235,7 +292,10 @@ class _Round:
         if undialled is not None:
             return undialled
         asked, refused = self._searches.split(bookie, questions)
-        not_asked = [unread(bookie, q, self._look, self._asker.now_ms(), ReadStatus.NOT_ASKED) for q in refused]
+        not_asked = [
+            unread(bookie, q, self._look, self._asker.now_ms(), ReadStatus.NOT_ASKED)
+            for q in refused
+        ]
         if not asked:
             return not_asked
         async with self._gate:
@@ -250,7 +310,9 @@ class _Round:
         return metadata.digest_type if metadata else None
 
     def _settle(self, ids: Iterable[LedgerId]) -> None:
-        self._steps |= _settle_all(self._asker, [self._looks[i].evidence() for i in ids], self._terms)
+        self._steps |= _settle_all(
+            self._asker, [self._looks[i].evidence() for i in ids], self._terms
+        )
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
         if bookie not in self._lanes:

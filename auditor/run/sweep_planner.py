@@ -41,10 +41,16 @@ class SweepPlanner:
         return self.about.terms
 
     def _copies(self, first: Shard, shards: int) -> float:
-        """Return how many entries the fullest bookie should hold; estimated if there are more shards."""
+        """Return how many entries the fullest bookie should hold; estimated if there are more
+        shards.
+        """
         mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
-        ledgers = self.run.read_table("evidence/ledgers", LEDGERS, mine & (pc.field("look") == 1), DUE_COLUMNS)
+        ledgers = self.run.read_table(
+            "evidence/ledgers", LEDGERS, mine & (pc.field("look") == 1), DUE_COLUMNS
+        )
         counted = fullest_bookie_copies(ledgers.to_batches())
         if shards == 1:
             return counted
-        return max(counted * shards, 0.0 if self.about.partial else self.about.terms.sweep.copies_before)
+        return max(
+            counted * shards, 0.0 if self.about.partial else self.about.terms.sweep.copies_before
+        )

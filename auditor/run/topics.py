@@ -1,4 +1,6 @@
-"""Audits all ledgers of a few topics, without Spark: the references, the ledgers, then what is suspect again."""
+"""Audits all ledgers of a few topics, without Spark: the references, the ledgers, then what is
+suspect again.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +39,22 @@ def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) ->
     records: dict[TopicName, TopicRecord] = {}
     for record in list(topics.read(named, asker.now_ms)):
         try:
-            partitions = topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
+            partitions = (
+                topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
+            )
         except StoreUnavailable as error:
-            records[record.topic] = replace(record, status=TopicStatus.UNREADABLE, problems=(*record.problems, str(error)))
+            records[record.topic] = replace(
+                record, status=TopicStatus.UNREADABLE, problems=(*record.problems, str(error))
+            )
             continue
         for one in topics.read(partitions, asker.now_ms) if partitions else (record,):
             records[one.topic] = one
     return list(records.values())
 
 
-def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], terms: Terms) -> AuditedTopics:
+def audit_topics(
+    asker: Asker, topics: TopicStore, named: Iterable[TopicName], terms: Terms
+) -> AuditedTopics:
     """Return what can be read of each topic.
 
     A broker that trims removes a reference before it deletes the ledger; one that deletes the topic
@@ -58,7 +66,10 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
     asker.store.sync()
     ids = sorted({one.ledger_id for record in records for one in references(record)})
     judged = audit_ledgers(asker, ids, terms) if ids else []
-    seen = {one.ledger_id: (one.looks[-1].record, doubt_unregistered(one, step.verdict)) for one, step in judged}
+    seen = {
+        one.ledger_id: (one.looks[-1].record, doubt_unregistered(one, step.verdict))
+        for one, step in judged
+    }
     suspects = {record.topic: _suspects(record, seen) for record in records}
     withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
     if any(suspects.values()):
@@ -66,9 +77,13 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
         if any(ids & once for ids in suspects.values()):
             asker.wait(asker.second_look_delay_ms / 1000)
         records, withdrawn = _read_suspects_again(asker, topics, records, suspects, seen)
-    readable = tuple(judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records)
+    readable = tuple(
+        judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records
+    )
     needed = {one.ledger_id for topic in readable for one in topic.conditions}
-    kept = tuple(one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id]))
+    kept = tuple(
+        one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id])
+    )
     return AuditedTopics(readable, kept)
 
 
@@ -77,7 +92,9 @@ def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[L
     gone = {one.ledger_id for one in references(record) if is_gone(seen[one.ledger_id])}
     data = record.managed_ledger.ledgers_with_ends if record.managed_ledger else ()
     ended = [*(one for one in data if not one.bookkeeper_deleted), *schema_ledgers(record).values()]
-    return frozenset(gone | {one.ledger_id for one in ended if is_truncated(one, seen[one.ledger_id][0])})
+    return frozenset(
+        gone | {one.ledger_id for one in ended if is_truncated(one, seen[one.ledger_id][0])}
+    )
 
 
 def _is_seen_twice(evidence: LedgerEvidence) -> bool:
@@ -102,7 +119,10 @@ def _read_suspects_again(
     suspects that it does not reference any more.
     """
     topics.sync()
-    again = {one.topic: one for one in topics.read([name for name, ids in suspects.items() if ids], asker.now_ms)}
+    again = {
+        one.topic: one
+        for one in topics.read([name for name, ids in suspects.items() if ids], asker.now_ms)
+    }
     asker.store.sync()
     ids = sorted(frozenset().union(*suspects.values()))
     look = 1 + max(seen[ledger_id][0].look for ledger_id in ids)

@@ -127,10 +127,16 @@ class Bookie:
         self._holdings[ledger_id] = holding
 
     def corrupt(
-        self, ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b""
+        self,
+        ledger_id: LedgerId,
+        entry_id: EntryId,
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
     ) -> None:
         """Hold a copy of the entry that does not match its digest, whatever was held before."""
-        self._holdings.setdefault(ledger_id, Holding((), digest, password)).corrupt(ledger_id, entry_id)
+        self._holdings.setdefault(ledger_id, Holding((), digest, password)).corrupt(
+            ledger_id, entry_id
+        )
 
     def forget(self, ledger_id: LedgerId) -> None:
         """Remove every trace of the ledger, as garbage collection does."""
@@ -190,15 +196,27 @@ class Bookie:
             return None
         payload = self._payload(holding, fault)
         if fault is LedgerFault.LIST_CUT_SHORT:
-            payload = payload[:4] + (int.from_bytes(payload[4:8], "big") + 1).to_bytes(4, "big") + payload[8:]
+            payload = (
+                payload[:4]
+                + (int.from_bytes(payload[4:8], "big") + 1).to_bytes(4, "big")
+                + payload[8:]
+            )
         return wire.encode_list(request, Status.EOK, payload)
 
     def _payload(self, holding: Holding, fault: LedgerFault | None) -> bytes:
         highest = holding.highest()
-        unflushed = self.behaviour.storage is Storage.INTERLEAVED and highest is not None and highest % INDEX_PAGE_ENTRIES == 0
+        unflushed = (
+            self.behaviour.storage is Storage.INTERLEAVED
+            and highest is not None
+            and highest % INDEX_PAGE_ENTRIES == 0
+        )
         if unflushed or fault is LedgerFault.LAST_ENTRY_UNLISTED:
             return holding.listed_as_runs(without_highest=True)
-        return holding.listed_as_runs() if self.behaviour.list_form is ListForm.RUNS else holding.listed_as_groups()
+        return (
+            holding.listed_as_runs()
+            if self.behaviour.list_form is ListForm.RUNS
+            else holding.listed_as_groups()
+        )
 
     def _read(self, request: wire.ReadEntry) -> bytes | None:
         ledger_id, fault = request.ledger_id, self.faults.get(request.ledger_id)
@@ -219,7 +237,9 @@ class Bookie:
         entry_id = holding.highest() if request.entry_id == -1 else request.entry_id
         if entry_id is None or entry_id not in holding:
             return wire.encode_read(request, Status.ENOENTRY)
-        return wire.encode_read(request, Status.EOK, _body(holding, ledger_id, entry_id, fault), max_lac=-1)
+        return wire.encode_read(
+            request, Status.EOK, _body(holding, ledger_id, entry_id, fault), max_lac=-1
+        )
 
     def _fence(self, request: wire.ReadEntry) -> bool:
         """Fence the ledger, and return whether the master key was right.
@@ -227,7 +247,10 @@ class Bookie:
         A ledger without a master key takes this one. An unknown ledger becomes known and empty.
         """
         ledger_id = request.ledger_id
-        if not request.master_key or self._master_keys.setdefault(ledger_id, request.master_key) != request.master_key:
+        if (
+            not request.master_key
+            or self._master_keys.setdefault(ledger_id, request.master_key) != request.master_key
+        ):
             return False
         self._holdings.setdefault(ledger_id, Holding())
         self._fenced.add(ledger_id)
@@ -259,7 +282,9 @@ def _status_of(fault: LedgerFault | None) -> Status | None:
             return None
 
 
-def _body(holding: Holding, ledger_id: LedgerId, entry_id: EntryId, fault: LedgerFault | None) -> bytes:
+def _body(
+    holding: Holding, ledger_id: LedgerId, entry_id: EntryId, fault: LedgerFault | None
+) -> bytes:
     body = holding.body(ledger_id, entry_id)
     match fault:
         case LedgerFault.WRONG_IDS:

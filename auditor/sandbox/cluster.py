@@ -63,7 +63,9 @@ class SandboxCluster(RecoveryZnodes):
         self.instance_id = str(uuid.uuid4())
         self._named = named
         self._zookeeper = EmbeddedZooKeeper(workdir / "zookeeper", java)
-        behaviours = [Behaviour(storage=Storage(storage), list_form=list_form) for storage in storages]
+        behaviours = [
+            Behaviour(storage=Storage(storage), list_form=list_form) for storage in storages
+        ]
         self._fresh = [Listener(Bookie(behaviour)) for behaviour in behaviours]
         self._listeners: dict[BookieId, Listener] = {}
         self._ids: dict[str, BookieId] = {}
@@ -74,7 +76,12 @@ class SandboxCluster(RecoveryZnodes):
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -147,7 +154,13 @@ class SandboxCluster(RecoveryZnodes):
 
     # What is stored
 
-    def add_ledger(self, ledger_id: LedgerId, metadata: LedgerMetadata, format_version: int = 3, password: bytes = b"") -> None:
+    def add_ledger(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        format_version: int = 3,
+        password: bytes = b"",
+    ) -> None:
         """Create or replace the ledger's znode. Nothing is put on a bookie."""
         self._remember(ledger_id, metadata, password)
         data = ledger_metadata.encode(metadata, password=password, version=format_version)
@@ -157,7 +170,9 @@ class SandboxCluster(RecoveryZnodes):
         """Create the znodes of many ledgers fast. Raises KazooException if one exists already."""
         for ledger_id, metadata in ledgers.items():
             self._remember(ledger_id, metadata, b"")
-        self._seeder.create_ledgers({ledger_id: ledger_metadata.encode(metadata) for ledger_id, metadata in ledgers.items()})
+        self._seeder.create_ledgers(
+            {ledger_id: ledger_metadata.encode(metadata) for ledger_id, metadata in ledgers.items()}
+        )
 
     def delete_ledger(self, ledger_id: LedgerId) -> None:
         """Delete the ledger's znode. Bookies keep its entries until `Bookie.forget`."""
@@ -187,7 +202,8 @@ class SandboxCluster(RecoveryZnodes):
         as in `notation.placement`.
         """
         lost = {
-            self.id_of(name): notation.holds(runs) if isinstance(runs, str) else runs for name, runs in (lose or {}).items()
+            self.id_of(name): notation.holds(runs) if isinstance(runs, str) else runs
+            for name, runs in (lose or {}).items()
         }
         for bookie_id, runs in notation.placement(metadata, written).items():
             if bookie_id in self._listeners:
@@ -217,7 +233,9 @@ class SandboxCluster(RecoveryZnodes):
 
     def set_raw(self, where: str | LedgerId, data: bytes) -> None:
         """Write any bytes to an absolute ZooKeeper path, or as the metadata of a ledger."""
-        self._seeder.write(self._seeder.ledger_path(where) if isinstance(where, int) else where, data)
+        self._seeder.write(
+            self._seeder.ledger_path(where) if isinstance(where, int) else where, data
+        )
 
     def delete_raw(self, path: str) -> None:
         """Delete the znode at an absolute ZooKeeper path, if it exists."""
@@ -229,7 +247,9 @@ class SandboxCluster(RecoveryZnodes):
         """Register the bookie as writable. `data` replaces the znode's bytes (b"": before 4.12)."""
         listener = self.listener(bookie)
         listener.bookie.behaviour.read_only = False
-        self._seeder.register(self.id_of(bookie), self._registration(listener) if data is None else data)
+        self._seeder.register(
+            self.id_of(bookie), self._registration(listener) if data is None else data
+        )
 
     def readonly(self, bookie: str) -> None:
         """Register the bookie as read-only. It refuses new entries from then on."""

@@ -34,7 +34,10 @@ class Holding:
     """
 
     def __init__(
-        self, pieces: Iterable[Run | SequenceGroup] = (), digest: DigestType = DigestType.CRC32C, password: bytes = b""
+        self,
+        pieces: Iterable[Run | SequenceGroup] = (),
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
     ) -> None:
         runs, self._stripes = _split(pieces)
         self._runs = merge_runs(runs)
@@ -51,7 +54,11 @@ class Holding:
 
     def corrupt(self, ledger_id: LedgerId, entry_id: EntryId) -> None:
         """Keep a copy of the entry with one bit flipped: the ids are right, the digest is wrong."""
-        body = self.body(ledger_id, entry_id) if entry_id in self else self._make_entry(ledger_id, entry_id)
+        body = (
+            self.body(ledger_id, entry_id)
+            if entry_id in self
+            else self._make_entry(ledger_id, entry_id)
+        )
         self.store(entry_id, with_wrong_digest(body))
 
     def __contains__(self, entry_id: EntryId) -> bool:
@@ -64,7 +71,9 @@ class Holding:
 
     def highest(self) -> EntryId | None:
         """Return the highest entry held; None if there is none."""
-        ends = [last for _, last in self._runs[-1:]] + [stripe.last + stripe.size - 1 for stripe in self._stripes]
+        ends = [last for _, last in self._runs[-1:]] + [
+            stripe.last + stripe.size - 1 for stripe in self._stripes
+        ]
         return max([*ends, *self._stored], default=None)
 
     def run_count_max(self) -> int:
@@ -75,10 +84,15 @@ class Holding:
     def check_listable_as_runs(self) -> None:
         """Raise ValueError for too many runs for a list, or a run too long for a group."""
         if self.run_count_max() > RUNS_LISTED_MAX:
-            raise ValueError(f"{self.run_count_max()} runs are too many to list one by one: use ListForm.PERIODIC")
+            raise ValueError(
+                f"{self.run_count_max()} runs are too many to list one by one: use"
+                " ListForm.PERIODIC"
+            )
         longest = max((last - first + 1 for first, last in self._runs), default=0)
         if longest > entry_availability.SIZE_MAX:
-            raise ValueError(f"a run of {longest} entries is more than a group can say: use ListForm.PERIODIC")
+            raise ValueError(
+                f"a run of {longest} entries is more than a group can say: use ListForm.PERIODIC"
+            )
 
     def runs(self) -> list[Run]:
         """Return all entries as disjoint ascending runs. Raises as `check_listable_as_runs`.
@@ -91,7 +105,9 @@ class Holding:
             for stripe in self._stripes
             for first in range(stripe.first, stripe.last + 1, stripe.period)
         ]
-        return merge_runs([*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)])
+        return merge_runs(
+            [*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)]
+        )
 
     def listed_as_runs(self, *, without_highest: bool = False) -> bytes:
         """Return the list as real bookies send it, with a group per run.
@@ -104,7 +120,9 @@ class Holding:
             if without_highest and runs:
                 first, last = runs.pop()
                 runs += [(first, last - 1)] if last > first else []
-            self._lists[key] = entry_availability.encode_runs((first, last - first + 1) for first, last in runs)
+            self._lists[key] = entry_availability.encode_runs(
+                (first, last - first + 1) for first, last in runs
+            )
         return self._lists[key]
 
     def listed_as_groups(self) -> bytes:
@@ -114,7 +132,10 @@ class Holding:
         """
         if "groups" not in self._lists:
             singles = [(entry_id, entry_id) for entry_id in self._stored]
-            lone = [SequenceGroup(first, first, last - first + 1, 0) for first, last in merge_runs([*self._runs, *singles])]
+            lone = [
+                SequenceGroup(first, first, last - first + 1, 0)
+                for first, last in merge_runs([*self._runs, *singles])
+            ]
             self._lists["groups"] = bookie_server.availability_of_groups([*lone, *self._stripes])
         return self._lists["groups"]
 
@@ -128,7 +149,12 @@ class Holding:
         return entry_body(ledger_id, entry_id, self._digest, self._password)
 
 
-def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
+def entry_body(
+    ledger_id: LedgerId,
+    entry_id: EntryId,
+    digest: DigestType = DigestType.CRC32C,
+    password: bytes = b"",
+) -> bytes:
     """Return an entry as BookKeeper's client sends it (DigestManager).
 
     It has ids, digest and PAYLOAD_BYTES of payload.
@@ -159,9 +185,18 @@ def _split(pieces: Iterable[Run | SequenceGroup]) -> tuple[list[Run], list[Seque
     runs: list[Run] = []
     stripes: list[SequenceGroup] = []
     for piece in pieces:
-        group = piece if isinstance(piece, SequenceGroup) else SequenceGroup(piece[0], piece[0], piece[1] - piece[0] + 1, 0)
+        group = (
+            piece
+            if isinstance(piece, SequenceGroup)
+            else SequenceGroup(piece[0], piece[0], piece[1] - piece[0] + 1, 0)
+        )
         first, last, size, period = group
-        if first < 0 or size <= 0 or last < first or (last > first and (period <= 0 or (last - first) % period)):
+        if (
+            first < 0
+            or size <= 0
+            or last < first
+            or (last > first and (period <= 0 or (last - first) % period))
+        ):
             raise ValueError(f"no entries can be held like that: {tuple(piece)}")
         if last == first or size >= period:
             runs.append((first, last + size - 1))
@@ -172,4 +207,7 @@ def _split(pieces: Iterable[Run | SequenceGroup]) -> tuple[list[Run], list[Seque
 
 def _in_stripe(stripe: SequenceGroup, entry_id: EntryId) -> bool:
     offset = entry_id - stripe.first
-    return 0 <= offset <= stripe.last - stripe.first + stripe.size - 1 and offset % stripe.period < stripe.size
+    return (
+        0 <= offset <= stripe.last - stripe.first + stripe.size - 1
+        and offset % stripe.period < stripe.size
+    )

@@ -130,7 +130,9 @@ class BookieConnection(asyncio.Protocol):
             self._reading = False
             self._transport.pause_reading()
         if behaviour.answer_delay_ms > 0:
-            asyncio.get_running_loop().call_later(behaviour.answer_delay_ms / 1000, self._answer_queued)
+            asyncio.get_running_loop().call_later(
+                behaviour.answer_delay_ms / 1000, self._answer_queued
+            )
         else:
             self._answer_queued()
 
@@ -161,7 +163,11 @@ class BookieConnection(asyncio.Protocol):
                 gathered.clear()
         if gathered and self._transport is not None:
             self._transport.write(bytes(gathered))
-        if not self._reading and self._transport is not None and len(self._queue) <= QUEUED_REQUESTS_MAX // 2:
+        if (
+            not self._reading
+            and self._transport is not None
+            and len(self._queue) <= QUEUED_REQUESTS_MAX // 2
+        ):
             self._reading = True
             self._transport.resume_reading()
 

@@ -26,7 +26,11 @@ _TOKEN = re.compile(
     r"|v(?P<version>[123])"
     r"|(?P<digest>crc32c|crc32|hmac|dummy)"
 )
-_STATES = {"open": LedgerState.OPEN, "in_recovery": LedgerState.IN_RECOVERY, "closed": LedgerState.CLOSED}
+_STATES = {
+    "open": LedgerState.OPEN,
+    "in_recovery": LedgerState.IN_RECOVERY,
+    "closed": LedgerState.CLOSED,
+}
 _RUN = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -48,7 +52,9 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
             quorums[token["quorum"]] = int(token["count"])
         elif token["first"]:
             members = token["members"].split()
-            segments.append(Segment(int(token["first"]), tuple((ids or {}).get(name, name) for name in members)))
+            segments.append(
+                Segment(int(token["first"]), tuple((ids or {}).get(name, name) for name in members))
+            )
         elif token["state"]:
             state, last = _STATES[token["state"]], int(token["last"]) if token["last"] else None
         elif token["version"]:
@@ -65,7 +71,9 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
         ack_quorum=quorums.get("a", quorums["w"]),
         # BookKeeper writes -1 while the last entry is not known.
         last_entry_id=last if state is LedgerState.CLOSED else -1,
-        length=PAYLOAD_BYTES * (last + 1) if last is not None and state is LedgerState.CLOSED else 0,
+        length=(
+            PAYLOAD_BYTES * (last + 1) if last is not None and state is LedgerState.CLOSED else 0
+        ),
         segments=tuple(segments),
         digest_type=None if version == 1 else digest,
     )
@@ -82,7 +90,9 @@ def holds(text: str) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[BookieId, list[Run]]:
+def placement(
+    metadata: LedgerMetadata, written: EntryId | None = None
+) -> dict[BookieId, list[Run]]:
     """Return the runs of entries that striping puts on each bookie of the ensembles.
 
     Entry e is at the positions e, e+1, ... e+W-1, modulo E, of its segment. `written` is the last
@@ -96,9 +106,13 @@ def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[
     for segment, ends in zip(metadata.segments, _segment_ends(metadata, last), strict=True):
         windows += max(0, ends - segment.first_entry_id + 1) * len(segment.ensemble) // e
         if w < e and windows > WINDOWS_MAX:
-            raise ValueError(f"more than {WINDOWS_MAX} runs: hold sequence groups on the bookies instead")
+            raise ValueError(
+                f"more than {WINDOWS_MAX} runs: hold sequence groups on the bookies instead"
+            )
         for position, bookie_id in enumerate(segment.ensemble):
-            held.setdefault(bookie_id, []).extend(_windows(segment.first_entry_id, ends, position, e, w))
+            held.setdefault(bookie_id, []).extend(
+                _windows(segment.first_entry_id, ends, position, e, w)
+            )
     return {bookie_id: merge_runs(runs) for bookie_id, runs in held.items()}
 
 
@@ -138,7 +152,9 @@ def _last_written(metadata: LedgerMetadata) -> EntryId:
 
 def _segment_ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
     """Return the last entry of each segment."""
-    return [*(after.first_entry_id - 1 for after in metadata.segments[1:]), last][: len(metadata.segments)]
+    return [*(after.first_entry_id - 1 for after in metadata.segments[1:]), last][
+        : len(metadata.segments)
+    ]
 
 
 def _windows(first: EntryId, last: EntryId, position: int, e: int, w: int) -> list[Run]:

@@ -24,13 +24,17 @@ class RecoveryZnodes(ABC):
     def id_of(self, bookie: str) -> BookieId:
         """Return the id of a bookie `b1` to `bN`."""
 
-    def mark(self, ledger_id: LedgerId, replicas: Iterable[str] = (), ctime_ms: int | None = None) -> None:
+    def mark(
+        self, ledger_id: LedgerId, replicas: Iterable[str] = (), ctime_ms: int | None = None
+    ) -> None:
         """Mark the ledger under-replicated. `ctime_ms` (default: now) is the field in the mark.
 
         ZooKeeper sets the creation time of the znode to now, whatever `ctime_ms` is.
         """
         now_ms = int(time.time() * 1000)
-        self._seeder.mark(ledger_id, map(self.id_of, replicas), now_ms if ctime_ms is None else ctime_ms)
+        self._seeder.mark(
+            ledger_id, map(self.id_of, replicas), now_ms if ctime_ms is None else ctime_ms
+        )
 
     def unmark(self, ledger_id: LedgerId) -> None:
         """Remove the mark."""

@@ -104,7 +104,9 @@ class Seeder:
         path = self._root + znode_paths.lock_path(ledger_id)
         self.delete(path)
         if holder is not None:
-            self._client.create(path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True)
+            self._client.create(
+                path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True
+            )
 
     def elect(self, bookie_id: BookieId | None) -> None:
         """Make this bookie's vote the only vote in the election of BookKeeper's auditor.
@@ -116,7 +118,12 @@ class Seeder:
         for name in self._client.get_children(election):
             self.delete(f"{election}/{name}")
         if bookie_id is not None:
-            self._client.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
+            self._client.create(
+                f"{election}/V_",
+                underreplication_mark.encode_name(bookie_id),
+                ephemeral=True,
+                sequence=True,
+            )
 
     def create_ledgers(self, ledgers: Mapping[LedgerId, bytes]) -> None:
         """Create the znodes of many ledgers, some 20,000 a second.

@@ -27,11 +27,33 @@ from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.sound_ledgers import sound_ledgers
 from auditor.sandbox.stories_of_ensembles import LOCATIONS
-from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLISTABLE, Story, with_owner
+from auditor.sandbox.telling import (
+    LOST,
+    LOST_AND_MARKED,
+    SILENT,
+    TELLERS,
+    UNLISTABLE,
+    Story,
+    with_owner,
+)
 
-__all__ = ["STORY_LEDGER_FIRST", "TELLERS", "Story", "demo_cluster", "seed_exempt", "seed_sound", "seed_stories"]
+__all__ = [
+    "STORY_LEDGER_FIRST",
+    "TELLERS",
+    "Story",
+    "demo_cluster",
+    "seed_exempt",
+    "seed_sound",
+    "seed_stories",
+]
 
-STORY_MODULES = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_references, stories_of_bookies)
+STORY_MODULES = (
+    stories_of_entries,
+    stories_of_ensembles,
+    stories_of_metadata,
+    stories_of_references,
+    stories_of_bookies,
+)
 """The modules with the stories. Importing them fills `TELLERS`."""
 
 DEMO_BOOKIES = len(LOCATIONS)
@@ -67,7 +89,10 @@ def seed_stories(cluster: SandboxCluster) -> list[Story]:
     cluster.stop_bookie(SILENT)
     for bookie in (LOST, LOST_AND_MARKED):
         cluster.lose_bookie(bookie)
-    return [TELLERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number) for number, kind in enumerate(kinds)]
+    return [
+        TELLERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number)
+        for number, kind in enumerate(kinds)
+    ]
 
 
 def seed_exempt(cluster: SandboxCluster) -> dict[Exempt, LedgerId]:
@@ -94,7 +119,10 @@ def seed_sound(cluster: SandboxCluster, count: int = SOUND_LEDGERS) -> tuple[Led
     Takes about a second for 200.
     """
     ledgers = {ledger_id: cluster.ledger(text) for ledger_id, text in sound_ledgers(count)}
-    written = {ledger_id: with_owner(metadata, f"topic-{ledger_id}") for ledger_id, metadata in ledgers.items()}
+    written = {
+        ledger_id: with_owner(metadata, f"topic-{ledger_id}")
+        for ledger_id, metadata in ledgers.items()
+    }
     cluster.add_ledgers(written)
     for ledger_id, metadata in written.items():
         cluster.spread(ledger_id, metadata)
@@ -108,7 +136,9 @@ def demo_cluster(workdir: Path) -> Iterator[tuple[SandboxCluster, list[Story]]]:
     Takes about three seconds to start. Raises StoreUnavailable if ZooKeeper does not start,
     SparkUnavailable if there is no Java.
     """
-    storages = [Storage.DB if f"b{n}" == UNLISTABLE else Storage.SORTED for n in range(1, DEMO_BOOKIES + 1)]
+    storages = [
+        Storage.DB if f"b{n}" == UNLISTABLE else Storage.SORTED for n in range(1, DEMO_BOOKIES + 1)
+    ]
     with SandboxCluster(workdir, DEMO_BOOKIES, named=True, storage=storages) as cluster:
         cluster.elect_auditor("b1")
         seed_sound(cluster)

@@ -25,11 +25,15 @@ def sound_ledgers(count: int) -> Iterator[tuple[LedgerId, str]]:
     and any format. The bookies of an ensemble are distinct; a change of ensemble replaces one.
     """
     shapes = zip(cycle(_SHAPES), cycle(_LAST_ENTRIES), cycle(_WORDS), strict=False)
-    for number, (ledger_id, (shape, last, word)) in enumerate(zip(_ids(count), islice(shapes, count), strict=True)):
+    for number, (ledger_id, (shape, last, word)) in enumerate(
+        zip(_ids(count), islice(shapes, count), strict=True)
+    ):
         e, w, a = shape
         # Format 1 does not store an ack quorum.
         ack = w if word == "v1" else a
-        segments = " ".join(f"{first}:[{' '.join(members)}]" for first, members in _segments(number, e, last))
+        segments = " ".join(
+            f"{first}:[{' '.join(members)}]" for first, members in _segments(number, e, last)
+        )
         yield ledger_id, f"e{e} w{w} a{ack} {segments} closed {last} {word}".rstrip()
 
 

@@ -11,7 +11,10 @@ from auditor.sandbox.telling import UNLISTABLE, Story, tells, twins
 @tells(Kind.ENTRY_WITHOUT_REPLICA)
 def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w2 a2 0:[b1 b2 b3] closed 99"
-    fact = f"Entry 42 of ledger {n} is on neither b1 nor b2, where it belongs; ledger {n + 1} has it on both."
+    fact = (
+        f"Entry 42 of ledger {n} is on neither b1 nor b2, where it belongs; ledger {n + 1} has it"
+        " on both."
+    )
     return twins(cluster, Kind.ENTRY_WITHOUT_REPLICA, n, text, {"b1": "42", "b2": "42"}, fact)
 
 
@@ -19,7 +22,8 @@ def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
 def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e5 w3 a2 0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b5 b4] closed 1999"
     fact = (
-        f"Entry 1504 of ledger {n} was acknowledged by two bookies at least and is on one, b2; in ledger {n + 1} on all three."
+        f"Entry 1504 of ledger {n} was acknowledged by two bookies at least and is on one, b2; in"
+        f" ledger {n + 1} on all three."
     )
     return twins(cluster, Kind.ENTRY_BELOW_ACK_QUORUM, n, text, {"b4": "1504", "b1": "1504"}, fact)
 
@@ -27,7 +31,10 @@ def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
 @tells(Kind.ENTRY_BELOW_WRITE_QUORUM)
 def _below_write_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w3 a2 0:[b2 b3 b4] closed 499"
-    fact = f"Bookie b3 lacks entries 100 to 199 of ledger {n}, two copies are left of each; in ledger {n + 1} it has them."
+    fact = (
+        f"Bookie b3 lacks entries 100 to 199 of ledger {n}, two copies are left of each; in ledger"
+        f" {n + 1} it has them."
+    )
     return twins(cluster, Kind.ENTRY_BELOW_WRITE_QUORUM, n, text, {"b3": "100-199"}, fact)
 
 
@@ -39,7 +46,8 @@ def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
         n,
         "e3 w2 a2 0:[b1 b2 b3] closed 99",
         {"b1": "42", "b2": "42"},
-        f"Entry 42 of ledger {n} is on b4 alone, which its metadata does not name; in ledger {n + 1} it is where it belongs.",
+        f"Entry 42 of ledger {n} is on b4 alone, which its metadata does not name; in ledger"
+        f" {n + 1} it is where it belongs.",
     )
     cluster.hold("b4", n, "42")
     return story
@@ -48,7 +56,10 @@ def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
 @tells(Kind.ENTRY_CORRUPT)
 def _corrupt(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = f"e3 w3 a2 0:[b1 b2 {UNLISTABLE}] closed 99"
-    fact = f"The copy of entry 0 of ledger {n} on {UNLISTABLE} does not match its digest; that of ledger {n + 1} does."
+    fact = (
+        f"The copy of entry 0 of ledger {n} on {UNLISTABLE} does not match its digest; that of"
+        f" ledger {n + 1} does."
+    )
     story = twins(cluster, Kind.ENTRY_CORRUPT, n, text, {}, fact)
     cluster.corrupt(UNLISTABLE, n, 0)
     return story

@@ -22,7 +22,10 @@ def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id in (n, n + 1):
         put(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
     cluster.mark(n, ["b3"], int(time.time() * 1000) - MARK_AGE_MS)
-    fact = f"Ledger {n} was marked under-replicated ten days ago, and still is; ledger {n + 1} is not marked."
+    fact = (
+        f"Ledger {n} was marked under-replicated ten days ago, and still is; ledger {n + 1} is not"
+        " marked."
+    )
     return Story(Kind.UNDERREPLICATED_BEYOND_GRACE, n, n + 1, fact, (n, n + 1))
 
 
@@ -31,7 +34,10 @@ def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     now_ms = int(time.time() * 1000)
     for ledger_id, marked_ms in ((n, now_ms - MARK_AGE_MS), (n + 1, now_ms)):
         cluster.mark(ledger_id, ["b3"], marked_ms)
-    fact = f"Ledgers {n} and {n + 1} do not exist. {n} was marked under-replicated ten days ago, {n + 1} just now."
+    fact = (
+        f"Ledgers {n} and {n + 1} do not exist. {n} was marked under-replicated ten days ago,"
+        f" {n + 1} just now."
+    )
     return Story(Kind.MARK_WITHOUT_LEDGER, n, n + 1, fact, ())
 
 
@@ -39,15 +45,23 @@ def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
 def _malformed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
     put(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
-    fact = f"Ledger {n} is closed and its metadata does not say at which entry; that of ledger {n + 1} says 49."
+    fact = (
+        f"Ledger {n} is closed and its metadata does not say at which entry; that of ledger {n + 1}"
+        " says 49."
+    )
     return Story(Kind.METADATA_MALFORMED, n, n + 1, fact, (n, n + 1))
 
 
 @tells(Kind.UNDERREPLICATED_UNRECOVERABLE)
 def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w2 a2 0:[b3 b4 b5] closed 49"
-    fact = f"Ledger {n} is marked, and its entry 7 is on no bookie; ledger {n + 1} is marked too, with a copy of every entry."
-    story = twins(cluster, Kind.UNDERREPLICATED_UNRECOVERABLE, n, text, {"b4": "7", "b5": "7"}, fact)
+    fact = (
+        f"Ledger {n} is marked, and its entry 7 is on no bookie; ledger {n + 1} is marked too, with"
+        " a copy of every entry."
+    )
+    story = twins(
+        cluster, Kind.UNDERREPLICATED_UNRECOVERABLE, n, text, {"b4": "7", "b5": "7"}, fact
+    )
     for ledger_id in story.ledger_ids:
         cluster.mark(ledger_id, ["b4"])
     return story
@@ -57,7 +71,10 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
 def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
-    fact = f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59; the metadata of ledger {n + 1} says 59."
+    fact = (
+        f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59; the metadata of"
+        f" ledger {n + 1} says 59."
+    )
     return Story(Kind.ENTRIES_BEYOND_END, n, n + 1, fact, (n, n + 1))
 
 

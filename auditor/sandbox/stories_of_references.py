@@ -26,7 +26,10 @@ def _missing_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id in (n, n + 1):
         behind = {"late": Cursor(None, Position(ledger_id, 9))}
         put_topic(cluster, f"story-{ledger_id}", [_closed_ledger(ledger_id, 50)], behind)
-    told = f"Topics story-{n} and story-{n + 1} each reference a ledger; ledger {n} has no metadata, ledger {n + 1} has."
+    told = (
+        f"Topics story-{n} and story-{n + 1} each reference a ledger; ledger {n} has no metadata,"
+        f" ledger {n + 1} has."
+    )
     return Story(Kind.REFERENCED_LEDGER_MISSING, n, n + 1, told, (n + 1,))
 
 
@@ -35,7 +38,10 @@ def _truncated_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id, entries in ((n, 60), (n + 1, 50)):
         put(cluster, ledger_id, _TEXT)
         put_topic(cluster, f"story-{ledger_id}", [_closed_ledger(ledger_id, entries)])
-    told = f"Both ledgers end at entry 49. The topic of ledger {n} recorded 60 entries, that of ledger {n + 1} recorded 50."
+    told = (
+        f"Both ledgers end at entry 49. The topic of ledger {n} recorded 60 entries, that of ledger"
+        f" {n + 1} recorded 50."
+    )
     return Story(Kind.LEDGER_TRUNCATED, n, n + 1, told, (n, n + 1))
 
 
@@ -46,5 +52,8 @@ def _orphaned_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
         metadata = with_owner(cluster.ledger(_TEXT), f"story-{n}")
         cluster.place(ledger_id, replace(metadata, ctime_ms=made_ms))
     put_topic(cluster, f"story-{n}", [_closed_ledger(n + 1, 50)])
-    told = f"Ledgers {n} and {n + 1} are sixty days old and name topic story-{n}, which references ledger {n + 1} alone."
+    told = (
+        f"Ledgers {n} and {n + 1} are sixty days old and name topic story-{n}, which references"
+        f" ledger {n + 1} alone."
+    )
     return Story(Kind.LEDGER_ORPHANED, n, n + 1, told, (n, n + 1))

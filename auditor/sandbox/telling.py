@@ -17,7 +17,15 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger
 from auditor.wire.topic_paths import encode_name, parse_topic, topic_path
 
-SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = "b6", "b7", "b8", "b9", "b10", "b11", "b12"
+SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = (
+    "b6",
+    "b7",
+    "b8",
+    "b9",
+    "b10",
+    "b11",
+    "b12",
+)
 """Bookies of the stories: b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
 
 b10 lost its content, b11 is its twin, and b12 cannot list.
@@ -58,7 +66,9 @@ def tells(kind: Kind) -> Callable[[Teller], Teller]:
     return enter
 
 
-def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], fact: str) -> Story:
+def twins(
+    cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], fact: str
+) -> Story:
     """Write two equal ledgers, the first without the entries in `lose`, and return the story."""
     put(cluster, n, text, lose)
     put(cluster, n + 1, text)
@@ -66,10 +76,16 @@ def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Map
 
 
 def put(
-    cluster: SandboxCluster, ledger_id: LedgerId, text: str, lose: Mapping[str, str] | None = None, written: int | None = None
+    cluster: SandboxCluster,
+    ledger_id: LedgerId,
+    text: str,
+    lose: Mapping[str, str] | None = None,
+    written: int | None = None,
 ) -> None:
     """Write a ledger of a topic and put its entries on their bookies, except those in `lose`."""
-    cluster.place(ledger_id, with_owner(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written)
+    cluster.place(
+        ledger_id, with_owner(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written
+    )
 
 
 NAMESPACE = "public/default"
@@ -77,7 +93,10 @@ NAMESPACE = "public/default"
 
 
 def put_topic(
-    cluster: SandboxCluster, name: str, ledgers: Iterable[DataLedger], cursors: Mapping[str, Cursor] | None = None
+    cluster: SandboxCluster,
+    name: str,
+    ledgers: Iterable[DataLedger],
+    cursors: Mapping[str, Cursor] | None = None,
 ) -> None:
     """Write a topic that references these ledgers, with its subscriptions, as a broker does."""
     path = topic_path(parse_topic(f"{NAMESPACE}/{name}"))
@@ -95,4 +114,6 @@ def with_owner(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
         return metadata
     name = f"{NAMESPACE}/persistent/{topic}"
     owner = {"application": "pulsar", "component": "managed-ledger", "pulsar/managed-ledger": name}
-    return replace(metadata, custom_metadata=tuple((key, value.encode()) for key, value in owner.items()))
+    return replace(
+        metadata, custom_metadata=tuple((key, value.encode()) for key, value in owner.items())
+    )

@@ -37,7 +37,8 @@ LOG_TAIL_CHARS = 2_000
 _TICK_MS = 500
 _SESSION_TIMEOUT_MAX_MS = 120_000
 # Only what the server needs: all of Spark's jars make its start three times slower and bring log4j.
-_JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "netty-", "snappy-java", "metrics-core", "commons-io", "commons-cli",
+_JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "netty-", "snappy-java", "metrics-core",
+"commons-io", "commons-cli",
          "audience-annotations")  # fmt: skip
 _DIE_WITH_PARENT = """
 import ctypes, os, signal, sys
@@ -89,7 +90,10 @@ class EmbeddedZooKeeper:
                 return
             self.stop()
             if attempt == START_ATTEMPTS_MAX:
-                raise StoreUnavailable(f"the embedded ZooKeeper ended as soon as it was started; it said: {self._said()}")
+                raise StoreUnavailable(
+                    "the embedded ZooKeeper ended as soon as it was started; it said:"
+                    f" {self._said()}"
+                )
 
     def stop(self) -> None:
         """End the server with SIGTERM, then SIGKILL. May be called when it does not run."""
@@ -107,7 +111,12 @@ class EmbeddedZooKeeper:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def _launch(self, java: JavaHome, classpath: str, port: int) -> subprocess.Popen[bytes]:
@@ -119,8 +128,18 @@ class EmbeddedZooKeeper:
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n"
         )
         options = [f"-Xmx{HEAP_MB}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        options += ["-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dzookeeper.extendedTypesEnabled=true"]
-        server = [str(java.executable), *options, "-cp", classpath, "org.apache.zookeeper.server.ZooKeeperServerMain"]
+        options += [
+            "-Dzookeeper.forceSync=no",
+            "-Dzookeeper.preAllocSize=1024",
+            "-Dzookeeper.extendedTypesEnabled=true",
+        ]
+        server = [
+            str(java.executable),
+            *options,
+            "-cp",
+            classpath,
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+        ]
         wrapper = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
         with self._log.open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - our own server
@@ -142,7 +161,8 @@ class EmbeddedZooKeeper:
             time.sleep(POLL_INTERVAL_S)
         self.stop()
         raise StoreUnavailable(
-            f"the embedded ZooKeeper accepted no session within {START_TIMEOUT_S:.0f} s; it said: {self._said()}"
+            f"the embedded ZooKeeper accepted no session within {START_TIMEOUT_S:.0f} s; it said:"
+            f" {self._said()}"
         )
 
     @property
@@ -160,15 +180,23 @@ def zookeeper_jars() -> list[Path]:
     Raises StoreUnavailable if there are none.
     """
     package = importlib.util.find_spec("pyspark")
-    folders = [Path(package.origin).parent / "jars"] if package is not None and package.origin is not None else []
+    folders = (
+        [Path(package.origin).parent / "jars"]
+        if package is not None and package.origin is not None
+        else []
+    )
     if home := os.environ.get("SPARK_HOME"):
         folders.append(Path(home) / "jars")
     for folder in folders:
         jars = sorted(jar for jar in folder.glob("*.jar") if jar.name.startswith(_JARS))
         if any(jar.name.startswith("zookeeper-3") for jar in jars):
             return jars
-    looked = " and ".join(str(folder) for folder in folders) or "nowhere, as pyspark is not installed"
-    raise StoreUnavailable(f"no ZooKeeper jar was found (looked in {looked}): pip install pyspark, or set SPARK_HOME")
+    looked = (
+        " and ".join(str(folder) for folder in folders) or "nowhere, as pyspark is not installed"
+    )
+    raise StoreUnavailable(
+        f"no ZooKeeper jar was found (looked in {looked}): pip install pyspark, or set SPARK_HOME"
+    )
 
 
 def _free_port() -> int:

@@ -60,9 +60,14 @@ def is_in_sample(ledger_id: LedgerId, terms: Terms) -> bool:
 
 def differ_text(sentences: tuple[str, ...]) -> str:
     """Return the first few differences as text for the verdict's `detail`, and count the rest."""
-    shortened = [one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..." for one in sentences]
+    shortened = [
+        one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..."
+        for one in sentences
+    ]
     rest = len(shortened) - DIFFERENCES_TOLD_MAX
-    return "; ".join((*shortened[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else [])))
+    return "; ".join(
+        (*shortened[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else []))
+    )
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
@@ -73,7 +78,10 @@ def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tup
     early = unsupported_claims(verdict, evidence, terms)
     if Unknown.UNSETTLED in verdict.unknowns:
         return early  # the verdict claims nothing else about a ledger that kept changing
-    return (*early, *agree(verdict, judge_entry_by_entry(evidence, terms, _claimed_entries(verdict.findings))))
+    return (
+        *early,
+        *agree(verdict, judge_entry_by_entry(evidence, terms, _claimed_entries(verdict.findings))),
+    )
 
 
 def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
@@ -97,7 +105,11 @@ def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
     adopted = [
         CrossCheckFinding(one.kind, one.facts, one.segment)
         for one in first.findings
-        if (one.kind in kinds and one.segment is not None and one.segment.first_entry_id in second.unjudged)
+        if (
+            one.kind in kinds
+            and one.segment is not None
+            and one.segment.first_entry_id in second.unjudged
+        )
         or (one.kind is Kind.ENTRIES_BEYOND_END and second.end_is_open)
     ]
     unknowns = second.unknowns
@@ -108,7 +120,9 @@ def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
         standing = Standing.VIOLATED
     findings = (*second.findings, *adopted)
     waits = second.only_maintenance and standing is Standing.INDETERMINATE
-    return replace(second, standing=standing, unknowns=unknowns, findings=findings, only_maintenance=waits)
+    return replace(
+        second, standing=standing, unknowns=unknowns, findings=findings, only_maintenance=waits
+    )
 
 
 Pair = tuple[str, object, object]
@@ -119,7 +133,11 @@ def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
     yield "exempt", first.exempt and first.exempt.value, second.exempt and second.exempt.value
     yield "unknown because of", _words(first.unknowns), _words(second.unknowns)
     yield "entries left out of lists", first.listing_false_negatives, second.listing_false_negatives
-    yield "entries read on bookies that cannot list", first.probes and first.probes.read, second.probes and second.probes[0]
+    yield (
+        "entries read on bookies that cannot list",
+        first.probes and first.probes.read,
+        second.probes and second.probes[0],
+    )
     if first.probes and second.probes and second.probes[1] is not None:
         yield "of these drawn at random", first.probes.random, second.probes[1]
     yield "waits for maintenance only", first.only_maintenance, second.only_maintenance
@@ -164,7 +182,12 @@ def _key(one: Finding | CrossCheckFinding) -> Key:
 
 def _list_kinds(findings: Mapping[Key, Sized]) -> str:
     keys = sorted(key for key, of_it in findings.items() for _ in range(len(of_it)))
-    return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in keys) or "none"
+    return (
+        ", ".join(
+            kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in keys
+        )
+        or "none"
+    )
 
 
 def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iterator[Pair]:
@@ -177,16 +200,26 @@ def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iter
     if other.entries is None:
         return
     yield f"{kind}, copies of the worst entry", one.copies, other.copies
-    yield from _of_entries(f"{kind}, entries", one.entries, one.entries_total, other.entries, second)
+    yield from _of_entries(
+        f"{kind}, entries", one.entries, one.entries_total, other.entries, second
+    )
     missing = dict(one.missing_on)
-    yield f"{kind}, bookies that lack entries", sorted(other.missing_on.keys() | missing.keys()), sorted(missing)
+    yield (
+        f"{kind}, bookies that lack entries",
+        sorted(other.missing_on.keys() | missing.keys()),
+        sorted(missing),
+    )
     if second.is_whole:
         yield f"{kind}, bookies that lack entries", sorted(missing), sorted(other.missing_on)
     for bookie in sorted(missing.keys() & other.missing_on.keys()):
-        yield from _of_entries(f"{kind}, missing on {bookie}", missing[bookie], None, other.missing_on[bookie], second)
+        yield from _of_entries(
+            f"{kind}, missing on {bookie}", missing[bookie], None, other.missing_on[bookie], second
+        )
 
 
-def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, second: Opinion) -> Iterator[Pair]:
+def _of_entries(
+    what: str, ranges: Ranges, total: int | None, other: Entries, second: Opinion
+) -> Iterator[Pair]:
     """Compare all entries if the second checker examined all of them.
 
     Otherwise compare the examined entries, up to the end of the ranges that the first checker kept.
@@ -197,12 +230,18 @@ def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, se
             yield f"{what} in all", total, other.total
         return
     horizon = ranges[-1][1] if len(ranges) >= RANGES_MAX else None
-    yield what, _clip_to_blocks(ranges, second.blocks, horizon), _clip_to_blocks(other.ranges, second.blocks, horizon)
+    yield (
+        what,
+        _clip_to_blocks(ranges, second.blocks, horizon),
+        _clip_to_blocks(other.ranges, second.blocks, horizon),
+    )
     if total is not None and len(ranges) < RANGES_MAX:
         yield f"{what} in all", total, sum(last - first + 1 for first, last in ranges)
 
 
-def _clip_to_blocks(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
+def _clip_to_blocks(
+    ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None
+) -> list[tuple[EntryId, EntryId]]:
     """Return the parts of the ranges that lie within the blocks, up to the horizon.
 
     Ranges and blocks are ascending and disjoint. Costs one pass over both.

@@ -30,7 +30,9 @@ NOTHING = Beyond(Entries(), None)
 
 
 def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
-    """Return the entries above the end that at least ack-quorum bookies of the last ensemble list."""
+    """Return the entries above the end that at least ack-quorum bookies of the last ensemble
+    list.
+    """
     last, ack = metadata.last_entry_id, metadata.ack_quorum
     if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
         return NOTHING
@@ -43,7 +45,11 @@ def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
     ranges = tuple(_ranges_listed(ack, [run for of_bookie in runs.values() for run in of_bookie]))
     if not ranges:
         return NOTHING
-    listing = [b for b, mine in runs.items() if any(a <= high and z >= low for a, z in mine for low, high in ranges)]
+    listing = [
+        b
+        for b, mine in runs.items()
+        if any(a <= high and z >= low for a, z in mine for low, high in ranges)
+    ]
     entries = Entries(ranges, sum(high - low + 1 for low, high in ranges))
     return Beyond(entries, BeyondEndFacts(last, ack, tuple(sorted(listing))))
 
@@ -52,7 +58,11 @@ def _runs_above(group: Group, last: EntryId) -> int:
     """Return an upper bound on the runs of a group that reach above `last`."""
     if group.end <= last:
         return 0
-    return 1 if group.period == 0 else (group.last - max(group.first, last - group.size)) // group.period + 2
+    return (
+        1
+        if group.period == 0
+        else (group.last - max(group.first, last - group.size)) // group.period + 2
+    )
 
 
 def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
@@ -66,7 +76,9 @@ def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
             yield max(start, last + 1), start + group.size - 1
 
 
-def _ranges_listed(count: int, runs: list[tuple[EntryId, EntryId]]) -> Iterator[tuple[EntryId, EntryId]]:
+def _ranges_listed(
+    count: int, runs: list[tuple[EntryId, EntryId]]
+) -> Iterator[tuple[EntryId, EntryId]]:
     """Yield the maximal ranges that at least `count` of the runs cover.
 
     The runs of one bookie must be disjoint.

@@ -55,7 +55,11 @@ class Block(NamedTuple):
 
 
 def blocks(
-    ledger: LedgerId, parts: tuple[Stretch, ...], edges: Edges, certain: Iterable[EntryId], terms: Terms
+    ledger: LedgerId,
+    parts: tuple[Stretch, ...],
+    edges: Edges,
+    certain: Iterable[EntryId],
+    terms: Terms,
 ) -> tuple[tuple[Block, ...], bool]:
     """Return (the blocks, ascending and disjoint; whether they are the whole ledger).
 
@@ -65,7 +69,10 @@ def blocks(
     if sum(part.entry_count for part in parts) <= ENUMERATED_ENTRIES_MAX:
         return tuple(Block(part, part.first, part.last) for part in parts), True
     room, found = ENUMERATED_ENTRIES_MAX, list[Block]()
-    ordered, certain = {bookie: sorted(set(its_own)) for bookie, its_own in edges.items()}, sorted(set(certain))
+    ordered, certain = (
+        {bookie: sorted(set(its_own)) for bookie, its_own in edges.items()},
+        sorted(set(certain)),
+    )
     whole = set[Stretch]()
     for part in parts:
         if part.entry_count <= room:
@@ -93,7 +100,9 @@ class _Drawn(NamedTuple):
             yield part.first + int.from_bytes(drawn) % part.entry_count
 
 
-def _points(part: Stretch, edges: Mapping[BookieId, list[EntryId]], certain: list[EntryId], drawn: _Drawn) -> Iterator[EntryId]:
+def _points(
+    part: Stretch, edges: Mapping[BookieId, list[EntryId]], certain: list[EntryId], drawn: _Drawn
+) -> Iterator[EntryId]:
     yield from (part.first, part.last)
     yield from _within(part, certain)
     yield from drawn.of(part)
@@ -111,7 +120,9 @@ def _within(part: Stretch, entries: list[EntryId]) -> list[EntryId]:
 def _around(part: Stretch, points: Iterable[EntryId]) -> Iterator[Block]:
     """Yield one round of the ensemble to both sides of each point; blocks that touch are joined."""
     reach = len(part.ensemble)
-    rounds = ((max(part.first, point - reach), min(part.last, point + reach)) for point in sorted(points))
+    rounds = (
+        (max(part.first, point - reach), min(part.last, point + reach)) for point in sorted(points)
+    )
     low, high = next(rounds)
     for begin, end in rounds:
         if begin > high + 1:

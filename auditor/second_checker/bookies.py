@@ -27,7 +27,10 @@ LEDGERS_FEWEST = 3
 _SERVES = frozenset({Greeting.ANSWERED, Greeting.UNSUPPORTED})
 _FAILS = frozenset({Greeting.SILENT, Greeting.REFUSED})
 _LISTED = frozenset({AnswerStatus.HELD.value, AnswerStatus.NO_SUCH_LEDGER.value})
-_READ = frozenset(one.value for one in (ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER))
+_READ = frozenset(
+    one.value
+    for one in (ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,19 @@ class Attendance:
             before = newest.setdefault(one.bookie_id, {}).get(one.look)
             if before is None or one.read_at_ms >= before.read_at_ms:
                 newest[one.bookie_id][one.look] = one
-        return cls({bookie: [at[look] for look in sorted(at)] for bookie, at in sorted(newest.items())}, away)
+        return cls(
+            {bookie: [at[look] for look in sorted(at)] for bookie, at in sorted(newest.items())},
+            away,
+        )
 
     def is_anyone_serving(self) -> bool:
         """Return whether a registered bookie answered, or none was silent or refused."""
-        said = {one.greeting for seen in self.of.values() for one in seen if one.registration is not Registration.NONE}
+        said = {
+            one.greeting
+            for seen in self.of.values()
+            for one in seen
+            if one.registration is not Registration.NONE
+        }
         return not said.isdisjoint(_SERVES) or said.isdisjoint(_FAILS)
 
     def silent(self) -> list[BookieId]:
@@ -60,12 +71,19 @@ class Attendance:
         return [
             bookie
             for bookie, seen in self._seen_twice()
-            if not any(one.registration is Registration.NONE or one.greeting is not Greeting.SILENT for one in seen)
+            if not any(
+                one.registration is Registration.NONE or one.greeting is not Greeting.SILENT
+                for one in seen
+            )
         ]
 
     def unregistered_bookies(self) -> list[BookieId]:
         """Return the bookies that were seen at two looks or more and were never registered."""
-        return [bookie for bookie, seen in self._seen_twice() if {one.registration for one in seen} == {Registration.NONE}]
+        return [
+            bookie
+            for bookie, seen in self._seen_twice()
+            if {one.registration for one in seen} == {Registration.NONE}
+        ]
 
     def connected_bookies(self) -> list[BookieId]:
         """Return the bookies seen at two looks or more that were registered and responded at each.
@@ -76,7 +94,9 @@ class Attendance:
         return [
             bookie
             for bookie, seen in self._seen_twice()
-            if all(one.registration is not Registration.NONE and one.greeting in spoke for one in seen)
+            if all(
+                one.registration is not Registration.NONE and one.greeting in spoke for one in seen
+            )
         ]
 
     def cannot_list(self, bookie: BookieId) -> bool:
@@ -86,7 +106,11 @@ class Attendance:
     def _seen_twice(self) -> list[tuple[BookieId, Sequence[BookieRecord]]]:
         if not self.is_anyone_serving():
             return []
-        return [(bookie, seen) for bookie, seen in self.of.items() if len(seen) > 1 and bookie not in self.away]
+        return [
+            (bookie, seen)
+            for bookie, seen in self.of.items()
+            if len(seen) > 1 and bookie not in self.away
+        ]
 
 
 def silent_facts(seen: Sequence[BookieRecord], cluster: ClusterFacts) -> SilentFacts:
@@ -102,7 +126,10 @@ def _registered_at(seen: Sequence[BookieRecord]) -> tuple[str, str]:
 
 
 def lost_facts(
-    seen: Sequence[BookieRecord], ledgers: NamingLedgers, cluster: ClusterFacts, since_ms: int | None
+    seen: Sequence[BookieRecord],
+    ledgers: NamingLedgers,
+    cluster: ClusterFacts,
+    since_ms: int | None,
 ) -> LostFacts | None:
     """Return the facts, but for the new name, of a bookie that was never registered.
 
@@ -114,7 +141,9 @@ def lost_facts(
     since = first.read_at_ms if since_ms is None else min(since_ms, first.read_at_ms)
     gone_ms = last.read_at_ms - since
     needed_ms = cluster.session_timeout_ms + 1_000 * (cluster.lost_bookie_recovery_delay_s or 0)
-    may_return = any(one.has_cookie for one in seen) and (cluster.replication_disabled or gone_ms < needed_ms)
+    may_return = any(one.has_cookie for one in seen) and (
+        cluster.replication_disabled or gone_ms < needed_ms
+    )
     if not ledgers.unmarked or ledgers.marked_since or may_return:
         return None
     return LostFacts(
@@ -170,7 +199,9 @@ def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
     """
     read = {one.ledger_id for one in reads if one.status in _READ}
     by_ledger = groupby(lists, lambda one: one.ledger_id)
-    return len(read) + sum(i not in read and [*words][-1].status in _LISTED for i, words in by_ledger)
+    return len(read) + sum(
+        i not in read and [*words][-1].status in _LISTED for i, words in by_ledger
+    )
 
 
 def lost_content_facts(
@@ -187,7 +218,9 @@ def lost_content_facts(
     if lost < LEDGERS_FEWEST or answered < lost or answered - lost >= lost:
         return None
     some = tuple(sorted(losses.ledgers)[:LEDGERS_TOLD])
-    return LostContentFacts(*_registered_at(seen), answered, was_probed, lost, losses.absent, losses.expected, some)
+    return LostContentFacts(
+        *_registered_at(seen), answered, was_probed, lost, losses.absent, losses.expected, some
+    )
 
 
 class Refusal(NamedTuple):
@@ -215,4 +248,6 @@ def failing_facts(seen: Sequence[BookieRecord], refusals: Iterable[Refusal]) -> 
         return None
     statuses = tuple(sorted(words.items(), key=lambda one: (-one[1], one[0])))
     some = tuple(twice[:LEDGERS_TOLD])
-    return FailingFacts(*_registered_at(seen), len(seen), len(twice), some, kinds[True], kinds[False], statuses)
+    return FailingFacts(
+        *_registered_at(seen), len(seen), len(twice), some, kinds[True], kinds[False], statuses
+    )

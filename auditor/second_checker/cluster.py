@@ -32,7 +32,9 @@ class MarkSeen(NamedTuple):
     has_metadata: bool | None
 
 
-def marks_without_ledger(seen: Iterable[MarkSeen], terms: Terms, cluster: ClusterFacts) -> MarkWithoutLedgerFacts | None:
+def marks_without_ledger(
+    seen: Iterable[MarkSeen], terms: Terms, cluster: ClusterFacts
+) -> MarkWithoutLedgerFacts | None:
     """Return the facts of all marks that were too old, and without metadata, at both looks.
 
     Return None if there are none.
@@ -55,7 +57,8 @@ def marks_without_ledger(seen: Iterable[MarkSeen], terms: Terms, cluster: Cluste
         cluster.root + _path(oldest_first[0]),
         terms.underreplication_grace_ms,
         sum(1 for looks in by_ledger.values() if 1 not in looks),
-        min(by_ledger[ledger][2].read_at_ms for ledger in ages) - max(by_ledger[ledger][1].read_at_ms for ledger in ages),
+        min(by_ledger[ledger][2].read_at_ms for ledger in ages)
+        - max(by_ledger[ledger][1].read_at_ms for ledger in ages),
         cluster.replication_disabled,
     )
 
@@ -90,7 +93,11 @@ class Earlier(NamedTuple):
 
 
 def population_dropped(
-    before: Earlier, began_ms: Mapping[int, int], listed: Mapping[int, int], gone: Collection[LedgerId], instance: str | None
+    before: Earlier,
+    began_ms: Mapping[int, int],
+    listed: Mapping[int, int],
+    gone: Collection[LedgerId],
+    instance: str | None,
 ) -> PopulationFacts | None:
     """Return the facts if each listing of this run has far fewer ledgers than `before`, else None.
 
@@ -100,7 +107,10 @@ def population_dropped(
     if before.drop_percent == 0 or before.listed < POPULATION_FEWEST or len(began_ms) < 2:
         return None
     first, last = min(began_ms), max(began_ms)
-    if not all(100 * (before.listed - listed[one]) > before.listed * before.drop_percent for one in began_ms):
+    if not all(
+        100 * (before.listed - listed[one]) > before.listed * before.drop_percent
+        for one in began_ms
+    ):
         return None
     some: Sequence[LedgerId] = sorted(set(gone))[:GONE_TOLD]
     return PopulationFacts(

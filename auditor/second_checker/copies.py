@@ -85,28 +85,42 @@ class Tally:
 
     def with_at_most(self, copies: int) -> Entries:
         """Return the entries of which at most `copies` copies can exist."""
-        return _entries(((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max)
+        return _entries(
+            ((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max
+        )
 
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
         at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
-        return self.counted[at] if at < len(self.counted) and self.counted[at].block.low <= entry else None
+        return (
+            self.counted[at]
+            if at < len(self.counted) and self.counted[at].block.low <= entry
+            else None
+        )
 
     def worst(self) -> Worst:
         """Return the entry with the fewest possible copies; the tally must have an entry.
 
         Of several, return the one with the fewest confirmed copies, then the lowest.
         """
-        return min(_worst_of(self.counted), key=lambda one: (one.possible, one.confirmed, one.entry))
+        return min(
+            _worst_of(self.counted), key=lambda one: (one.possible, one.confirmed, one.entry)
+        )
 
 
-def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool) -> Tally:
-    """Count every entry of the blocks on the bookies it was written to. Costs entries times write quorum."""
+def tally(
+    blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool
+) -> Tally:
+    """Count every entry of the blocks on the bookies it was written to. Costs entries times write
+    quorum.
+    """
     found = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
     absent: dict[BookieId, list[tuple[EntryId, Mask]]] = {}
     for block in blocks:
         stretch, length = block.stretch, block.high - block.low + 1
-        words = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies}
+        words = {
+            bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies
+        }
         mine = {bookie: np.zeros(length, np.bool_) for bookie in stretch.bookies}
         confirmed, possible, in_reach = (np.zeros(length, np.int32) for _ in range(3))
         for at, bookies in write_sets(block):
@@ -135,7 +149,12 @@ def write_sets(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
 
 
 def _note(
-    found: Tally, absent: dict[BookieId, list[tuple[EntryId, Mask]]], block: Block, bookie: BookieId, said: Marks, mine: Mask
+    found: Tally,
+    absent: dict[BookieId, list[tuple[EntryId, Mask]]],
+    block: Block,
+    bookie: BookieId,
+    said: Marks,
+    mine: Mask,
 ) -> None:
     found.expected[bookie] = found.expected.get(bookie, 0) + int(np.count_nonzero(mine))
     found.held[bookie] = found.held.get(bookie, 0) + int(np.count_nonzero(mine & (said == HELD)))
@@ -165,7 +184,10 @@ def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId,
     """Return the runs of a mask, at most `runs_max` of them."""
     changes = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     changes = changes if runs_max is None else changes[: 2 * runs_max]
-    return [(low + int(first), low + int(stop) - 1) for first, stop in zip(changes[::2], changes[1::2], strict=True)]
+    return [
+        (low + int(first), low + int(stop) - 1)
+        for first, stop in zip(changes[::2], changes[1::2], strict=True)
+    ]
 
 
 def _append(ranges: list[tuple[EntryId, EntryId]], runs: Iterable[tuple[EntryId, EntryId]]) -> None:

@@ -34,7 +34,10 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
     looks = evidence.looks
     asked = sum(1 for look in looks if look.answers)
     if len(looks) > terms.looks_max + CLOSING_LOOKS or asked > terms.looks_max:
-        yield f"{len(looks)} looks were taken, and bookies asked at {asked}, where {terms.looks_max} are allowed"
+        yield (
+            f"{len(looks)} looks were taken, and bookies asked at {asked}, where {terms.looks_max}"
+            " are allowed"
+        )
     if verdict.findings and len(looks) < 2:
         yield "something is reported after a single look"
     same = len(looks) > 1 and is_same_write(looks[-2].record, looks[-1].record)
@@ -52,14 +55,24 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
 
 def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
     """Check missing or corrupt entries: bookies asked twice, then the metadata read once more."""
-    reported = [one for one in verdict.findings if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
+    reported = [
+        one
+        for one in verdict.findings
+        if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    ]
     if not reported:
         return
     heard = words(evidence.looks, terms)
     if heard.asked_looks < LOOKS_THAT_ASK:
-        yield f"{reported[0].kind.value} is reported after bookies were asked at {heard.asked_looks} looks of the same metadata"
+        yield (
+            f"{reported[0].kind.value} is reported after bookies were asked at {heard.asked_looks}"
+            " looks of the same metadata"
+        )
     if evidence.looks[-1].answers:
-        yield f"{reported[0].kind.value} is reported, and the metadata was not read again behind the answers"
+        yield (
+            f"{reported[0].kind.value} is reported, and the metadata was not read again behind the"
+            " answers"
+        )
 
 
 def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
@@ -70,13 +83,20 @@ def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> I
     """
     looks = evidence.looks
     asked = sum(1 for look in looks if look.answers)
-    if len(looks) <= terms.looks_max and asked < terms.looks_max and not _needs_a_third_delay(looks):
+    if (
+        len(looks) <= terms.looks_max
+        and asked < terms.looks_max
+        and not _needs_a_third_delay(looks)
+    ):
         yield f"it is given up after {len(looks)} looks, where {terms.looks_max} are allowed"
     stood = all(look.record.mark is not None for look in looks[-2:]) and len(looks) > 1
     late = stood and is_beyond_grace(looks[-1].record, terms)
     claimed = [one.kind for one in verdict.findings]
     if claimed != ([Kind.UNDERREPLICATED_BEYOND_GRACE] if late else []):
-        yield f"of a ledger that kept changing it reports {', '.join(kind.value for kind in claimed) or 'no mark that stands'}"
+        yield (
+            "of a ledger that kept changing it reports"
+            f" {', '.join(kind.value for kind in claimed) or 'no mark that stands'}"
+        )
     if not _has_its_standing(verdict):
         yield f"a ledger that kept changing is called {verdict.standing.word}"
 

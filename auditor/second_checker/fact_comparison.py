@@ -22,7 +22,9 @@ from auditor.second_checker.placement import WRITE_SETS_SHOWN_MAX
 
 Pair: TypeAlias = tuple[str, object, object]
 
-_NEEDS_EVERY_ENTRY = frozenset({WhyMarked.NO_COPY_IN_REACH, WhyMarked.NO_SPARE_BOOKIE, WhyMarked.STALE})
+_NEEDS_EVERY_ENTRY = frozenset(
+    {WhyMarked.NO_COPY_IN_REACH, WhyMarked.NO_SPARE_BOOKIE, WhyMarked.STALE}
+)
 """Reasons for a mark that may depend on an entry that was not examined."""
 
 
@@ -43,7 +45,9 @@ def facts_compared(
     elif isinstance(one, EntryFacts) and isinstance(other, EntryFacts):
         yield from _entries(one, other, is_whole=is_whole)
     elif isinstance(one, MarkFacts) and isinstance(other, MarkFacts):
-        yield from _each(one, other) if is_whole else _each(_without_doubt(one), _without_doubt(other))
+        yield from (
+            _each(one, other) if is_whole else _each(_without_doubt(one), _without_doubt(other))
+        )
     elif isinstance(one, ContradictionFacts) and isinstance(other, ContradictionFacts):
         yield from _contradictions(one, other)
     elif isinstance(one, PlacementFacts) and isinstance(other, PlacementFacts):
@@ -73,16 +77,24 @@ def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[
 
 
 def _without_doubt(mark: MarkFacts) -> MarkFacts:
-    return replace(mark, why=tuple(reason for reason in mark.why if reason not in _NEEDS_EVERY_ENTRY))
+    return replace(
+        mark, why=tuple(reason for reason in mark.why if reason not in _NEEDS_EVERY_ENTRY)
+    )
 
 
 def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Iterator[Pair]:
     yield "contradictions in all", one.total, other.total
     yield "contradictions named", len(one.contradictions), min(CONTRADICTIONS_MAX, other.total)
-    yield "contradictions that are none", dict(Counter(one.contradictions) - Counter(other.contradictions)), {}
+    yield (
+        "contradictions that are none",
+        dict(Counter(one.contradictions) - Counter(other.contradictions)),
+        {},
+    )
 
 
-def _placement(one: PlacementFacts, other: PlacementFacts, left_open: Set[int | None]) -> Iterator[Pair]:
+def _placement(
+    one: PlacementFacts, other: PlacementFacts, left_open: Set[int | None]
+) -> Iterator[Pair]:
     """Compare all facts, except those of write sets that the second checker left open.
 
     There, the first checker decides how many write sets are at fault and why.

@@ -29,7 +29,12 @@ Testimonies = Mapping[BookieId, Testimony]
 
 
 def entry_facts(
-    heard: Words, metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies, worst: Worst, search: Search | None
+    heard: Words,
+    metadata: LedgerMetadata,
+    tally: Tally,
+    testimonies: Testimonies,
+    worst: Worst,
+    search: Search | None,
 ) -> EntryFacts:
     """Return the facts about the worst entry.
 
@@ -66,12 +71,22 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
     end = blocks[-1].stretch
     if end.last != metadata.last_entry_id:
         return False
-    if any(len(bookies) < block.stretch.write_quorum for block in blocks for bookies in _write_sets(block.stretch)):
+    if any(
+        len(bookies) < block.stretch.write_quorum
+        for block in blocks
+        for bookies in _write_sets(block.stretch)
+    ):
         return False
-    if any(bookie in tally.unknown_on or _count_assumed(tally, testimonies, bookie) for bookie in tally.absent):
+    if any(
+        bookie in tally.unknown_on or _count_assumed(tally, testimonies, bookie)
+        for bookie in tally.absent
+    ):
         return False
     for block in blocks:
-        said = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in block.stretch.bookies}
+        said = {
+            bookie: testimonies[bookie].words(block.low, block.high)
+            for bookie in block.stretch.bookies
+        }
         for bookie, words in said.items():
             mine = np.zeros(len(words), np.bool_)
             for at, bookies in write_sets(block):
@@ -88,16 +103,24 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
 def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
     """Return how many copies on a bookie that cannot list rest on its sample: nobody read them."""
     testimony = testimonies[bookie]
-    return tally.held[bookie] - sum(word == HELD for word in testimony.by_entry.values()) if testimony.rest == HELD else 0
+    return (
+        tally.held[bookie] - sum(word == HELD for word in testimony.by_entry.values())
+        if testimony.rest == HELD
+        else 0
+    )
 
 
 def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
     """Yield the write sets of the first E entries, which are all that the stretch has."""
-    for entry in range(stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1):
+    for entry in range(
+        stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1
+    ):
         yield stretch.bookies_of(entry)
 
 
-def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int) -> CopyCounts:
+def copy_counts(
+    tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int
+) -> CopyCounts:
     """Return how many of the promised copies were listed, read or assumed.
 
     Only examined entries count.
@@ -116,14 +139,21 @@ def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieI
 def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> bool:
     """Return whether all entries of a marked ledger have all their copies, and none is assumed."""
     metadata = record.metadata
-    if record.mark is None or metadata is None or not tally.counted or metadata.last_entry_id is None:
+    if (
+        record.mark is None
+        or metadata is None
+        or not tally.counted
+        or metadata.last_entry_id is None
+    ):
         return False
     entries = sum(len(one.confirmed) for one in tally.counted)
     full = all((one.confirmed == metadata.write_quorum).all() for one in tally.counted)
     return entries == metadata.last_entry_id + 1 and full and copies.assumed == 0
 
 
-def mark_facts(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool) -> MarkFacts:
+def mark_facts(
+    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool
+) -> MarkFacts:
     """Return the facts about a mark. `tally` is None if no bookie was asked."""
     mark, metadata = record.mark, record.metadata
     assert mark is not None, record
@@ -143,7 +173,9 @@ def mark_facts(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_st
     )
 
 
-def _why(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool) -> Iterator[WhyMarked]:
+def _why(
+    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool
+) -> Iterator[WhyMarked]:
     metadata, around = record.metadata, terms.around
     counted = tally.counted if tally is not None else []
     if any((one.possible == 0).any() for one in counted):
@@ -154,12 +186,19 @@ def _why(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: b
         yield WhyMarked.REPLICATION_DISABLED
     if around.auditor is None:
         yield WhyMarked.NO_AUDITOR
-    lacking = {one.block.stretch for one in counted if (one.confirmed < one.block.stretch.write_quorum).any()}
+    lacking = {
+        one.block.stretch
+        for one in counted
+        if (one.confirmed < one.block.stretch.write_quorum).any()
+    }
     if any(around.writable <= set(stretch.ensemble) for stretch in lacking):
         yield WhyMarked.NO_SPARE_BOOKIE
     if record.mark is not None and record.mark.lock is not None:
         yield WhyMarked.LOCKED
-    if metadata is not None and (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, -1):
+    if metadata is not None and (metadata.state, metadata.last_entry_id) == (
+        LedgerState.CLOSED,
+        -1,
+    ):
         yield WhyMarked.EMPTY_LEDGER
     if is_stale:
         yield WhyMarked.STALE
@@ -174,7 +213,9 @@ def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
     else:
         own = stamp.ctime_ms if metadata.ctime_ms is None else metadata.ctime_ms
         since, by_metadata = min(own, stamp.ctime_ms), own < stamp.ctime_ms
-    return StuckFacts(metadata.state, since, by_metadata, terms.judged_at_ms - since, terms.stuck_after_ms)
+    return StuckFacts(
+        metadata.state, since, by_metadata, terms.judged_at_ms - since, terms.stuck_after_ms
+    )
 
 
 def contradictions(metadata: LedgerMetadata) -> list[Contradiction]:

@@ -34,7 +34,10 @@ class Difference(NamedTuple):
         """The difference as a sentence for people."""
         where = "the cluster" if self.bookie_id is None else f"bookie {self.bookie_id}"
         where = where if self.ledger_id is None else f"ledger {self.ledger_id}"
-        return f"{self.kind.value} on {where} is withheld: our two checkers differ on the same evidence ({self.detail})"
+        return (
+            f"{self.kind.value} on {where} is withheld: our two checkers differ on the same"
+            f" evidence ({self.detail})"
+        )
 
 
 class Agreed(NamedTuple):
@@ -59,8 +62,12 @@ def agree_on(findings: Iterable[Finding], seconds: Mapping[Subject, Facts]) -> A
             agreed.differ.append(_difference(key, detail))
         else:
             agreed.findings.append(one)
-    missed = sorted((key for key in seconds if key not in seen), key=lambda key: (key[0].value, str(key[1])))
-    agreed.differ.extend(_difference(key, "the second checker finds it, the first does not") for key in missed)
+    missed = sorted(
+        (key for key in seconds if key not in seen), key=lambda key: (key[0].value, str(key[1]))
+    )
+    agreed.differ.extend(
+        _difference(key, "the second checker finds it, the first does not") for key in missed
+    )
     return agreed
 
 
@@ -74,8 +81,13 @@ def _difference(key: Subject, detail: str) -> Difference:
 def _detail(first: Facts, second: Facts | None) -> str:
     if second is None:
         return "the first checker finds it, the second does not"
-    pairs = [(what, one, other) for what, one, other in facts_compared(first, second) if one != other]
-    return "; ".join(f"{what}: the first says {_short(one)}, the second {_short(other)}" for what, one, other in pairs)
+    pairs = [
+        (what, one, other) for what, one, other in facts_compared(first, second) if one != other
+    ]
+    return "; ".join(
+        f"{what}: the first says {_short(one)}, the second {_short(other)}"
+        for what, one, other in pairs
+    )
 
 
 def _short(side: object) -> str:

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from auditor.model.evidence import Terms
-from auditor.model.facts import ContradictionFacts, CorruptFacts, DuplicateFacts, Facts, UndecodableFacts, UnrecoverableFacts
+from auditor.model.facts import (
+    ContradictionFacts,
+    CorruptFacts,
+    DuplicateFacts,
+    Facts,
+    UndecodableFacts,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import RANGES_MAX, Copies, FindingSegment, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
@@ -71,7 +78,11 @@ def mark_findings(
     """
     if not is_beyond_grace(record, terms):
         return []
-    return [CrossCheckFinding(Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale))]
+    return [
+        CrossCheckFinding(
+            Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale)
+        )
+    ]
 
 
 def metadata_findings(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
@@ -84,8 +95,16 @@ def metadata_findings(record: LedgerRecord, terms: Terms) -> list[CrossCheckFind
         return []
     against = contradictions(metadata)
     if against:
-        return [CrossCheckFinding(Kind.METADATA_MALFORMED, ContradictionFacts(tuple(against), len(against)))]
-    return [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))] if is_stuck(record, terms) else []
+        return [
+            CrossCheckFinding(
+                Kind.METADATA_MALFORMED, ContradictionFacts(tuple(against), len(against))
+            )
+        ]
+    return (
+        [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))]
+        if is_stuck(record, terms)
+        else []
+    )
 
 
 def placement_findings(
@@ -98,14 +117,20 @@ def placement_findings(
     """
     doubled = {part.first: part for part in parts if len(set(part.ensemble)) < len(part.ensemble)}
     findings = [
-        CrossCheckFinding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts(_twice(part.ensemble)), _segment(part))
+        CrossCheckFinding(
+            Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts(_twice(part.ensemble)), _segment(part)
+        )
         for part in doubled.values()
     ]
     rule, open_segments, is_open = terms.placement, set[EntryId](), False
     if not judges(rule, metadata):
         return findings, frozenset(), False
-    for segment in _every_segment(metadata) if rule.java_compatible else [_segment(part) for part in parts]:
-        found = adherence(segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around)
+    for segment in (
+        _every_segment(metadata) if rule.java_compatible else [_segment(part) for part in parts]
+    ):
+        found = adherence(
+            segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around
+        )
         if found is None:
             open_segments.add(segment.first_entry_id)
         is_open |= found is Adherence.UNKNOWN
@@ -120,7 +145,9 @@ def _twice(ensemble: Sequence[BookieId]) -> tuple[tuple[BookieId, tuple[int, ...
     """Return each bookie that stands more than once in the ensemble, with its positions."""
     times = Counter(ensemble)
     return tuple(
-        (bookie, tuple(at for at, one in enumerate(ensemble) if one == bookie)) for bookie in times if times[bookie] > 1
+        (bookie, tuple(at for at, one in enumerate(ensemble) if one == bookie))
+        for bookie in times
+        if times[bookie] > 1
     )
 
 
@@ -136,7 +163,9 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
     ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
     ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
     for segment, end in zip(metadata.segments, ends, strict=True):
-        yield FindingSegment(segment.first_entry_id, max(end, segment.first_entry_id - 1), segment.ensemble)
+        yield FindingSegment(
+            segment.first_entry_id, max(end, segment.first_entry_id - 1), segment.ensemble
+        )
 
 
 def entry_findings(
@@ -163,7 +192,9 @@ def entry_findings(
     return []
 
 
-def _lost_finding(heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries) -> CrossCheckFinding:
+def _lost_finding(
+    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries
+) -> CrossCheckFinding:
     """Return the finding on entries of which no copy can exist where the metadata says."""
     tally = count.tally
     search = search_facts(heard, metadata, tally, terms)
@@ -185,18 +216,32 @@ def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheck
             on.setdefault(bookie, []).append(entry)
     copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
     facts = CorruptFacts(lowest, worst.stretch.bookies_of(lowest), copies)
-    return _entry_finding(Kind.ENTRY_CORRUPT, facts, metadata, count.tally, Entries.of(count.corrupt), worst)
+    return _entry_finding(
+        Kind.ENTRY_CORRUPT, facts, metadata, count.tally, Entries.of(count.corrupt), worst
+    )
 
 
 def _entry_finding(
-    kind: Kind, facts: Facts, metadata: LedgerMetadata, tally: Tally, entries: Entries, worst: Worst | None = None
+    kind: Kind,
+    facts: Facts,
+    metadata: LedgerMetadata,
+    tally: Tally,
+    entries: Entries,
+    worst: Worst | None = None,
 ) -> CrossCheckFinding:
     worst = tally.worst() if worst is None else worst
-    copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
+    copies = Copies(
+        metadata.write_quorum,
+        metadata.ack_quorum,
+        worst.confirmed,
+        worst.possible - worst.confirmed,
+    )
     return CrossCheckFinding(kind, facts, _segment(worst.stretch), entries, tally.absent, copies)
 
 
-def beyond_end_finding(heard: Words, metadata: LedgerMetadata) -> tuple[list[CrossCheckFinding], bool]:
+def beyond_end_finding(
+    heard: Words, metadata: LedgerMetadata
+) -> tuple[list[CrossCheckFinding], bool]:
     """Return (the finding on entries above lastEntryId, if any; whether its runs are too many)."""
     found = beyond_end(heard, metadata)
     if found.facts is None:

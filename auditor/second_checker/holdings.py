@@ -74,9 +74,9 @@ class Group(NamedTuple):
 class Testimony:
     """What is known of the entries of one bookie.
 
-    An entry in `by_entry` was read there. Any other is HELD if `listed` names it, else `rest`. `why`:
-    the reasons for what is unknown. `present_unlisted`: how many entries a list left out and a read
-    found.
+    An entry in `by_entry` was read there. Any other is HELD if `listed` names it, else `rest`.
+    `why`: the reasons for what is unknown. `present_unlisted`: how many entries a list left out and
+    a read found.
     """
 
     rest: int
@@ -89,7 +89,9 @@ class Testimony:
     is_away: bool = False
     """The bookie is silent or not registered."""
     entries_in_order: tuple[EntryId, ...] = field(init=False)
-    """The entries of `by_entry`, ascending: a sweep reads thousands, around which as many blocks lie."""
+    """The entries of `by_entry`, ascending: a sweep reads thousands, around which as many blocks
+    lie.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries_in_order", tuple(sorted(self.by_entry)))
@@ -136,11 +138,17 @@ def gone_testimony() -> Testimony:
 
 def unheard_testimony(answer: Answer | None) -> Testimony:
     """Return the testimony of a bookie without a usable answer: all is unknown."""
-    why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
+    why = (
+        Unknown.BOOKIE_SILENT
+        if answer is None
+        else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
+    )
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 
-def list_testimony(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
+def list_testimony(
+    answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]
+) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
     `reads` are the reads there, `highest` is the highest entry written to it. An unlisted entry is
@@ -157,7 +165,9 @@ def list_testimony(answer: Answer, ensemble_size: int, highest: EntryId, reads: 
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:
             by_entry[entry] = HELD
-            is_honest &= entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
+            is_honest &= (
+                entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
+            )
         elif read.status in NOT_THERE:
             by_entry[entry] = ABSENT
         else:
@@ -183,10 +193,17 @@ def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bo
     read at that look returned an entry. An entry that was not read counts as held if all due reads
     were made and one of them found an entry present or absent.
     """
-    spoken = {e: read for e, read in reads.items() if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)}
+    spoken = {
+        e: read
+        for e, read in reads.items()
+        if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)
+    }
     latest = max((read.look for read in spoken.values()), default=None)
     at_latest = {read.status for read in spoken.values() if read.look == latest}
-    if ReadStatus.NO_LEDGER in at_latest and not at_latest & {ReadStatus.PRESENT, ReadStatus.CORRUPT}:
+    if ReadStatus.NO_LEDGER in at_latest and not at_latest & {
+        ReadStatus.PRESENT,
+        ReadStatus.CORRUPT,
+    }:
         return Testimony(ABSENT, answered=frozenset(spoken))
     by_entry, why, is_conclusive = dict[EntryId, int](), set[Unknown](), False
     for entry, read in reads.items():
@@ -231,7 +248,9 @@ def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: in
     """Return whether a list claims more strange runs than can be judged (see STRANGE_RUNS_MAX)."""
     strange = 0
     for group in groups:
-        is_known = group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
+        is_known = (
+            group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
+        )
         if group.period == group.size or is_known:  # a single run has period 0, which is known
             continue
         runs = (group.last - group.first) // group.period + 1

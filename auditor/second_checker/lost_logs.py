@@ -53,13 +53,17 @@ def entry_log_lost_facts(
     hit: set[LedgerId] = set()
     for path, rows in groupby(sorted(left_out), lambda one: one.path):
         mine = list(rows)  # by ledger, then by look
-        ends = [end for one in mine for end in _read_ends(one, at.get((one.ledger_id, one.look), []))]
+        ends = [
+            end for one in mine for end in _read_ends(one, at.get((one.ledger_id, one.look), []))
+        ]
         if "sent" in ends or len({look for look in ends if look != "sent"}) < 2:
             continue
         twice = [list(told) for _, told in groupby(mine, lambda one: one.ledger_id)]
         last = [told[-1] for told in twice if told[0].look < told[-1].look]
         if last:
-            some = tuple((one.ledger_id, one.ranges[0][0], one.ranges[0][1]) for one in last[:TOLD_MAX])
+            some = tuple(
+                (one.ledger_id, one.ranges[0][0], one.ranges[0][1]) for one in last[:TOLD_MAX]
+            )
             lost.append(LostLog(path, len(last), sum(one.entries for one in last), some, len(ends)))
             hit.update(one.ledger_id for one in last)
     if not lost:
@@ -67,11 +71,21 @@ def entry_log_lost_facts(
     newest = seen[-1]
     where = f"{newest.host}:{newest.port}"
     entries = sum(one.entries for one in lost)
-    return EntryLogLostFacts(newest.registration.value, where, lister, len(lost), len(hit), entries, tuple(lost[:TOLD_MAX]))
+    return EntryLogLostFacts(
+        newest.registration.value,
+        where,
+        lister,
+        len(lost),
+        len(hit),
+        entries,
+        tuple(lost[:TOLD_MAX]),
+    )
 
 
 def _read_ends(one: LeftOut, tried: Iterable[Tried]) -> list[int | str]:
-    """Return the look for each read of a left-out entry that failed, and "sent" if one brought it."""
+    """Return the look for each read of a left-out entry that failed, and "sent" if one brought
+    it.
+    """
     found: list[int | str] = []
     for first, last in one.ranges:
         if any(first <= entry <= last for entry in one.read_unlisted):

@@ -27,7 +27,11 @@ def exemption(record: LedgerRecord) -> Exempt | None:
         Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
         Exempt.IN_RECOVERY: metadata is not None and metadata.state is LedgerState.IN_RECOVERY,
         Exempt.OPEN: metadata is not None and metadata.state is LedgerState.OPEN,
-        Exempt.EMPTY: metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1,
+        Exempt.EMPTY: (
+            metadata is not None
+            and metadata.state is LedgerState.CLOSED
+            and metadata.last_entry_id == -1
+        ),
     }
     return next((reason for reason in Exempt if holds.get(reason)), None)
 
@@ -43,7 +47,9 @@ def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
     if metadata.state is LedgerState.IN_RECOVERY:
         since = stamp.mtime_ms
     elif metadata.state is LedgerState.OPEN:
-        since = stamp.ctime_ms if metadata.ctime_ms is None else min(stamp.ctime_ms, metadata.ctime_ms)
+        since = (
+            stamp.ctime_ms if metadata.ctime_ms is None else min(stamp.ctime_ms, metadata.ctime_ms)
+        )
     else:
         return False
     return since != 0 and terms.judged_at_ms - since > terms.stuck_after_ms

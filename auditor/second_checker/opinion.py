@@ -95,7 +95,9 @@ class _Count:
     probes_answered: Mapping[BookieId, frozenset[EntryId]]
 
 
-def judge_entry_by_entry(evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()) -> Opinion:
+def judge_entry_by_entry(
+    evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()
+) -> Opinion:
     """Return the second checker's opinion on the newest state of the ledger.
 
     `claimed`: entries that are examined however long the ledger is. Costs entries times write
@@ -104,7 +106,9 @@ def judge_entry_by_entry(evidence: LedgerEvidence, terms: Terms, claimed: Iterab
     heard = words(evidence.looks, terms)
     opinion = _newest_state(heard, terms, claimed)
     if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
-        return replace(opinion, findings=())  # INFO findings need metadata that was read twice alike
+        return replace(
+            opinion, findings=()
+        )  # INFO findings need metadata that was read twice alike
     return opinion
 
 
@@ -116,25 +120,39 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
     if metadata is None:
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
-        return _opinion(exempt, unread, [*mark_findings(record, None, terms), *metadata_findings(record, terms)])
+        return _opinion(
+            exempt, unread, [*mark_findings(record, None, terms), *metadata_findings(record, terms)]
+        )
     return _judge_entries(heard, metadata, exempt, terms, claimed)
 
 
 def _judge_entries(
-    heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms: Terms, claimed: Iterable[EntryId]
+    heard: Words,
+    metadata: LedgerMetadata,
+    exempt: Exempt | None,
+    terms: Terms,
+    claimed: Iterable[EntryId],
 ) -> Opinion:
     record = heard.record
     is_marked = record.mark is not None
     excused = is_marked and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
-    placed, unjudged, is_open = placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
+    placed, unjudged, is_open = (
+        placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
+    )
     said = metadata_findings(record, terms)
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
-        return _opinion(exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged)
+        return _opinion(
+            exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged
+        )
     count = _count(heard, metadata, parts, terms, claimed)
     promised = copies_due(metadata, parts)
-    copies = copy_counts(count.tally, count.testimonies, list(count.dues), promised) if promised else None
+    copies = (
+        copy_counts(count.tally, count.testimonies, list(count.dues), promised)
+        if promised
+        else None
+    )
     is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
     above, end_is_open = beyond_end_finding(heard, metadata) if not said else ([], False)
     said = [*said, *above]
@@ -146,7 +164,9 @@ def _judge_entries(
     unheard_on = count.tally.unknown_on
     # A mark already says that bookies are not registered: their silence is not a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
-    why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
+    why = frozenset(
+        reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why
+    )
     opinion = _opinion(exempt, topology | why, [*findings, *of_entries], unjudged)
     opinion = replace(opinion, copies=copies, is_mark_stale=is_stale, end_is_open=end_is_open)
     return _with_counts(opinion, count, terms.around)
@@ -174,7 +194,9 @@ def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opini
 
     `only_maintenance`: only bookies away for maintenance left the ledger indeterminate.
     """
-    waits = opinion.standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance
+    waits = (
+        opinion.standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance
+    )
     return replace(
         opinion,
         listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
@@ -202,32 +224,59 @@ def _probes(count: _Count) -> tuple[int, int | None] | None:
 
 
 def _count(
-    heard: Words, metadata: LedgerMetadata, parts: tuple[Stretch, ...], terms: Terms, claimed: Iterable[EntryId]
+    heard: Words,
+    metadata: LedgerMetadata,
+    parts: tuple[Stretch, ...],
+    terms: Terms,
+    claimed: Iterable[EntryId],
 ) -> _Count:
     """Count what every bookie said of every examined entry."""
     ledger = heard.record.ledger_id
     edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
-    chosen, is_whole = blocks(ledger, parts, edges, (*claimed, *(entry for _, entry in heard.reads)), terms)
+    chosen, is_whole = blocks(
+        ledger, parts, edges, (*claimed, *(entry for _, entry in heard.reads)), terms
+    )
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
-    parts_of, blocks_of = _by_bookie((part, part) for part in parts), _by_bookie((one.stretch, one) for one in chosen)
+    parts_of, blocks_of = (
+        _by_bookie((part, part) for part in parts),
+        _by_bookie((one.stretch, one) for one in chosen),
+    )
     reads_of: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in parts_of}
     for (reader, entry), read in heard.reads.items():
         reads_of.setdefault(reader, {})[entry] = read
     for bookie, its_parts in parts_of.items():
         answer = heard.answers.get(bookie)
-        reads = {entry: read for entry, read in reads_of[bookie].items() if is_written(its_parts, bookie, entry)}
-        highest = max((last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1)
+        reads = {
+            entry: read
+            for entry, read in reads_of[bookie].items()
+            if is_written(its_parts, bookie, entry)
+        }
+        highest = max(
+            (last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1
+        )
         if answer is not None and answer.is_gone:
             testimonies[bookie] = gone_testimony()
-        elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
+        elif answer is not None and answer.status in (
+            AnswerStatus.HELD,
+            AnswerStatus.NO_SUCH_LEDGER,
+        ):
             testimonies[bookie] = list_testimony(answer, metadata.ensemble_size, highest, reads)
-        elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
+        elif (
+            answer is not None
+            and answer.status is AnswerStatus.UNSUPPORTED
+            and terms.probe_entries > 0
+            and highest >= 0
+        ):
             dues[bookie] = reads_due(ledger, bookie, its_parts, blocks_of[bookie], terms)
-            testimonies[bookie] = reads_testimony(reads, all_due_were_made=dues[bookie].was_read(reads))
+            testimonies[bookie] = reads_testimony(
+                reads, all_due_were_made=dues[bookie].was_read(reads)
+            )
         else:
             testimonies[bookie] = unheard_testimony(answer)
     answered = {bookie: testimonies[bookie].answered for bookie in dues}
-    return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
+    return _Count(
+        tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered
+    )
 
 
 def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
@@ -237,7 +286,9 @@ def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
         counted = count.tally.block_of(entry)
         if counted is not None and bookie in counted.block.stretch.bookies_of(entry):
             at = entry - counted.block.low
-            found[entry] = Worst(entry, int(counted.possible[at]), int(counted.confirmed[at]), counted.block.stretch)
+            found[entry] = Worst(
+                entry, int(counted.possible[at]), int(counted.confirmed[at]), counted.block.stretch
+            )
     return found
 
 

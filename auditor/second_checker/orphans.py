@@ -50,7 +50,10 @@ def orphaned_facts(
     undecided = 0
     for one in ledgers:
         first = one.looks[FIRST]
-        if first.custom.get("application") != b"pulsar" or now_ms - (first.created_ms or 0) <= orphan_age_ms:
+        if (
+            first.custom.get("application") != b"pulsar"
+            or now_ms - (first.created_ms or 0) <= orphan_age_ms
+        ):
             continue
         is_orphan = _is_orphan(one, topics, rows_again)
         if is_orphan is None:
@@ -73,10 +76,18 @@ def orphaned_facts(
     )
 
 
-def _is_orphan(one: UnreferencedLedger, topics: Topics, rows_again: Mapping[str, Iterable[TopicRow]]) -> bool | None:
-    """Return whether nothing needs the ledger and it is still there; None where that is not known."""
+def _is_orphan(
+    one: UnreferencedLedger, topics: Topics, rows_again: Mapping[str, Iterable[TopicRow]]
+) -> bool | None:
+    """Return whether nothing needs the ledger and it is still there; None where that is not
+    known.
+    """
     custom = one.looks[FIRST].custom
-    namespace, _, encoded = custom.get("pulsar/managed-ledger", b"").decode("utf-8", "replace").rpartition("/persistent/")
+    namespace, _, encoded = (
+        custom.get("pulsar/managed-ledger", b"")
+        .decode("utf-8", "replace")
+        .rpartition("/persistent/")
+    )
     if custom.get("component") != b"managed-ledger" or "/" in encoded or not topics.all_listed:
         return None
     if namespace not in topics.read or namespace in topics.unread or namespace == "pulsar/system":

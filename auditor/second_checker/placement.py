@@ -22,7 +22,13 @@ from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.second_checker.reasons import DEFAULT_RACK, DEFAULT_REGION, DEFAULT_ZONE, WriteSet, reason
+from auditor.second_checker.reasons import (
+    DEFAULT_RACK,
+    DEFAULT_REGION,
+    DEFAULT_ZONE,
+    WriteSet,
+    reason,
+)
 from auditor.second_checker.recorded import read_recorded
 
 UNPLACED_MAX = 2
@@ -59,7 +65,11 @@ def _asks_for_something(rule: PlacementRule) -> bool:
 
 
 def adherence(
-    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+    ensemble: tuple[BookieId, ...],
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
+    around: Surroundings,
 ) -> Adherence | None:
     """Return how one ensemble adheres; None if that is not judged."""
     if not _asks_for_something(rule):
@@ -81,7 +91,11 @@ class Trial:
 
 
 def trial(
-    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+    ensemble: tuple[BookieId, ...],
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
+    around: Surroundings,
 ) -> Trial:
     """Return what comes of trying an ensemble under a policy that it can fail."""
     places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
@@ -117,7 +131,9 @@ def placement_facts(
     facts = PlacementFacts(
         rule.policy.value,
         rule.java_compatible,
-        tuple((java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)),
+        tuple(
+            (java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)
+        ),
         size if metadata.write_quorum < size else 1,
         len(tried.deciding),
         tuple(_write_set(at, ensemble, metadata, terms, is_soft=is_soft) for at in shown),
@@ -128,15 +144,24 @@ def placement_facts(
 
 
 def _write_set(
-    at: int | None, ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms, *, is_soft: bool
+    at: int | None,
+    ensemble: tuple[BookieId, ...],
+    metadata: LedgerMetadata,
+    terms: Terms,
+    *,
+    is_soft: bool,
 ) -> WriteSetFacts:
     """Return the facts about one write set: its members, their places, and why it is at fault."""
     size, rule = len(ensemble), terms.placement
     length = size if at is None else min(metadata.write_quorum, size)
     members = tuple(ensemble[((at or 0) + step) % size] for step in range(length))
     places = {member: _place(member, rule, terms.around)[1] for member in members}
-    one = WriteSet(members, places, metadata.write_quorum, metadata.ack_quorum, rule, is_whole=at is None)
-    return WriteSetFacts(at, members, tuple(places[member] for member in members), reason(one, is_soft=is_soft))
+    one = WriteSet(
+        members, places, metadata.write_quorum, metadata.ack_quorum, rule, is_whole=at is None
+    )
+    return WriteSetFacts(
+        at, members, tuple(places[member] for member in members), reason(one, is_soft=is_soft)
+    )
 
 
 _PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]]] = {
@@ -148,7 +173,9 @@ _PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]
         ("minNumZonesPerWriteQuorum", rule.min_num_zones_per_write_quorum),
         ("desiredNumZonesPerWriteQuorum", rule.desired_num_zones_per_write_quorum),
     ],
-    Policy.REGION: lambda rule: [("reppMinimumRegionsForDurability", rule.repp_minimum_regions_for_durability)],
+    Policy.REGION: lambda rule: [
+        ("reppMinimumRegionsForDurability", rule.repp_minimum_regions_for_durability)
+    ],
 }
 
 
@@ -171,7 +198,9 @@ def _trial(
     size = len(ensemble)
     outcomes: dict[int | None, Adherence | None] = {}
     if rule.policy is Policy.REGION:
-        outcomes[None] = _try_everywhere(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX)
+        outcomes[None] = _try_everywhere(
+            ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX
+        )
     begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
     if len(begins) * length > SETS_MEMBERS_MAX:
         return _outcome({**outcomes, -1: Adherence.UNKNOWN})
@@ -181,7 +210,10 @@ def _trial(
     def adherence_of(members: tuple[BookieId, ...], there: Places) -> Adherence:
         return window(members, there, write_quorum, ack_quorum, rule)
 
-    found = {members: _try_everywhere(members, known, rule, adherence_of, TRIES_MAX // len(different)) for members in different}
+    found = {
+        members: _try_everywhere(members, known, rule, adherence_of, TRIES_MAX // len(different))
+        for members in different
+    }
     return _outcome({**outcomes, **{at: found[members] for at, members in sets.items()}})
 
 
@@ -198,7 +230,11 @@ _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
 
 
 def _try_everywhere(
-    members: tuple[BookieId, ...], everywhere: Places, rule: PlacementRule, concrete: _Concrete, tries_max: int
+    members: tuple[BookieId, ...],
+    everywhere: Places,
+    rule: PlacementRule,
+    concrete: _Concrete,
+    tries_max: int,
 ) -> Adherence | None:
     """Return the worst outcome over all places of the unplaced members.
 
@@ -211,9 +247,13 @@ def _try_everywhere(
         return None
     few = len(open_ones) <= UNPLACED_MAX
     candidates = sorted(_candidates(len(open_ones) if few else 1, known, rule)) if open_ones else []
-    if (len(candidates) ** len(open_ones) if few else len(candidates) + 1) * len(members) > tries_max:
+    if (len(candidates) ** len(open_ones) if few else len(candidates) + 1) * len(
+        members
+    ) > tries_max:
         return None
-    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, candidates)}
+    outcomes = {
+        concrete(members, {**known, **there}) for there in _everywhere(open_ones, candidates)
+    }
     if Adherence.FAIL in outcomes and len(outcomes) > 1:
         return Adherence.UNKNOWN
     if len(open_ones) > UNPLACED_MAX:
@@ -248,17 +288,29 @@ def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
     tops = {f"/{first}" for first in firsts} | new
     if rule.policy is Policy.REGION:
         return {f"{top}/u1" for top in tops} | {_DEFAULT[Policy.REGION]}
-    return there | {f"{top}/new {number}" for top in tops for number in range(count)} | {_DEFAULT[Policy.ZONE]}
+    return (
+        there
+        | {f"{top}/new {number}" for top in tops for number in range(count)}
+        | {_DEFAULT[Policy.ZONE]}
+    )
 
 
-def _rack(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+def _rack(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
     racks = {there[member] for member in members} - {None}
     if rule.enforce_min_num_racks_per_write_quorum and _DEFAULT[Policy.RACK] in racks:
         return Adherence.FAIL
-    return Adherence.FAIL if len(racks) < min(write, rule.min_num_racks_per_write_quorum) else Adherence.STRICT
+    return (
+        Adherence.FAIL
+        if len(racks) < min(write, rule.min_num_racks_per_write_quorum)
+        else Adherence.STRICT
+    )
 
 
-def _zone(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+def _zone(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
     domains: dict[str, list[str]] = {}
     for member in members:
         place = there[member] or ""
@@ -269,20 +321,33 @@ def _zone(members: tuple[BookieId, ...], there: Places, write: int, ack: int, ru
     crowded = any(len(of_zone) > 1 and len(set(of_zone)) == 1 for of_zone in domains.values())
     if crowded or len(domains) < rule.min_num_zones_per_write_quorum:
         return Adherence.FAIL
-    return Adherence.SOFT if len(domains) < min(write, rule.desired_num_zones_per_write_quorum) else Adherence.STRICT
+    return (
+        Adherence.SOFT
+        if len(domains) < min(write, rule.desired_num_zones_per_write_quorum)
+        else Adherence.STRICT
+    )
 
 
-def _region(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+def _region(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
     """Fail if any m - 1 regions can acknowledge an entry alone; every choice of them is counted."""
     regions = [_region_of(there[member]) for member in members]
     few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
-    alone = any(sum(region in chosen for region in regions) >= ack for chosen in combinations(sorted(set(regions)), few))
+    alone = any(
+        sum(region in chosen for region in regions) >= ack
+        for chosen in combinations(sorted(set(regions)), few)
+    )
     return Adherence.FAIL if alone else Adherence.STRICT
 
 
 def _spans(members: tuple[BookieId, ...], there: Places, rule: PlacementRule) -> Adherence:
     regions = {_region_of(there[member]) for member in members}
-    return Adherence.FAIL if len(regions) < rule.repp_minimum_regions_for_durability else Adherence.STRICT
+    return (
+        Adherence.FAIL
+        if len(regions) < rule.repp_minimum_regions_for_durability
+        else Adherence.STRICT
+    )
 
 
 def _region_of(place: str | None) -> str:

@@ -45,7 +45,13 @@ class Due(NamedTuple):
         return surely <= read and len(read - surely) >= self.drawn_count
 
 
-def reads_due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks: Sequence[Block], terms: Terms) -> Due:
+def reads_due(
+    ledger: LedgerId,
+    bookie: BookieId,
+    stretches: Sequence[Stretch],
+    blocks: Sequence[Block],
+    terms: Terms,
+) -> Due:
     """Return what must be read on a bookie. `blocks` are the examined blocks of the stretches.
 
     Stretches of other bookies add cost, but do not change the result.
@@ -55,10 +61,18 @@ def reads_due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], 
     key = f"{terms.probe_seed}/{ledger}/{bookie}"
     if len(ends) > ENDS_MAX:
         inner = ends[1:-1]
-        ends = [ends[0], *(inner[at] for at in _draw(f"{key}/ends", len(inner), ENDS_MAX - 2)), ends[-1]]
+        ends = [
+            ends[0],
+            *(inner[at] for at in _draw(f"{key}/ends", len(inner), ENDS_MAX - 2)),
+            ends[-1],
+        ]
     ranked = frozenset(entries_by_rank(ledger, bookie, stretches, terms.sweep))
     surely = ranked | set(ends)
-    whole = {block.low for block in blocks if block == Block(block.stretch, block.stretch.first, block.stretch.last)}
+    whole = {
+        block.low
+        for block in blocks
+        if block == Block(block.stretch, block.stretch.first, block.stretch.last)
+    }
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
@@ -67,7 +81,9 @@ def reads_due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], 
     return Due(frozenset(ends), drawn, len(drawn), ranked)
 
 
-def entries_by_rank(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], sweep: Sweep) -> Iterator[EntryId]:
+def entries_by_rank(
+    ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], sweep: Sweep
+) -> Iterator[EntryId]:
     """Yield the entries of a bookie that a sweep reads; `stretches` ascend.
 
     Those written to the bookie are numbered from 0. The numbers to read are `sweep.step` apart. The
@@ -104,9 +120,13 @@ class _Round(NamedTuple):
     @classmethod
     def of(cls, stretch: Stretch, bookie: BookieId) -> _Round:
         size = len(stretch.ensemble)
-        offsets = tuple(at for at in range(size) if bookie in stretch.bookies_of(stretch.first + at))
+        offsets = tuple(
+            at for at in range(size) if bookie in stretch.bookies_of(stretch.first + at)
+        )
         rounds, rest = divmod(stretch.entry_count, size)
-        return cls(stretch.first, size, offsets, rounds * len(offsets) + sum(at < rest for at in offsets))
+        return cls(
+            stretch.first, size, offsets, rounds * len(offsets) + sum(at < rest for at in offsets)
+        )
 
     def entry(self, number: int) -> EntryId:
         """Return the entry of the stretch with `number` lower ones written to the bookie."""

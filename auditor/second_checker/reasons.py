@@ -37,7 +37,11 @@ class WriteSet:
     @property
     def unplaced(self) -> int:
         """How many of its bookies have no place; always 0 for the Java classes, which skip them."""
-        return 0 if self.rule.java_compatible else sum(self.places[member] is None for member in set(self.members))
+        return (
+            0
+            if self.rule.java_compatible
+            else sum(self.places[member] is None for member in set(self.members))
+        )
 
 
 def reason(one: WriteSet, *, is_soft: bool) -> str:
@@ -54,7 +58,10 @@ def reason(one: WriteSet, *, is_soft: bool) -> str:
 def _rack(one: WriteSet) -> str:
     racks = sorted(set(one.known))
     if one.rule.enforce_min_num_racks_per_write_quorum and DEFAULT_RACK in racks:
-        return f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is enforced"
+        return (
+            f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is"
+            " enforced"
+        )
     levels = {len(list(filter(None, rack.split("/")))) for rack in racks}
     mixed = ", at different depths," if len(levels) > 1 else ""
     least = min(one.rule.min_num_racks_per_write_quorum, one.write_quorum)
@@ -65,7 +72,10 @@ def _sizes(one: WriteSet) -> str:
     size, least = len(one.members), one.rule.min_num_zones_per_write_quorum
     if size % one.write_quorum:
         return f"has {size} bookies, which is no multiple of the write quorum {one.write_quorum}"
-    return f"has a write quorum of {one.write_quorum}, and it must be more than the {least} zones needed"
+    return (
+        f"has a write quorum of {one.write_quorum}, and it must be more than the {least} zones"
+        " needed"
+    )
 
 
 def _zone(one: WriteSet, *, is_soft: bool) -> str:
@@ -81,26 +91,42 @@ def _zone(one: WriteSet, *, is_soft: bool) -> str:
         domains.setdefault(parts[0], []).append(parts[1])
     zones = f"has {_count('zone', sorted(domains))}{_more(one)}"
     if is_soft:
-        return f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)} are desired"
-    crowded = [zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and len(set(of_zone)) == 1]
+        return (
+            f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)}"
+            " are desired"
+        )
+    crowded = [
+        zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and len(set(of_zone)) == 1
+    ]
     if len(crowded) > one.unplaced:  # too few unplaced bookies to relieve every crowded zone
         zone = crowded[0]
-        return f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain {domains[zone][0]}"
+        return (
+            f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain"
+            f" {domains[zone][0]}"
+        )
     return f"{zones} and needs {one.rule.min_num_zones_per_write_quorum}"
 
 
 def _span(one: WriteSet) -> str:
     regions = sorted({_region_of(place) for place in one.known})
-    return f"spans {_count('region', regions)}{_more(one)} and needs {one.rule.repp_minimum_regions_for_durability}"
+    return (
+        f"spans {_count('region', regions)}{_more(one)} and needs"
+        f" {one.rule.repp_minimum_regions_for_durability}"
+    )
 
 
 def _region(one: WriteSet) -> str:
     copies = Counter(_region_of(place) for place in one.known)
     few = one.rule.repp_minimum_regions_for_durability - 1
     fullest = sorted(copies, key=lambda region: -copies[region])[:few]  # ties keep member order
-    held = ", ".join(f"{copies[region]} in {region}" for region in fullest) or "none in a known region"
+    held = (
+        ", ".join(f"{copies[region]} in {region}" for region in fullest) or "none in a known region"
+    )
     where = "any region" if few == 1 else f"any {few} regions together"
-    return f"has {held}{_more(one) or ','} and ack quorum {one.ack_quorum} allows {max(one.ack_quorum, 1) - 1} in {where}"
+    return (
+        f"has {held}{_more(one) or ','} and ack quorum {one.ack_quorum} allows"
+        f" {max(one.ack_quorum, 1) - 1} in {where}"
+    )
 
 
 def _region_of(place: str) -> str:

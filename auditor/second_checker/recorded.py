@@ -18,7 +18,9 @@ def read_recorded(metadata: LedgerMetadata) -> str:
 
     Return "" if nothing is recorded.
     """
-    values = [value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"]
+    values = [
+        value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"
+    ]
     if not values:
         return ""
     if len(values[0]) > BYTES_MAX:
@@ -29,11 +31,20 @@ def read_recorded(metadata: LedgerMetadata) -> str:
         return "a policy that cannot be read: no JSON"
     if not isinstance(config, Mapping):
         return "a policy that cannot be read: no JSON object"
-    text = str(config["policyClass"]).split(".")[-1] if config.get("policyClass") else "a policy without a class"
+    text = (
+        str(config["policyClass"]).split(".")[-1]
+        if config.get("policyClass")
+        else "a policy without a class"
+    )
     properties = config.get("properties")
     if isinstance(properties, Mapping):
-        primary, secondary = (_groups(properties.get(f"{name}ookieGroups")) for name in ("isolationB", "secondaryIsolationB"))
-        said = [f"isolation groups {primary}"] * bool(primary) + [f"secondary {secondary}"] * bool(secondary)
+        primary, secondary = (
+            _groups(properties.get(f"{name}ookieGroups"))
+            for name in ("isolationB", "secondaryIsolationB")
+        )
+        said = [f"isolation groups {primary}"] * bool(primary) + [f"secondary {secondary}"] * bool(
+            secondary
+        )
         text = " with ".join([text, *(["; ".join(said)] if said else [])])
     shown = "".join(one if one.isprintable() else "?" for one in text[:CHARS_MAX])
     return shown if len(text) <= CHARS_MAX else f"{shown}…"

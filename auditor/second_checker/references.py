@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.reference_facts import LOOKS_APART_MIN_MS, MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    LOOKS_APART_MIN_MS,
+    MissingLedgerFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import Position, Role
 
 USES_TOLD = 20
@@ -22,7 +27,9 @@ CLOSED, GONE, FOUND = LedgerState.CLOSED.value, RecordStatus.GONE.value, RecordS
 
 
 class TopicRow(NamedTuple):
-    """One row about a topic at one look. `row` is topic, data, cursor, compacted, schema, problem."""
+    """One row about a topic at one look. `row` is topic, data, cursor, compacted, schema,
+    problem.
+    """
 
     topic: str
     look: int
@@ -63,7 +70,9 @@ Facts = MissingLedgerFacts | TruncatedLedgerFacts
 _Key = tuple[str, str, str]
 
 
-def reference_facts(ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[int, LedgerLook]) -> Facts | None:
+def reference_facts(
+    ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[int, LedgerLook]
+) -> Facts | None:
     """Return the facts of the finding on a ledger, None if there is none.
 
     `rows` are all rows of the topics that name the ledger at the first look, at both looks.
@@ -82,7 +91,12 @@ def reference_facts(ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[i
     if first.status == again.status == GONE:
         return _missing_facts(needs[FIRST], needs[AGAIN], again.read_at_ms - first.read_at_ms)
     ends = {(one.status, one.state, one.last_entry_id) for one in (first, again)}
-    if len(ends) == 1 and first.status == FOUND and first.state == CLOSED and first.last_entry_id is not None:
+    if (
+        len(ends) == 1
+        and first.status == FOUND
+        and first.state == CLOSED
+        and first.last_entry_id is not None
+    ):
         return _truncated_facts(ledger, needs, looks)
     return None
 
@@ -103,12 +117,21 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
         if row.row == "data" and not row.offloaded and not row.bookkeeper_deleted:
             entries = _recorded_entries(row, end)
             if entries != 0:
-                needs["data", ""] = _Need(entries, row.size_bytes, (ledger, 0), entries != NOT_RECORDED or ledger < max(data))
+                needs["data", ""] = _Need(
+                    entries,
+                    row.size_bytes,
+                    (ledger, 0),
+                    entries != NOT_RECORDED or ledger < max(data),
+                )
         elif row.row == "cursor":
             needs["cursor", name] = _Need(NOT_RECORDED, None, row.position, True)
         elif row.row == "compacted":
-            position = next(one.position for one in rows if one.row == "cursor" and one.name == row.name)
-            needs["compacted", name] = _Need(NOT_RECORDED, None, position, row.name not in with_ledger)
+            position = next(
+                one.position for one in rows if one.row == "cursor" and one.name == row.name
+            )
+            needs["compacted", name] = _Need(
+                NOT_RECORDED, None, position, row.name not in with_ledger
+            )
         elif row.row == "schema":
             assert row.position is not None, row
             known = needs.get(("schema", ""))
@@ -126,11 +149,17 @@ def _recorded_entries(row: TopicRow, end: tuple[int, int] | None) -> int:
     return end[1] + 1 if row.ledger_id == end[0] else 0
 
 
-def _missing_facts(first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms: int) -> MissingLedgerFacts | None:
+def _missing_facts(
+    first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms: int
+) -> MissingLedgerFacts | None:
     lost = {key: again[key] for key in first.keys() & again.keys() if again[key].proves_loss}
     if not lost:
         return None
-    recorded = [need.entries for key, need in lost.items() if key[1] == "data" and need.entries != NOT_RECORDED]
+    recorded = [
+        need.entries
+        for key, need in lost.items()
+        if key[1] == "data" and need.entries != NOT_RECORDED
+    ]
     sizes = [need.size_bytes for need in lost.values() if need.size_bytes is not None]
     told = tuple(_use_facts(key, lost[key].position) for key in sorted(lost))
     return MissingLedgerFacts(
@@ -150,13 +179,19 @@ def _truncated_facts(
     assert last is not None
     if last < -1:  # no end that a closed ledger can have
         return None
-    short = {look: {key: need for key, need in of.items() if need.entries - 1 > last} for look, of in needs.items()}
+    short = {
+        look: {key: need for key, need in of.items() if need.entries - 1 > last}
+        for look, of in needs.items()
+    }
     keys = sorted(short[FIRST].keys() & short[AGAIN].keys())
     if not keys:
         return None
     cut = [short[AGAIN][key] for key in keys]
     sizes = [need.size_bytes for need in cut if need.size_bytes is not None]
-    places = [(ledger, last + 1) if key[1] == "data" else need.position for key, need in zip(keys, cut, strict=True)]
+    places = [
+        (ledger, last + 1) if key[1] == "data" else need.position
+        for key, need in zip(keys, cut, strict=True)
+    ]
     return TruncatedLedgerFacts(
         last,
         max(need.entries for need in cut),

@@ -42,10 +42,20 @@ def new_name(
     """
     about = [one for one in asked if gone in one.gone and one.answer.ledger_id in ledgers]
     compared = {one.answer.ledger_id for one in about}
-    parts = {ledger: [part for part in stretches(ledgers[ledger]) if gone in part.bookies] for ledger in compared}
-    if any(sum(part.entry_count for part in of_it) > ENUMERATED_ENTRIES_MAX for of_it in parts.values()):
+    parts = {
+        ledger: [part for part in stretches(ledgers[ledger]) if gone in part.bookies]
+        for ledger in compared
+    }
+    if any(
+        sum(part.entry_count for part in of_it) > ENUMERATED_ENTRIES_MAX for of_it in parts.values()
+    ):
         return None, True
-    named = {bookie for ledger in compared for segment in ledgers[ledger].segments for bookie in segment.ensemble}
+    named = {
+        bookie
+        for ledger in compared
+        for segment in ledgers[ledger].segments
+        for bookie in segment.ensemble
+    }
     holding: dict[BookieId, set[LedgerId]] = {}
     for one in about:
         if one.answer.bookie_id not in named and _holds(gone, one, parts[one.answer.ledger_id]):
@@ -73,4 +83,6 @@ def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
         if one.answer.status is not AnswerStatus.UNSUPPORTED or not len(every):
             return False
         lacking = [int(every[at]) for at in {0, len(every) // 2, len(every) - 1}]
-    return len(lacking) <= READS_MAX and all(one.reads.get(entry) == ReadStatus.PRESENT.value for entry in lacking)
+    return len(lacking) <= READS_MAX and all(
+        one.reads.get(entry) == ReadStatus.PRESENT.value for entry in lacking
+    )

@@ -16,7 +16,9 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 
 
 class Stretch(NamedTuple):
-    """Entries `first` to `last` (inclusive, at least one) written to one ensemble with one write quorum."""
+    """Entries `first` to `last` (inclusive, at least one) written to one ensemble with one write
+    quorum.
+    """
 
     first: EntryId
     last: EntryId
@@ -26,7 +28,9 @@ class Stretch(NamedTuple):
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
         """Return the distinct bookies the entry was written to, in the order of the write set."""
         size = len(self.ensemble)
-        return tuple(dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum)))
+        return tuple(
+            dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum))
+        )
 
     @property
     def entry_count(self) -> int:
@@ -49,15 +53,22 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
     size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
         return ()
-    lowest_yet_above = list(accumulate((one.first_entry_id for one in reversed(segments)), min))[::-1]
-    highest_yet_below = [-1, *accumulate((one.first_entry_id for one in segments), lambda a, b: max(a, b, -1))]
+    lowest_yet_above = list(accumulate((one.first_entry_id for one in reversed(segments)), min))[
+        ::-1
+    ]
+    highest_yet_below = [
+        -1,
+        *accumulate((one.first_entry_id for one in segments), lambda a, b: max(a, b, -1)),
+    ]
     found: list[Stretch] = []
     for place, segment in enumerate(segments):
         first, is_last = segment.first_entry_id, place == len(segments) - 1
         ends = [] if metadata.last_entry_id is None else [metadata.last_entry_id]
         if not is_last:
             ends.append(lowest_yet_above[place + 1] - 1)
-        is_in_order = highest_yet_below[place] < first and (is_last or first < lowest_yet_above[place + 1])
+        is_in_order = highest_yet_below[place] < first and (
+            is_last or first < lowest_yet_above[place + 1]
+        )
         if ends and is_in_order and first <= min(ends) and len(segment.ensemble) == size:
             found.append(Stretch(first, min(ends), segment.ensemble, write))
     return tuple(found)
@@ -80,12 +91,16 @@ def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
 
     Return None if there is none.
     """
-    return next((entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None)
+    return next(
+        (entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None
+    )
 
 
 def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
     """Return the highest such entry, or None: the last E are tried."""
-    return next((entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None)
+    return next(
+        (entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None
+    )
 
 
 def _from_below(stretch: Stretch) -> Iterator[EntryId]:

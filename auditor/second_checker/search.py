@@ -17,7 +17,14 @@ from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker.copies import Mask, Tally, write_sets
-from auditor.second_checker.holdings import HELD, Group, claims_too_much, groups_of, names, only_listed
+from auditor.second_checker.holdings import (
+    HELD,
+    Group,
+    claims_too_much,
+    groups_of,
+    names,
+    only_listed,
+)
 from auditor.second_checker.newest_words import Words
 
 _ABSENT = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
@@ -58,7 +65,9 @@ def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tu
     return found
 
 
-def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms) -> Search | None:
+def search_facts(
+    heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms
+) -> Search | None:
     """Return how far the search went.
 
     Return None if nothing is searched for, or if no other bookie is registered. `entries`,
@@ -71,12 +80,20 @@ def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Te
         return None
     lists = listing_bookies(heard, metadata)
     others: dict[BookieId, _Other] = {}
-    found_by_list: dict[int, Mask] = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
+    found_by_list: dict[int, Mask] = {
+        place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()
+    }
     for bookie in _registered_bookies(heard, terms, lists):
-        outside = {place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()}
+        outside = {
+            place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()
+        }
         if not any(mask.any() for mask in outside.values()):
             continue
-        reads = [read for (reader, _), read in heard.reads.items() if reader == bookie and bookie not in lists]
+        reads = [
+            read
+            for (reader, _), read in heard.reads.items()
+            if reader == bookie and bookie not in lists
+        ]
         mine = [read for read in reads if _is_in(tally, outside, read.entry_id)]
         other = others[bookie] = _Other(bookie in lists, _knows_nothing(mine))
         for place, mask in outside.items() if bookie in lists else ():
@@ -84,20 +101,31 @@ def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Te
             named = mask & (only_listed(lists[bookie], block.low, block.high) == HELD)
             other.lists_some += int(np.count_nonzero(named))
             lowest = block.low + int(np.argmax(named)) if named.any() else other.first_listed
-            other.first_listed = min((e for e in (lowest, other.first_listed) if e is not None), default=None)
+            other.first_listed = min(
+                (e for e in (lowest, other.first_listed) if e is not None), default=None
+            )
             found_by_list[place] |= named
         _sort(other, mine)
     if not others:
         return None
     named_by_metadata = {bookie for segment in metadata.segments for bookie in segment.ensemble}
     if all(one.has_list or one.knows_nothing for one in others.values()):
-        return _all_spoke(others, total, sum(int(np.count_nonzero(one)) for one in found_by_list.values()), named_by_metadata)
-    first = min(tally.counted[p].block.low + int(np.argmax(mask)) for p, mask in lost.items() if mask.any())
+        return _all_spoke(
+            others,
+            total,
+            sum(int(np.count_nonzero(one)) for one in found_by_list.values()),
+            named_by_metadata,
+        )
+    first = min(
+        tally.counted[p].block.low + int(np.argmax(mask)) for p, mask in lost.items() if mask.any()
+    )
     return _some_spoke(tally, others, lists, first, total, named_by_metadata)
 
 
 def _registered_bookies(heard: Words, terms: Terms, lists: Iterable[BookieId]) -> list[BookieId]:
-    """Return the bookies that were registered when the run began or listed since, and are not gone."""
+    """Return the bookies that were registered when the run began or listed since, and are not
+    gone.
+    """
     gone = {bookie for bookie, answer in heard.answers.items() if answer.is_gone}
     return sorted({*terms.around.writable, *terms.around.readonly, *lists} - gone)
 
@@ -146,12 +174,18 @@ def _sort(other: _Other, reads: Iterable[EntryRead]) -> None:
             (other.held if read.status is ReadStatus.PRESENT else other.wrong).add(read.entry_id)
 
 
-def _all_spoke(others: Mapping[BookieId, _Other], total: int, found: int, named: set[BookieId]) -> Search:
+def _all_spoke(
+    others: Mapping[BookieId, _Other], total: int, found: int, named: set[BookieId]
+) -> Search:
     """Return the search if every other bookie spoke for the whole ledger: no entry is left."""
     holders = [bookie for bookie, one in others.items() if one.lists_some]
     unnamed = [bookie for bookie in holders if bookie not in named]
-    lowest = tuple(entry for bookie in holders if (entry := others[bookie].first_listed) is not None)
-    return Search(total, found, 0, 0, tuple(others), tuple(holders), tuple(unnamed), found_first=lowest)
+    lowest = tuple(
+        entry for bookie in holders if (entry := others[bookie].first_listed) is not None
+    )
+    return Search(
+        total, found, 0, 0, tuple(others), tuple(holders), tuple(unnamed), found_first=lowest
+    )
 
 
 def _some_spoke(
@@ -163,20 +197,32 @@ def _some_spoke(
     named: set[BookieId],
 ) -> Search:
     """Return the search for the lowest entry without a copy, and for all read elsewhere."""
-    entries = {first}.union(*(one.held | one.lacking | one.wrong | one.hidden for one in others.values()))
-    answered, unheard, refused, wrong = set[BookieId](), set[BookieId](), set[BookieId](), set[BookieId]()
+    entries = {first}.union(
+        *(one.held | one.lacking | one.wrong | one.hidden for one in others.values())
+    )
+    answered, unheard, refused, wrong = (
+        set[BookieId](),
+        set[BookieId](),
+        set[BookieId](),
+        set[BookieId](),
+    )
     holders: dict[EntryId, set[BookieId]] = {entry: set() for entry in entries}
     for bookie, one in others.items():
         scope = {entry for entry in entries if bookie not in _bookies_of(tally, entry)}
         if one.has_list:
-            held, silent_on = {entry for entry in scope if names(lists[bookie], entry)}, set[EntryId]()
+            held, silent_on = (
+                {entry for entry in scope if names(lists[bookie], entry)},
+                set[EntryId](),
+            )
         else:
             held = one.held & scope
             silent_on = set() if one.knows_nothing else scope - one.held - one.lacking - one.wrong
         for entry in held:
             holders[entry].add(bookie)
         if scope:
-            (answered if not silent_on else refused if one.was_refused_by_bound else unheard).add(bookie)
+            (answered if not silent_on else refused if one.was_refused_by_bound else unheard).add(
+                bookie
+            )
         if one.wrong & scope and not one.knows_nothing:
             wrong.add(bookie)
     found_on = set().union(*holders.values())
@@ -191,7 +237,10 @@ def _some_spoke(
         corrupt_on=tuple(sorted(wrong)),
         unheard=tuple(sorted(unheard)),
         not_asked=tuple(sorted(refused)),
-        found_first=tuple(min(entry for entry, on in holders.items() if bookie in on) for bookie in sorted(found_on)),
+        found_first=tuple(
+            min(entry for entry, on in holders.items() if bookie in on)
+            for bookie in sorted(found_on)
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""The class-data archive: JVM classes that Spark loads at start, kept ready in one file. Made once, at set-up.
+"""The class-data archive: JVM classes that Spark loads at start, kept ready in one file. Made once,
+at set-up.
 
 With it a run starts some seconds sooner. It fits one Java and one Spark only, which its name says.
 The JVM passes over an archive that does not fit. From Java 25 on it is an ahead-of-time cache
@@ -49,7 +50,11 @@ def reading_options(java: JavaHome) -> list[str]:
     archive = archive_path(java)
     if not archive.is_file():
         return []
-    return [f"-XX:AOTCache={archive}"] if _has_aot_cache(java) else ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
+    return (
+        [f"-XX:AOTCache={archive}"]
+        if _has_aot_cache(java)
+        else ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
+    )
 
 
 def _has_aot_cache(java: JavaHome) -> bool:
@@ -57,7 +62,9 @@ def _has_aot_cache(java: JavaHome) -> bool:
 
 
 def make() -> Path:
-    """Make the archive by running a small Spark job once, unless it is there already. Costs about half a minute."""
+    """Make the archive by running a small Spark job once, unless it is there already. Costs about
+    half a minute.
+    """
     path = archive_path(find_java())
     if path.is_file():
         return path

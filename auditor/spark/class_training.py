@@ -1,6 +1,8 @@
-"""The small Spark job whose classes go into the class-data archive: the stages of a run on made-up evidence, without a cluster.
+"""The small Spark job whose classes go into the class-data archive: the stages of a run on made-up
+evidence, without a cluster.
 
-Its one bookie cannot be dialled, as nobody could read its registration, so nothing is asked of anybody.
+Its one bookie cannot be dialled, as nobody could read its registration, so nothing is asked of
+anybody.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from auditor.evidence.schemas import LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.spark.lanes import Directory
 from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
@@ -38,11 +47,17 @@ STALL_MAX_S = 300.0
 
 def train(archive: Path) -> None:
     """Run the stages in a JVM that writes `archive` when it ends."""
-    with tempfile.TemporaryDirectory() as scratch, spark_session(1, None, StopRequest(), archive_to=archive) as spark:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        spark_session(1, None, StopRequest(), archive_to=archive) as spark,
+    ):
         uri = Path(scratch).as_uri()
         stages = _stages(spark, uri)
         keep(table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)]), f"{uri}/evidence/listing")
-        append(map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS), f"{uri}/evidence/ledgers")
+        append(
+            map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS),
+            f"{uri}/evidence/ledgers",
+        )
         append(local_rows(spark, table(READS, [])), f"{uri}/evidence/reads")
         directory = Directory({BOOKIE: None}, frozenset())
         stages.ask_lists(1, directory)
@@ -54,21 +69,43 @@ def train(archive: Path) -> None:
 
 def _stages(spark: SparkSession, uri: str) -> Stages:
     address = StoreAddress(parse(URI), "/ledgers", LedgerLayout.HIERARCHICAL, ZooKeeperLimits())
-    facts = ClusterFacts(URI, address.uri.hosts, address.root, address.layout.value, None, False, None)
+    facts = ClusterFacts(
+        URI, address.uri.hosts, address.root, address.layout.value, None, False, None
+    )
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=1, looks_max=2)
     limits = BookieLimits()
     return Stages(
-        spark, StopRequest(), uri, address, facts, terms, limits, readers=2, tick=lambda _: None, stall_max_s=STALL_MAX_S
+        spark,
+        StopRequest(),
+        uri,
+        address,
+        facts,
+        terms,
+        limits,
+        readers=2,
+        tick=lambda _: None,
+        stall_max_s=STALL_MAX_S,
     )
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What reading the listed ledgers would give: closed, of one entry, on the one bookie."""
     segments = (Segment(0, (BOOKIE,)),)
-    metadata = LedgerMetadata(3, LedgerState.CLOSED, 1, 1, 1, last_entry_id=0, length=8, segments=segments)
+    metadata = LedgerMetadata(
+        3, LedgerState.CLOSED, 1, 1, 1, last_entry_id=0, length=8, segments=segments
+    )
     for batch in batches:
-        stamps = ((ledger_id, ZnodeStamp(ledger_id, 0, 0)) for ledger_id in batch.column("ledger_id").to_pylist())
-        yield table(LEDGERS, [ledger_row(LedgerRecord(i, 1, 0, RecordStatus.FOUND, stamp, metadata)) for i, stamp in stamps])
+        stamps = (
+            (ledger_id, ZnodeStamp(ledger_id, 0, 0))
+            for ledger_id in batch.column("ledger_id").to_pylist()
+        )
+        yield table(
+            LEDGERS,
+            [
+                ledger_row(LedgerRecord(i, 1, 0, RecordStatus.FOUND, stamp, metadata))
+                for i, stamp in stamps
+            ],
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The key of each lane: an integer that Spark's hash partitioning puts into the partition of that number.
+"""The key of each lane: an integer that Spark's hash partitioning puts into the partition of that
+number.
 
 Keys are found by hashing integers as Spark does. Asking Spark for their hashes takes a job, which
 costs half a second of a small audit. A test holds the two hashes equal.
@@ -25,7 +26,9 @@ def lane_keys(lanes: int) -> list[int]:
 
 
 def spark_hash(key: int) -> int:
-    """Return what Spark's `hash` makes of an int: 32 bits of Murmur3 (Murmur3_x86_32.hashInt), signed."""
+    """Return what Spark's `hash` makes of an int: 32 bits of Murmur3 (Murmur3_x86_32.hashInt),
+    signed.
+    """
     mixed = _times(_rotate(_times(key, 0xCC9E2D51), 15), 0x1B873593)
     word = (_times(_rotate(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
     word ^= 4  # the length of an int, in bytes

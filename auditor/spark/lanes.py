@@ -1,7 +1,8 @@
-"""One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with each of them.
+"""One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with
+each of them.
 
-A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane has a key of its own instead
-(`auditor.spark.lane_keys`).
+A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane has
+a key of its own instead (`auditor.spark.lane_keys`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, with_read_counts
-from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.spark.lane_keys import lane_keys
@@ -43,8 +51,9 @@ QUESTIONS = pa.schema(
         ("expected_groups", pa.binary()),
     ]
 )
-"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted.
-`expected_groups` is null where no lister is asked."""
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie
+is only greeted. `expected_groups` is null where no lister is asked.
+"""
 
 WANTED = pa.schema(
     [
@@ -63,24 +72,30 @@ COUNTED_READS = with_read_counts(READS)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the registered bookies are, at one look. An address is None where the registration could not be read."""
+    """Where the registered bookies are, at one look. An address is None where the registration
+    could not be read.
+    """
 
     addresses: Mapping[BookieId, tuple[str, int] | None]
     unsupported: frozenset[BookieId]
-    """Bookies known from earlier in the run that they cannot list: not asked again, no time-out is paid again. They are read
-    from like all others."""
+    """Bookies known from earlier in the run that they cannot list: not asked again, no time-out is
+    paid again. They are read from like all others.
+    """
     cookies: frozenset[BookieId] | None = None
     """Bookies with a cookie; None where the cookies are not known."""
     listed: frozenset[BookieId] = frozenset()
     """Bookies that listed a ledger earlier in the run: that they can is settled."""
     searches_left: Mapping[BookieId, int] | None = None
-    """How often each bookie may still be read for entries that it should not hold; 0 for one that is not named. None: as often
-    as it is wanted."""
+    """How often each bookie may still be read for entries that it should not hold; 0 for one that
+    is not named. None: as often as it is wanted.
+    """
     listers: Listers | None = None
     """Where the bookies' listers are; None where none is asked."""
 
     def lanes(self) -> list[BookieId]:
-        """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
+        """The bookies with a lane of their own; all others share one more, in which nobody is
+        dialled.
+        """
         return sorted(self.addresses)
 
     def greetings(self) -> pa.RecordBatch:
@@ -93,16 +108,29 @@ class Directory:
 
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
-    """The rows, one partition a registered bookie, and one for all the bookies that are not registered."""
+    """The rows, one partition a registered bookie, and one for all the bookies that are not
+    registered.
+    """
     bookies = directory.lanes()
     keys = lane_keys(len(bookies) + 1)
-    lane_of = f.create_map(*(f.lit(part) for pair in zip(bookies, keys[1:], strict=True) for part in pair)) if bookies else None
-    key = f.lit(keys[0]) if lane_of is None else f.coalesce(lane_of[f.col("bookie_id")], f.lit(keys[0]))
+    lane_of = (
+        f.create_map(
+            *(f.lit(part) for pair in zip(bookies, keys[1:], strict=True) for part in pair)
+        )
+        if bookies
+        else None
+    )
+    key = (
+        f.lit(keys[0])
+        if lane_of is None
+        else f.coalesce(lane_of[f.col("bookie_id")], f.lit(keys[0]))
+    )
     return rows.withColumn("lane", key).repartition(len(keys), f.col("lane"))
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one for how each bookie greeted us.
+    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one for how each bookie greeted
+    us.
 
     In a lane there is one bookie; where there are more, they are asked side by side.
     """
@@ -112,7 +140,9 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
             asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
             # A lister may be contradicted by the last batch: then none of its lists is believed.
             for answers in asked if directory.listers is None else list(asked):
-                yield table(ANSWERS, [answer_row(board.unless_contradicted(answer)) for answer in answers])
+                yield table(
+                    ANSWERS, [answer_row(board.unless_contradicted(answer)) for answer in answers]
+                )
             yield table(ANSWERS, board.greetings())
 
     return work
@@ -122,13 +152,21 @@ async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]
     asked = []
     for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
         cells = zip(*columns, strict=True)
-        questions = [ListQuestion(ledger, size, groups) for ledger, size, groups in cells if ledger is not None]
+        questions = [
+            ListQuestion(ledger, size, groups)
+            for ledger, size, groups in cells
+            if ledger is not None
+        ]
         asked.append(board.lists(bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))
 
 
-def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
-    """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by side."""
+def entry_reader(
+    directory: Directory, limits: BookieLimits, look: int, address: StoreAddress
+) -> Work:
+    """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by
+    side.
+    """
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
@@ -148,16 +186,28 @@ async def _read_entries(
     columns = ("ledger_id", "entry_id", "digest_type", "is_search")
     for bookie, cells in _by_bookie(batch, *columns).items():
         questions = [
-            ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
+            ReadQuestion(
+                i,
+                entry,
+                None if digest is None else DigestType(digest),
+                passwords.get(i),
+                bool(search),
+            )
             for i, entry, digest, search in zip(*cells, strict=True)
         ]
         asked.append(board.reads(bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))
 
 
-def _passwords(batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts) -> dict[LedgerId, bytes | None]:
-    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere. Adds to `counts`."""
-    pairs = zip(batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True)
+def _passwords(
+    batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts
+) -> dict[LedgerId, bytes | None]:
+    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere.
+    Adds to `counts`.
+    """
+    pairs = zip(
+        batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True
+    )
     ledgers = sorted({ledger for ledger, digest in pairs if digest == DigestType.HMAC})
     if not ledgers:
         return {}
@@ -171,7 +221,9 @@ def _passwords(batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts)
 
 
 def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[list[int], ...]]:
-    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one bookie."""
+    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one
+    bookie.
+    """
     found: dict[BookieId, tuple[list[int], ...]] = {}
     cells = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
     for bookie, row in zip(batch.column("bookie_id").to_pylist(), cells, strict=True):
@@ -223,7 +275,10 @@ class _Switchboard:
             if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
                 return await lane.lists(questions)
         status = AnswerStatus.UNSUPPORTED
-        return [Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE) for q in questions]
+        return [
+            Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE)
+            for q in questions
+        ]
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Read entries of a bookie, as many as the bound on searches allows."""
@@ -248,7 +303,11 @@ class _Switchboard:
         for bookie, lane in self._open.items():
             greeting, detail = lane.greeting()
             is_listed = detail.startswith(LISTED_BY_LISTER)
-            if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED and not is_listed:
+            if (
+                bookie in self._directory.unsupported
+                and greeting is Greeting.ANSWERED
+                and not is_listed
+            ):
                 greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
             rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes))
         return rows
@@ -271,7 +330,11 @@ class _Switchboard:
 
 
 def wanted_rows(
-    reads: Iterable[tuple[BookieId, EntryId]], ledger_id: LedgerId, digest: DigestType | None, *, are_searches: bool
+    reads: Iterable[tuple[BookieId, EntryId]],
+    ledger_id: LedgerId,
+    digest: DigestType | None,
+    *,
+    are_searches: bool,
 ) -> Iterator[Row]:
     """WANTED rows of one ledger."""
     for bookie, entry in reads:

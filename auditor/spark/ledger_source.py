@@ -1,8 +1,9 @@
-"""The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies, _underreplicated, _topics.
+"""The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies,
+_underreplicated, _topics.
 
-A veneer over the readers of the run itself, and lazy as Spark's sources are: *every action reads ZooKeeper again*, so two
-actions see two clusters. Write what you mean to judge and judge what you wrote, as the run does (`auditor.run.pipeline`).
-docs/data-sources.md has the columns.
+A veneer over the readers of the run itself, and lazy as Spark's sources are: *every action reads
+ZooKeeper again*, so two actions see two clusters. Write what you mean to judge and judge what you
+wrote, as the run does (`auditor.run.pipeline`). docs/data-sources.md has the columns.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def _without(schema: pa.Schema, *names: str) -> pa.Schema:
 
 
 LEDGER_COLUMNS = _without(LEDGERS, "look", "mark")
-"""A ledger as ZooKeeper has it. No mark: that would be a second read for each ledger; join bookkeeper_underreplicated."""
+"""A ledger as ZooKeeper has it. No mark: that would be a second read for each ledger; join
+bookkeeper_underreplicated.
+"""
 BOOKIE_COLUMNS = _without(BOOKIES, "look", "greeting", "greeting_detail")
 """A bookie that is registered or has a cookie. No greeting: nobody asks the bookie here."""
 UNDERREPLICATED_COLUMNS = pa.schema([("ledger_id", pa.int64()), *MARK])
@@ -55,7 +58,9 @@ class LedgersPartition(InputPartition):
 
 
 class LedgersReader(DataSourceReader):
-    """Finds the parents of ledgers once for a DataFrame; lists and reads below them anew at each action."""
+    """Finds the parents of ledgers once for a DataFrame; lists and reads below them anew at each
+    action.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -68,19 +73,29 @@ class LedgersReader(DataSourceReader):
         parents = [parent for portion in portions for parent in portion.parents]
         readers = max(1, min(self._options.readers, len(parents)))
         shared = replace(address, limits=self._options.settings.zookeeper_limits(readers))
-        # Dealt in turn: the parents of the newest ledgers are neighbours, and the only ones that are full in small clusters.
-        return [LedgersPartition(shared, ListingPartition(tuple(parents[at::readers]))) for at in range(readers)]
+        # Dealt in turn: the parents of the newest ledgers are neighbours, and the only ones that
+        # are full in small clusters.
+        return [
+            LedgersPartition(shared, ListingPartition(tuple(parents[at::readers])))
+            for at in range(readers)
+        ]
 
     def read(self, partition: InputPartition) -> Batches:
-        """LEDGER_COLUMNS. Raises StoreUnavailable where the listing fails: ledgers left out would not be noticed."""
+        """LEDGER_COLUMNS. Raises StoreUnavailable where the listing fails: ledgers left out would
+        not be noticed.
+        """
         assert isinstance(partition, LedgersPartition), partition
         with partition.address.open() as store:
-            for batch in ledger_batches(store, listed_ids(store, partition.parents), LOOK, marks={}):
+            for batch in ledger_batches(
+                store, listed_ids(store, partition.parents), LOOK, marks={}
+            ):
                 yield batch.select(LEDGER_COLUMNS.names)
 
 
 class WholeReader(DataSourceReader):
-    """Reads a small table in one partition, with one session. Raises what `batches` raises, and StoreUnavailable."""
+    """Reads a small table in one partition, with one session. Raises what `batches` raises, and
+    StoreUnavailable.
+    """
 
     def __init__(self, options: SourceOptions, batches: Callable[[MetadataStore], Batches]) -> None:
         self._options = options
@@ -98,17 +113,23 @@ class WholeReader(DataSourceReader):
 
 def bookie_batches(store: MetadataStore) -> Batches:
     """BOOKIE_COLUMNS. Raises StoreUnavailable. Costs two reads a bookie and three lists."""
-    for batch in in_batches((bookie_row(record) for record in store.bookies(LOOK, now_ms)), BOOKIES):
+    for batch in in_batches(
+        (bookie_row(record) for record in store.bookies(LOOK, now_ms)), BOOKIES
+    ):
         yield batch.select(BOOKIE_COLUMNS.names)
 
 
 def underreplicated_batches(store: MetadataStore) -> Batches:
-    """UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, also where only a part of the marks may be read: what is left out
-    would pass for well replicated. Costs about one list and one read a mark, and holds all marks."""
+    """UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, also where only a part of the marks may be
+    read: what is left out would pass for well replicated. Costs about one list and one read a mark,
+    and holds all marks.
+    """
     marks = store.marks()
     if marks.problem:
         raise StoreUnavailable(marks.problem)
-    return in_batches((_mark_row(i, mark) for i, mark in sorted(marks.by_ledger.items())), UNDERREPLICATED_COLUMNS)
+    return in_batches(
+        (_mark_row(i, mark) for i, mark in sorted(marks.by_ledger.items())), UNDERREPLICATED_COLUMNS
+    )
 
 
 def _mark_row(ledger_id: LedgerId, mark: Mark) -> tuple[object, ...]:
@@ -126,16 +147,23 @@ class _Source(DataSource):
         return cls.FORMAT
 
     def schema(self) -> StructType:
-        """The columns; raises ConfigError, so that a wrong option is told by `load()` and not by the first action."""
+        """The columns; raises ConfigError, so that a wrong option is told by `load()` and not by
+        the first action.
+        """
         source_options(self.options)
         return spark_type(self.COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Raises ConfigError: a wrong option, or columns asked for with `.schema(...)` that are not the source's own."""
+        """Raises ConfigError: a wrong option, or columns asked for with `.schema(...)` that are not
+        the source's own.
+        """
         options = source_options(self.options)
         own = spark_type(self.COLUMNS).simpleString()
         if schema.simpleString() != own:
-            raise ConfigError(f"{self.FORMAT} has columns of its own: leave .schema(...) out and select what you need of {own}")
+            raise ConfigError(
+                f"{self.FORMAT} has columns of its own: leave .schema(...) out and select what you"
+                f" need of {own}"
+            )
         return self.reader_of(options)
 
     @abstractmethod
@@ -144,7 +172,9 @@ class _Source(DataSource):
 
 
 class LedgerSource(_Source):
-    """`bookkeeper_ledgers`: a row for each ledger, also where its metadata is malformed or could not be read."""
+    """`bookkeeper_ledgers`: a row for each ledger, also where its metadata is malformed or could
+    not be read.
+    """
 
     FORMAT = "bookkeeper_ledgers"
     COLUMNS = LEDGER_COLUMNS
@@ -174,7 +204,9 @@ class UnderreplicatedSource(_Source):
 
 
 class TopicSource(_Source):
-    """`bookkeeper_topics`: a row for each ledger that a Pulsar topic references, and for what could not be read of it."""
+    """`bookkeeper_topics`: a row for each ledger that a Pulsar topic references, and for what could
+    not be read of it.
+    """
 
     FORMAT = "bookkeeper_topics"
     COLUMNS = TOPICS
@@ -183,10 +215,17 @@ class TopicSource(_Source):
         return TopicsReader(options)
 
 
-SOURCES: tuple[type[_Source], ...] = (LedgerSource, BookieSource, UnderreplicatedSource, TopicSource)
+SOURCES: tuple[type[_Source], ...] = (
+    LedgerSource,
+    BookieSource,
+    UnderreplicatedSource,
+    TopicSource,
+)
 
 
 def register(spark: SparkSession) -> None:
-    """Make the four formats known to this session, under their names. Nothing is contacted. Harmless a second time."""
+    """Make the four formats known to this session, under their names. Nothing is contacted.
+    Harmless a second time.
+    """
     for source in SOURCES:
         spark.dataSource.register(source)

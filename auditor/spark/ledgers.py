@@ -1,4 +1,6 @@
-"""Ledger ids and metadata out of ZooKeeper, read in Spark tasks: the partition readers of the run and of the public source."""
+"""Ledger ids and metadata out of ZooKeeper, read in Spark tasks: the partition readers of the run
+and of the public source.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def lister(address: StoreAddress) -> Work:
 
 
 def with_counts(rows: Iterable[Row], counts: ReadCounts) -> Iterator[Row]:
-    """Return the rows with the cells of READ_COUNTS: nulls, and in the last row what was counted by then."""
+    """Return the rows with the cells of READ_COUNTS: nulls, and in the last row what was counted by
+    then.
+    """
     last: Row | None = None
     for row in rows:
         if last is not None:
@@ -66,8 +70,9 @@ def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[Le
 def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | None) -> Work:
     """Work on rows with a ledger_id: read each ledger, as LEDGERS rows with read counts.
 
-    At the first look the marks were read before, all at once (`marks`). Later each ledger's own mark is read just before its
-    metadata (`marks` is None), after a sync, so that nothing older than this look is seen.
+    At the first look the marks were read before, all at once (`marks`). Later each ledger's own
+    mark is read just before its metadata (`marks` is None), after a sync, so that nothing older
+    than this look is seen.
     """
 
     def work(batches: Batches) -> Batches:
@@ -80,22 +85,36 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
             yield from in_batches(((*row, None, None) for row in rows), COUNTED_LEDGERS)
             return
         with store:
-            ids = (ledger_id for batch in batches for ledger_id in batch.column("ledger_id").to_pylist())
-            yield from in_batches(with_counts(_ledger_rows(store, ids, look, marks), store.counts), COUNTED_LEDGERS)
+            ids = (
+                ledger_id
+                for batch in batches
+                for ledger_id in batch.column("ledger_id").to_pylist()
+            )
+            yield from in_batches(
+                with_counts(_ledger_rows(store, ids, look, marks), store.counts), COUNTED_LEDGERS
+            )
 
     return work
 
 
 def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
-    """ZooKeeper was there when the run began and is not now: that is no verdict on any ledger, and no end of the run."""
+    """ZooKeeper was there when the run began and is not now: that is no verdict on any ledger, and
+    no end of the run.
+    """
     for ledger_id in batch.column("ledger_id").to_pylist():
-        yield ledger_row(LedgerRecord(ledger_id, look, now_ms(), RecordStatus.UNREADABLE, detail=why))
+        yield ledger_row(
+            LedgerRecord(ledger_id, look, now_ms(), RecordStatus.UNREADABLE, detail=why)
+        )
 
 
-def ledger_batches(store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None) -> Batches:
-    """One LEDGERS row for each of `ids`, in order: what the public source reads ledgers with, and the run as well.
+def ledger_batches(
+    store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
+) -> Batches:
+    """One LEDGERS row for each of `ids`, in order: what the public source reads ledgers with, and
+    the run as well.
 
-    `marks` as in `reader`. Costs one read a ledger, two where the marks are None. Never raises for a ledger.
+    `marks` as in `reader`. Costs one read a ledger, two where the marks are None. Never raises for
+    a ledger.
     """
     return in_batches(_ledger_rows(store, ids, look, marks), LEDGERS)
 

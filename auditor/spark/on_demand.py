@@ -34,16 +34,23 @@ class SparkOnDemand:
 
 @contextmanager
 def spark_on_demand(
-    bookie_count: int, master: str | None, stop: StopRequest, *, verbose: bool = False, lock: int | None = None
+    bookie_count: int,
+    master: str | None,
+    stop: StopRequest,
+    *,
+    verbose: bool = False,
+    lock: int | None = None,
 ) -> Iterator[SparkOnDemand]:
     """A `spark_session` that is started when it is needed, and stopped at the end if it was.
 
-    Under spark-submit it is started at once: YARN takes an application that never has a Spark context
-    for one that failed. Raises SparkUnavailable then.
+    Under spark-submit it is started at once: YARN takes an application that never has a Spark
+    context for one that failed. Raises SparkUnavailable then.
     """
     with ExitStack() as stack:
         spark = SparkOnDemand(
-            lambda: stack.enter_context(spark_session(bookie_count, master, stop, verbose=verbose, lock=lock))
+            lambda: stack.enter_context(
+                spark_session(bookie_count, master, stop, verbose=verbose, lock=lock)
+            )
         )
         if is_submitted():
             spark.session()

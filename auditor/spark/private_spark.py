@@ -17,7 +17,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 JVM_END_S = 30
-"""How long the JVM may take to end after its input was closed. One that writes an archive takes longer."""
+"""How long the JVM may take to end after its input was closed. One that writes an archive takes
+longer.
+"""
 
 
 def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[int]) -> Any:
@@ -43,7 +45,8 @@ def silence_accumulators(context: SparkContext) -> None:
 
 
 def session_of_this_process() -> SparkSession | None:
-    """Return the session that this process has, also if it is active in another thread only, or None.
+    """Return the session that this process has, also if it is active in another thread only, or
+    None.
 
     A second context cannot be started beside it, and ending the JVM of the attempt would end the
     session. `SparkSession.active` alone would return one whose context was stopped.
@@ -57,7 +60,8 @@ def session_of_this_process() -> SparkSession | None:
 
 
 def end_jvm(timeout_s: float = JVM_END_S) -> None:
-    """End the JVM of a session that was stopped, and forget it. Raise TimeoutExpired if it does not end.
+    """End the JVM of a session that was stopped, and forget it. Raise TimeoutExpired if it does not
+    end.
 
     PySpark keeps its gateway for the next session of this process: the JVM would outlive the run,
     and the next session would use a dead one.

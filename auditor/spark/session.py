@@ -1,4 +1,6 @@
-"""The Spark session of a run, and how its jobs are run: in a thread, watched, cancelled cleanly when asked to stop."""
+"""The Spark session of a run, and how its jobs are run: in a thread, watched, cancelled cleanly
+when asked to stop.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ from auditor.errors import (
 )
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
-from auditor.spark.private_spark import JVM_END_S, end_jvm, session_of_this_process, silence_accumulators, start_jvm
+from auditor.spark.private_spark import (
+    JVM_END_S,
+    end_jvm,
+    session_of_this_process,
+    silence_accumulators,
+    start_jvm,
+)
 from auditor.spark.stall_watch import StallWatch
 from auditor.stop import Interrupted, StopRequest
 
@@ -56,11 +64,13 @@ def spark_session(
     lock: int | None = None,
     lasting: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session for one run, stopped at the end; one that this process has already (a notebook's) is used and left alone.
+    """A session for one run, stopped at the end; one that this process has already (a notebook's)
+    is used and left alone.
 
-    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. `lock`: a
-    descriptor that a JVM started here keeps open: where this process is killed, the lock lapses when nothing writes any more.
-    `lasting`: it is for many runs, and its code is worth compiling well. Raises SparkUnavailable with what to do.
+    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that
+    is there. `lock`: a descriptor that a JVM started here keeps open: where this process is killed,
+    the lock lapses when nothing writes any more. `lasting`: it is for many runs, and its code is
+    worth compiling well. Raises SparkUnavailable with what to do.
     """
     session = session_of_this_process()
     if session is not None:
@@ -77,21 +87,33 @@ def spark_session(
             stop.check()
             yield session
         finally:
-            with suppress(Exception):  # a JVM that was ended by a signal cannot be told anything any more
+            with suppress(
+                Exception
+            ):  # a JVM that was ended by a signal cannot be told anything any more
                 session.sparkContext.cancelJobGroup(JOB_GROUP)
                 session.stop()
             end_jvm(JVM_END_S if archive_to is None else MAKING_TIMEOUT_S)
 
 
 def _start(
-    bookie_count: int, master: str | None, spoken: IO[bytes] | None, options: list[str], lock: int | None
+    bookie_count: int,
+    master: str | None,
+    spoken: IO[bytes] | None,
+    options: list[str],
+    lock: int | None,
 ) -> SparkSession:
-    """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
+    """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to
+    start.
+    """
     settings = dict(_SETTINGS)
-    settings["spark.hadoop.fs.permissions.umask-mode"] = f"{_own_umask():03o}"  # Hadoop sets modes itself
+    settings["spark.hadoop.fs.permissions.umask-mode"] = (
+        f"{_own_umask():03o}"  # Hadoop sets modes itself
+    )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not is_submitted():
-        settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
+        settings["spark.master"] = (
+            master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
+        )
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_submitted():
         settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
@@ -103,14 +125,21 @@ def _start(
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         silence_accumulators(context)
         session = SparkSession(context)
-        if (context.master or "").startswith("local") and not context.getConf().contains(_SHUFFLE_PARTITIONS):
-            # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a handful of ledgers.
+        if (context.master or "").startswith("local") and not context.getConf().contains(
+            _SHUFFLE_PARTITIONS
+        ):
+            # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a
+            # handful of ledgers.
             session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
         return session
-    except Exception as error:  # whatever py4j or the JVM's launcher raises: to the operator it is one thing
+    except (
+        Exception
+    ) as error:  # whatever py4j or the JVM's launcher raises: to the operator it is one thing
         end_jvm()
         said = _last_words(spoken)
-        raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
+        raise SparkUnavailable(
+            f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing"
+        ) from error
 
 
 def _own_umask() -> int:
@@ -121,7 +150,9 @@ def _own_umask() -> int:
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:
-    """What `start` returns. PySpark takes SIGINT for itself and raises wherever it strikes: it is put back as it was."""
+    """What `start` returns. PySpark takes SIGINT for itself and raises wherever it strikes: it is
+    put back as it was.
+    """
     if threading.current_thread() is not threading.main_thread():
         return start()
     ours = signal.getsignal(signal.SIGINT)
@@ -152,7 +183,9 @@ _SETTINGS = {
     "spark.sql.parquet.compression.codec": "zstd",
     # A job that fails leaves nothing behind: what tasks wrote is moved in place when all are done.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
-    "spark.sql.files.openCostInBytes": "134217728",  # one small file, one task: the evidence is few files
+    "spark.sql.files.openCostInBytes": (
+        "134217728"
+    ),  # one small file, one task: the evidence is few files
     "spark.log.level": "ERROR",
 }
 
@@ -163,26 +196,42 @@ def is_submitted() -> bool:
 
 
 def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:
-    """Options of a driver's JVM that we start: quick to be up, with the class-data archive where there is one."""
+    """Options of a driver's JVM that we start: quick to be up, with the class-data archive where
+    there is one.
+    """
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
     if archive_to is not None:
         return writing_options(java, archive_to)
-    options = ["-XX:+UseSerialGC", *_ARROW_OPTIONS, *([] if lasting else ["-XX:TieredStopAtLevel=1"])]
+    options = [
+        "-XX:+UseSerialGC",
+        *_ARROW_OPTIONS,
+        *([] if lasting else ["-XX:TieredStopAtLevel=1"]),
+    ]
     return [*options, *reading_options(java)]
 
 
-_ARROW_OPTIONS = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")
-"""Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the JVM's time in a run."""
+_ARROW_OPTIONS = (
+    "-Darrow.enable_unsafe_memory_access=true",
+    "-Darrow.enable_null_check_for_get=false",
+)
+"""Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the
+JVM's time in a run.
+"""
 
 
 def run_job(
-    spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None], stall_max_s: float
+    spark: SparkSession,
+    stop: StopRequest,
+    action: Callable[[], T],
+    tick: Callable[[int], None],
+    stall_max_s: float,
 ) -> T:
-    """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work, now and then.
+    """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work,
+    now and then.
 
-    Raises what the action raised. Cancels the job and raises Interrupted after a signal, or SparkStalled if no task of it
-    finished for `stall_max_s`.
+    Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
+    SparkStalled if no task of it finished for `stall_max_s`.
     """
     watch = StallWatch(stall_max_s)
     outcome: list[T] = []
@@ -216,7 +265,9 @@ def run_job(
 
 
 def renew_workers(spark: SparkSession) -> None:
-    """Let jobs begun from now on use none of the Python workers there are: Spark tells them apart by their environment."""
+    """Let jobs begun from now on use none of the Python workers there are: Spark tells them apart
+    by their environment.
+    """
     environment = spark.sparkContext.environment
     environment[_WORKERS] = str(int(environment.get(_WORKERS, "0")) + 1)
 
@@ -226,10 +277,14 @@ _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
 
 
 def _ours(failure: BaseException) -> AuditorError:
-    """What failed, as text: Spark's own exceptions cannot be read any more once the session has ended."""
+    """What failed, as text: Spark's own exceptions cannot be read any more once the session has
+    ended.
+    """
     text = str(failure)
     if isinstance(failure, (Py4JNetworkError, OSError)) or type(failure) is Py4JError:
-        return SparkJobFailed("Spark's JVM does not answer any more: it was killed, or it ran out of memory", text)
+        return SparkJobFailed(
+            "Spark's JVM does not answer any more: it was killed, or it ran out of memory", text
+        )
     found = _STORE_UNAVAILABLE.search(text)
     if found:
         return StoreUnavailable(found.group(1))
@@ -240,18 +295,33 @@ def _ours(failure: BaseException) -> AuditorError:
     if died:
         return WorkerDied(died.group(), text)
     raised = _RAISED.findall(text)
-    return SparkJobFailed(raised[-1] if raised else f"{type(failure).__name__}: {text.splitlines()[0] if text else ''}", text)
+    return SparkJobFailed(
+        (
+            raised[-1]
+            if raised
+            else f"{type(failure).__name__}: {text.splitlines()[0] if text else ''}"
+        ),
+        text,
+    )
 
 
-_STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
-_NOT_WRITTEN = re.compile(
-    r"Exception: ((?:No space left on device|Disk quota exceeded|File too large|Read-only file system)\b[^\n]*)"
+_STORE_UNAVAILABLE = re.compile(
+    rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)"
 )
-"""What the JVM says of a file system that takes no more: the directory of the run, or Spark's own."""
+_NOT_WRITTEN = re.compile(
+    r"Exception: ((?:No space left on device|Disk quota exceeded|File too large|Read-only file"
+    r" system)\b[^\n]*)"
+)
+"""What the JVM says of a file system that takes no more: the directory of the run, or Spark's
+own.
+"""
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
-"""A process that judged is gone: it was killed, or it ended itself. What it may have printed before is none of ours."""
+"""A process that judged is gone: it was killed, or it ended itself. What it may have printed before
+is none of ours.
+"""
 _RAISED = re.compile(
-    r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+: .*)$",
+    r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+:"
+    r" .*)$",
     re.MULTILINE,
 )
 """The last lines of Python tracebacks: what was raised in the task."""
@@ -260,8 +330,9 @@ _CANCEL_S = 10.0
 
 
 _STALLED = (
-    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was cancelled: a worker or an executor "
-    "hangs or was stopped; see what its processes do, or raise the limit if it works"
+    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was cancelled: a"
+    " worker or an executor hangs or was stopped; see what its processes do, or raise the limit if"
+    " it works"
 )
 
 

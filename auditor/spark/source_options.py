@@ -1,4 +1,6 @@
-"""The options of the public data sources: the run's own settings of ZooKeeper under Spark's spelling, with the same bounds."""
+"""The options of the public data sources: the run's own settings of ZooKeeper under Spark's
+spelling, with the same bounds.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,25 @@ PULSAR_OPTION: Final = "pulsarMetadataUri"
 READERS_OPTION: Final = "readers"
 READERS_DEFAULT: Final = 8
 READERS_MAX: Final = 1_000
-"""Spark partitions that read ledgers, each with a ZooKeeper session of its own; they share the rate between them."""
+"""Spark partitions that read ledgers, each with a ZooKeeper session of its own; they share the rate
+between them.
+"""
 
 
 def _spelt(key: str) -> str:
-    """A setting's key as Spark's users write options: zookeeper_batch_paths is zookeeperBatchPaths."""
+    """A setting's key as Spark's users write options: zookeeper_batch_paths is
+    zookeeperBatchPaths.
+    """
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
 ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {
-    _spelt(s.key): s for s in SETTINGS if s.key.startswith("zookeeper_") and not s.key.endswith("_command")
+    _spelt(s.key): s
+    for s in SETTINGS
+    if s.key.startswith("zookeeper_") and not s.key.endswith("_command")
 }
-"""Each option with the setting of docs/configuration.md that it stands for: unit, range and default are those.
+"""Each option with the setting of docs/configuration.md that it stands for: unit, range and default
+are those.
 
 No command is one: whoever may write a query must not be able to run programs."""
 
@@ -50,7 +59,9 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Spark's options, whose names know no case. Pure. Raises ConfigError naming the option, and what to write."""
+    """Spark's options, whose names know no case. Pure. Raises ConfigError naming the option, and
+    what to write.
+    """
     known = {name.lower(): name for name in OPTIONS}
     given: dict[str, str] = {}
     for name, value in options.items():
@@ -59,7 +70,11 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
             said = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
             raise ConfigError(f"option {name} is none of this source: {said}")
         given[known[name.lower()]] = value
-    flags = {s.key: _check(name, s, given[name]) for name, s in ZOOKEEPER_OPTIONS.items() if name in given}
+    flags = {
+        s.key: _check(name, s, given[name])
+        for name, s in ZOOKEEPER_OPTIONS.items()
+        if name in given
+    }
     return SourceOptions(
         _uri(given.get(URI_OPTION)),
         _pulsar_uri(given.get(PULSAR_OPTION)),
@@ -70,7 +85,9 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
 def _uri(text: str | None) -> ServiceUri:
     if text is None or not text.strip():
-        raise ConfigError(f'option {URI_OPTION} is not set: write .option("{URI_OPTION}", "{RIGHT_FORM}")')
+        raise ConfigError(
+            f'option {URI_OPTION} is not set: write .option("{URI_OPTION}", "{RIGHT_FORM}")'
+        )
     try:
         return parse_uri(text)
     except ConfigError as error:
@@ -87,14 +104,20 @@ def _pulsar_uri(text: str | None) -> ServiceUri | None:
 
 
 def _readers(text: str | None) -> int:
-    readers = READERS_DEFAULT if text is None else int(text) if text.isascii() and text.isdecimal() else 0
+    readers = (
+        READERS_DEFAULT if text is None else int(text) if text.isascii() and text.isdecimal() else 0
+    )
     if not 1 <= readers <= READERS_MAX:
-        raise ConfigError(f"option {READERS_OPTION} = {str(text)[:200]!r} is out of range: 1 to {READERS_MAX}")
+        raise ConfigError(
+            f"option {READERS_OPTION} = {str(text)[:200]!r} is out of range: 1 to {READERS_MAX}"
+        )
     return readers
 
 
 def _check(name: str, setting: Setting, text: str) -> str:
-    """`text` as it is, once its setting has accepted it: so that a complaint names the option, not the setting."""
+    """`text` as it is, once its setting has accepted it: so that a complaint names the option, not
+    the setting.
+    """
     try:
         setting.parse(text)
     except ValueError as error:

@@ -1,9 +1,11 @@
-"""The stages of a run on Spark: each reads what was written and writes one table more in the run's directory.
+"""The stages of a run on Spark: each reads what was written and writes one table more in the run's
+directory.
 
-Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each judging lies under
-`steps/`, one table a judging, until the run is over: a row that says `reads` or `lists` is superseded by the next table of
-the same look, a row that says `look` by the next look, and a row that says `nothing` is the ledger's verdict. Ledgers go
-through in shards: each method works on those of one.
+Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each
+judging lies under `steps/`, one table a judging, until the run is over: a row that says `reads` or
+`lists` is superseded by the next table of the same look, a row that says `look` by the next look,
+and a row that says `nothing` is the ledger's verdict. Ledgers go through in shards: each method
+works on those of one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,15 @@ from auditor.model.topic import TopicName
 from auditor.spark import ledgers as ledger_table
 from auditor.spark import topic_reading as topic_table
 from auditor.spark import verdicts
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
+from auditor.spark.lanes import (
+    COUNTED_READS,
+    QUESTIONS,
+    WANTED,
+    Directory,
+    by_lane,
+    entry_reader,
+    list_asker,
+)
 from auditor.spark.session import renew_workers, run_job
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
@@ -39,7 +49,9 @@ from auditor.zookeeper.topics import TopicsAddress
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Everything a stage needs. `uri` names the run's directory, `readers` how many tasks read ZooKeeper at once."""
+    """Everything a stage needs. `uri` names the run's directory, `readers` how many tasks read
+    ZooKeeper at once.
+    """
 
     spark: SparkSession
     stop: StopRequest
@@ -55,45 +67,80 @@ class Stages:
     """Seconds a job may go on without a task of it finishing."""
     judging: JudgingLimits = field(default_factory=JudgingLimits)
 
-    def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
-        """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read."""
-        portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
+    def list_ledgers(
+        self, partitions: Sequence[ListingPartition], name: str = "evidence/listing"
+    ) -> None:
+        """Every ledger id there is -> evidence/listing, or another table. Counted before any
+        metadata is read.
+        """
+        portions = pa.RecordBatch.from_arrays(
+            [pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS
+        )
         rows = self._spread(local_rows(self.spark, portions))
-        self._write(map_batches(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
+        self._write(
+            map_batches(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name
+        )
 
-    def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+    def read_ledgers(
+        self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
+    ) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
-        ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
+        ids = (
+            _within(self._read("evidence/listing", LISTING), shard)
+            if look == 1
+            else self._open(look - 1, shard)
+        )
         work = ledger_table.reader(self.address, look, marks)
-        self._write(map_batches(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
+        self._write(
+            map_batches(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers"
+        )
 
     def read_topics(self, look: int, names: Sequence[TopicName], address: TopicsAddress) -> None:
         """What these topics reference -> evidence/references."""
         cells = zip(*(name for name in names), strict=True)
-        topics = pa.RecordBatch.from_arrays([pa.array(one, pa.string()) for one in cells], schema=topic_table.NAMES)
+        topics = pa.RecordBatch.from_arrays(
+            [pa.array(one, pa.string()) for one in cells], schema=topic_table.NAMES
+        )
         shared = replace(address, limits=self.address.limits)
         work = topic_table.reader(shared, look)
-        rows = map_batches(self._spread(local_rows(self.spark, topics)), work, topic_table.COUNTED_REFERENCES)
+        rows = map_batches(
+            self._spread(local_rows(self.spark, topics)), work, topic_table.COUNTED_REFERENCES
+        )
         self._write(rows, "evidence/references")
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""
-        questions = map_batches(self._evidence(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
-        costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
+        questions = map_batches(
+            self._evidence(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS
+        )
+        costs = questions.groupBy("bookie_id").agg(
+            f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes")
+        )
         rows = run_job(self.spark, self.stop, costs.collect, self.tick, self.stall_max_s)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
 
-    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
-        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us.
+    def ask_lists(
+        self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
+    ) -> None:
+        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the
+        bookie greeted us.
 
-        At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
+        At the first look every ledger of the shard, later those that the given judging of the look
+        left wanting lists.
         """
         ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
         asker = verdicts.asker_of(self.judging, has_listers=directory.listers is not None)
         questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), asker, QUESTIONS)
-        greetings = local_rows(self.spark, directory.greetings()) if directory.addresses else self._empty(QUESTIONS)
+        greetings = (
+            local_rows(self.spark, directory.greetings())
+            if directory.addresses
+            else self._empty(QUESTIONS)
+        )
         lanes = by_lane(questions.unionByName(greetings), directory)
-        self._write(map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
+        self._write(
+            map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS),
+            "evidence/answers",
+        )
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
@@ -101,7 +148,10 @@ class Stages:
         wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
         lanes = by_lane(wanted.select(*WANTED.names), directory)
         self._write(
-            map_batches(lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS), "evidence/reads"
+            map_batches(
+                lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS
+            ),
+            "evidence/reads",
         )
 
     def judge(
@@ -113,11 +163,13 @@ class Stages:
         *,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
-        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo.
+        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look
+        left with that todo.
 
-        Raises WorkerDied where a ledger took its worker with it. `again_without`: once more, trusting no process that judged
-        before: in new workers, each ledger in the hands of a child, which finds out which it was and sets it aside; without
-        those on which the checkers are known to differ, each with what in.
+        Raises WorkerDied where a ledger took its worker with it. `again_without`: once more,
+        trusting no process that judged before: in new workers, each ledger in the hands of a child,
+        which finds out which it was and sets it aside; without those on which the checkers are
+        known to differ, each with what in.
         """
         ids = None if only is None else self._ledgers_left(look, *only)
         if again_without is not None:
@@ -135,11 +187,21 @@ class Stages:
         rows = map_batches(self._evidence(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, verdicts.steps_name(look, judging))
 
-    def _evidence(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
-        """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
+    def _evidence(
+        self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None
+    ) -> DataFrame:
+        """SEEN rows of the ledgers still open; with what bookies said where any was asked at this
+        or an earlier look.
+        """
         records = _within(self._read("evidence/ledgers", LEDGERS), shard)
-        answers = _within(self._read("evidence/answers", ANSWERS), shard) if asked or look > 1 else None
-        reads = _within(self._read("evidence/reads", READS), shard) if look > 1 or ids is not None else None
+        answers = (
+            _within(self._read("evidence/answers", ANSWERS), shard) if asked or look > 1 else None
+        )
+        reads = (
+            _within(self._read("evidence/reads", READS), shard)
+            if look > 1 or ids is not None
+            else None
+        )
         if look > 1 and ids is None:
             ids = self._open(look - 1, shard)
         if ids is not None:
@@ -165,7 +227,13 @@ class Stages:
         return read_tables(self.spark, [f"{self.uri}/{name}"], schema)
 
     def _write(self, rows: DataFrame, name: str) -> None:
-        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick, self.stall_max_s)
+        run_job(
+            self.spark,
+            self.stop,
+            lambda: append(rows, f"{self.uri}/{name}"),
+            self.tick,
+            self.stall_max_s,
+        )
 
     def _spread(self, rows: DataFrame) -> DataFrame:
         """The rows in as many partitions as ZooKeeper has readers."""

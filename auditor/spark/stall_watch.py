@@ -13,9 +13,9 @@ class StallWatch:
     """Watches the progress of one job. `max_s`: seconds a job may go on without any progress.
 
     The bound is on the time between two tasks that finish, not on the whole job: a large cluster
-    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` every moment:
-    a longer pause between two calls is one of this process, which a shell stopped, and counts
-    PAUSE_MAX_S only.
+    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` every
+    moment: a longer pause between two calls is one of this process, which a shell stopped, and
+    counts PAUSE_MAX_S only.
     """
 
     def __init__(self, max_s: float, clock: Callable[[], float] = time.monotonic) -> None:

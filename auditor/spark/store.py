@@ -1,6 +1,7 @@
 """Tables between the stages: each is written once and read back with its schema asserted.
 
-A lazy table that asks the network would ask again at every use; here every stage reads only what was written.
+A lazy table that asks the network would ask again at every use; here every stage reads only what
+was written.
 """
 
 from __future__ import annotations
@@ -25,30 +26,42 @@ def spark_type(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema)
 
 
-def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
-    """`work` over the rows' Arrow batches, giving rows of `schema`. Lazy: the one thing to do with it is to write it."""
+def map_batches(
+    rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema
+) -> DataFrame:
+    """`work` over the rows' Arrow batches, giving rows of `schema`. Lazy: the one thing to do with
+    it is to write it.
+    """
     return rows.mapInArrow(work, spark_type(schema))
 
 
 def append(rows: DataFrame, path: str) -> None:
-    """Write rows behind what the table holds already. The only consumer a stage that asks the network may have."""
+    """Write rows behind what the table holds already. The only consumer a stage that asks the
+    network may have.
+    """
     rows.write.mode("append").parquet(path)
 
 
 def keep(batch: pa.RecordBatch, path: str) -> None:
-    """Write rows this process holds as a table of one file, without a Spark job. Raises OutputError."""
+    """Write rows this process holds as a table of one file, without a Spark job. Raises
+    OutputError.
+    """
     keep_all([batch], batch.schema, path)
 
 
 def keep_all(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str) -> None:
-    """Write rows as a table of one file, batch by batch, without a Spark job. Raises OutputError."""
+    """Write rows as a table of one file, batch by batch, without a Spark job. Raises
+    OutputError.
+    """
     try:
         if path.startswith("file://"):
             files, place = fs.LocalFileSystem(), path.removeprefix("file://")
         else:
             files, place = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", path))
         files.create_dir(place, recursive=True)
-        with pq.ParquetWriter(f"{place}/kept.parquet", schema, filesystem=files, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            f"{place}/kept.parquet", schema, filesystem=files, compression="zstd"
+        ) as writer:
             for batch in batches:
                 writer.write_batch(batch)
     except (OSError, pa.ArrowException) as error:

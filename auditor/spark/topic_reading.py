@@ -29,10 +29,16 @@ def reader(address: TopicsAddress, look: int) -> Work:
         try:
             with address.open() as topics:
                 topics.sync()
-                rows = (row for record in topics.read(names, now_ms) for row in reference_rows(record, look))
+                rows = (
+                    row
+                    for record in topics.read(names, now_ms)
+                    for row in reference_rows(record, look)
+                )
                 yield from in_batches(with_counts(rows, topics.counts), COUNTED_REFERENCES)
         except StoreUnavailable as error:  # raised before any topic was read, never for a topic
-            rows = (row for name in names for row in reference_rows(_unread(name, str(error)), look))
+            rows = (
+                row for name in names for row in reference_rows(_unread(name, str(error)), look)
+            )
             yield from in_batches(((*row, None, None) for row in rows), COUNTED_REFERENCES)
 
     return work

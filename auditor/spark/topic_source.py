@@ -1,6 +1,7 @@
 """The references of Pulsar's topics as a Spark table: bookkeeper_topics.
 
-Lazy as the other sources are: every action reads ZooKeeper again. docs/data-sources.md has the columns.
+Lazy as the other sources are: every action reads ZooKeeper again. docs/data-sources.md has the
+columns.
 """
 
 from __future__ import annotations
@@ -27,13 +28,17 @@ class TopicsPartition(InputPartition):
 
 
 class TopicsReader(DataSourceReader):
-    """Finds the namespaces once for a DataFrame; lists and reads the topics in them anew at each action."""
+    """Finds the namespaces once for a DataFrame; lists and reads the topics in them anew at each
+    action.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Return at most `readers` of them, and at most one a namespace. Raises StoreUnavailable."""
+        """Return at most `readers` of them, and at most one a namespace. Raises
+        StoreUnavailable.
+        """
         address = self._address()
         with address.open() as topics:
             namespaces = topics.namespaces()
@@ -42,7 +47,9 @@ class TopicsReader(DataSourceReader):
         return [TopicsPartition(shared, tuple(namespaces[at::readers])) for at in range(readers)]
 
     def read(self, partition: InputPartition) -> Batches:
-        """Yield TOPICS. Raises StoreUnavailable where a namespace cannot be listed: its topics would be missed."""
+        """Yield TOPICS. Raises StoreUnavailable where a namespace cannot be listed: its topics
+        would be missed.
+        """
         assert isinstance(partition, TopicsPartition), partition
         with partition.address.open() as topics:
             records = topics.read(topics.topics_in(partition.namespaces), now_ms)

@@ -1,4 +1,6 @@
-"""Judging in Spark: all evidence on a ledger gathered into one row, and `judging.settle` over it."""
+"""Judging in Spark: all evidence on a ledger gathered into one row, and `judging.settle` over
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.spark.ledgers import Batches, Work
 from auditor.spark.store import spark_type
 
-STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
+STEPS = pa.schema(
+    [*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))]
+)
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
 
 NOT_ASKED = "whom to ask about it could not be found out"
@@ -53,8 +57,11 @@ def steps_prefix(look: int) -> str:
     return f"steps/look-{look}-judging-"
 
 
-def gather_evidence(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
-    """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings are no answers.
+def gather_evidence(
+    ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool
+) -> DataFrame:
+    """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings
+    are no answers.
 
     At the first look a ledger has one record, so nothing has to be gathered for it.
     """
@@ -77,8 +84,9 @@ def gather_evidence(ledgers: DataFrame, answers: DataFrame | None, reads: DataFr
 
 
 def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
-    """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
-    ledgers that judging left wanting lists. `careful`: in a child, so that this process outlives the ledger.
+    """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first
+    look the rows are those of ledgers that judging left wanting lists. `careful`: in a child, so
+    that this process outlives the ledger.
 
     A ledger on which this raises, or has to be stopped, is not asked about: judging sets it aside.
     """
@@ -101,7 +109,10 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
     def work(batches: Batches) -> Batches:
         judge = Judge(asked, unasked, limits, careful=careful)
         for batch in batches:
-            yield table(QUESTIONS, [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows])
+            yield table(
+                QUESTIONS,
+                [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows],
+            )
 
     return work
 
@@ -114,8 +125,11 @@ def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
     return look == 1 or only is not None
 
 
-def are_columns_trusted(look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None) -> bool:
-    """Return whether a judging finds healthy ledgers in the columns: the first one of each shard does.
+def are_columns_trusted(
+    look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None
+) -> bool:
+    """Return whether a judging finds healthy ledgers in the columns: the first one of each shard
+    does.
 
     Behind it no ledger is healthy that was not before. What is judged again trusts no columns.
     """
@@ -132,11 +146,12 @@ def judge_of(
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
     by_columns: bool = False,
 ) -> Work:
-    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
+    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process
+    outlives the ledger.
 
     `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still
-    was left out because finding out whom to ask failed (`asker_of`): it is set aside.
-    `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
+    was left out because finding out whom to ask failed (`asker_of`): it is set aside. `differing`:
+    ledgers on which the checkers were found to differ, and in what; they are told and not judged.
     `by_columns`: healthy ledgers are found in the columns, and of these only a sample is judged.
     """
 
@@ -146,18 +161,30 @@ def judge_of(
         for batch in batches:
             settled, steps.claims = _settle_by_columns(batch, terms) if by_columns else ({}, {})
             rest = tuple(number for number in range(batch.num_rows) if number not in settled)
-            ledgers = list(evidence_by_ledger(batch.take(pa.array(rest, pa.int64())) if settled else batch))
-            withheld_rows = [steps.withhold(one, differing[one.ledger_id]) for one in ledgers if one.ledger_id in differing]
+            ledgers = list(
+                evidence_by_ledger(batch.take(pa.array(rest, pa.int64())) if settled else batch)
+            )
+            withheld_rows = [
+                steps.withhold(one, differing[one.ledger_id])
+                for one in ledgers
+                if one.ledger_id in differing
+            ]
             judged = judge.judge_all([one for one in ledgers if one.ledger_id not in differing])
             rows = table(STEPS, [*judged, *withheld_rows])
-            yield from _in_order({rest: rows, tuple(settled): steps.healthy_rows(batch, settled)}) if settled else [rows]
+            yield from (
+                _in_order({rest: rows, tuple(settled): steps.healthy_rows(batch, settled)})
+                if settled
+                else [rows]
+            )
 
     return work
 
 
 @dataclass(slots=True)
 class _Steps:
-    """Make the STEPS rows of ledgers. `claims`: verdicts by columns of the ledgers at hand that are judged besides."""
+    """Make the STEPS rows of ledgers. `claims`: verdicts by columns of the ledgers at hand that are
+    judged besides.
+    """
 
     terms: Terms
     facts: ClusterFacts
@@ -192,11 +219,16 @@ class _Steps:
         row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
         ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
         copies = [min(count, COPIES_MAX) for count in settled.values()]
-        return repeat_row(STEPS, row, {"ledger_id": ids, "copies_expected": copies, "copies_listed": copies})
+        return repeat_row(
+            STEPS, row, {"ledger_id": ids, "copies_expected": copies, "copies_listed": copies}
+        )
 
 
-def _settle_by_columns(batch: pa.RecordBatch, terms: Terms) -> tuple[dict[int, int], dict[LedgerId, Verdict]]:
-    """Return the healthy ledgers of a SEEN batch that are not in the sample, and the verdicts on those that are.
+def _settle_by_columns(
+    batch: pa.RecordBatch, terms: Terms
+) -> tuple[dict[int, int], dict[LedgerId, Verdict]]:
+    """Return the healthy ledgers of a SEEN batch that are not in the sample, and the verdicts on
+    those that are.
 
     The former are numbers of rows, with the copies that each ledger promises.
     """

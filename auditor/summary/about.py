@@ -17,7 +17,9 @@ from auditor.model.placement import PlacementRule, Policy
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`run.json`: the cluster, the terms of judgement (with the judging time), and what the exit code depends on."""
+    """`run.json`: the cluster, the terms of judgement (with the judging time), and what the exit
+    code depends on.
+    """
 
     run_id: str
     started_at: str
@@ -45,7 +47,10 @@ class About:
 
         The result is deterministic: sets become sorted lists, and locations are sorted by key.
         """
-        return {**asdict(self), "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)}}
+        return {
+            **asdict(self),
+            "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)},
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> About:
@@ -67,7 +72,9 @@ class About:
                 tuple(value["resumed_at"]),
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
+            raise OutputError(
+                f"run.json was not written by this version of the auditor ({error})"
+            ) from None
 
 
 def _pair(value: Sequence[int]) -> tuple[int, int]:
@@ -76,7 +83,11 @@ def _pair(value: Sequence[int]) -> tuple[int, int]:
 
 
 def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
-    return None if value is None else LastPopulation(**{**value, "low_listed": tuple(value["low_listed"])})
+    return (
+        None
+        if value is None
+        else LastPopulation(**{**value, "low_listed": tuple(value["low_listed"])})
+    )
 
 
 def _terms(value: Mapping[str, Any]) -> Terms:

@@ -21,7 +21,9 @@ UNREGISTERED_MAX = 10_000
 ledgers may name any number."""
 
 
-def unregistered_since(looks: Sequence[BookieLook], before: Mapping[BookieId, int]) -> dict[BookieId, int]:
+def unregistered_since(
+    looks: Sequence[BookieLook], before: Mapping[BookieId, int]
+) -> dict[BookieId, int]:
     """Return since when each unregistered bookie is not registered, in ms, as far as runs saw.
 
     `before` is what the last whole run recorded. A bookie that was registered at some look of this
@@ -36,7 +38,11 @@ def unregistered_since(looks: Sequence[BookieLook], before: Mapping[BookieId, in
                 registered.add(bookie)
                 since.pop(bookie, None)
             elif bookie not in since:
-                known = record.read_at_ms if bookie in registered else before.get(bookie, record.read_at_ms)
+                known = (
+                    record.read_at_ms
+                    if bookie in registered
+                    else before.get(bookie, record.read_at_ms)
+                )
                 since[bookie] = min(known, record.read_at_ms)
     return dict(sorted(since.items()))
 
@@ -47,7 +53,9 @@ def unregistered_json(since: Mapping[BookieId, int]) -> list[dict[str, str]]:
     return [{"bookie_id": bookie, "since": moment(since[bookie])} for bookie in sorted(longest)]
 
 
-def absences_json(since: Mapping[BookieId, int], renamed: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def absences_json(
+    since: Mapping[BookieId, int], renamed: list[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
     """Return the fields of summary.json on bookies that are not registered.
 
     `since` is in ms. `renamed` is the value of `bookies_renamed`.
@@ -60,7 +68,9 @@ def since_from(rows: Any) -> dict[BookieId, int]:
     found = {}
     for row in rows if isinstance(rows, list) else ():
         try:
-            found[str(row["bookie_id"])] = round(datetime.fromisoformat(row["since"]).timestamp() * 1000)
+            found[str(row["bookie_id"])] = round(
+                datetime.fromisoformat(row["since"]).timestamp() * 1000
+            )
         except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return found

@@ -38,10 +38,17 @@ _FOUND_BY_ANSWER = {
 
 
 def assurance_of_ledgers(
-    judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms, findings: Sequence[Mapping[str, Any]]
+    judged: Sequence[tuple[LedgerEvidence, Verdict]],
+    terms: Terms,
+    findings: Sequence[Mapping[str, Any]],
 ) -> Json:
     """Return the field `assurance` for a few ledgers. Counts bookies asked for one of them."""
-    answers = [answer for evidence, _ in judged for look in evidence.looks for answer in look.answers.values()]
+    answers = [
+        answer
+        for evidence, _ in judged
+        for look in evidence.looks
+        for answer in look.answers.values()
+    ]
     unable = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.UNSUPPORTED}
     sure = [verdict.probes for _, verdict in judged if verdict.standing.word in JUDGED_WORDS]
     ledgers = {LISTED: sure.count(None), PROBED: len(sure) - sure.count(None)}
@@ -59,7 +66,10 @@ def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], ter
             newest |= {bookie: answer.status for bookie, answer in look.answers.items()}
     away = sorted(newest.keys() & terms.around.maintenance)
     return {
-        "bookies": [{"bookie_id": bookie, "found": _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED)} for bookie in away],
+        "bookies": [
+            {"bookie_id": bookie, "found": _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED)}
+            for bookie in away
+        ],
         "ledgers": sum(verdict.only_maintenance for _, verdict in judged),
     }
 
@@ -70,7 +80,11 @@ def missing_on(findings: Sequence[Mapping[str, Any]]) -> set[BookieId]:
 
 
 def assurance_json(
-    ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, lacking: AbstractSet[BookieId]
+    ledgers: Mapping[str, int],
+    probes: Probes,
+    unable: set[BookieId],
+    terms: Terms,
+    lacking: AbstractSet[BookieId],
 ) -> Json:
     """Return the field `assurance` of a summary.
 
@@ -84,7 +98,9 @@ def assurance_json(
         **ledgers,
         "probes": probes.read,
         "random_probes": probes.random,
-        "missing_bound": round(missing_bound(probes.random), 6) if probes.random and not missing else None,
+        "missing_bound": (
+            round(missing_bound(probes.random), 6) if probes.random and not missing else None
+        ),
         "probe_entries": terms.probe_entries,
         "bookies_unable": sorted(unable)[:BOOKIES_NAMED_MAX],
     }

@@ -16,10 +16,15 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 
 BRIEF_ANSWERS = pa.schema(
-    [ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")]
+    [
+        ANSWERS.field(name)
+        for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")
+    ]
 )
 """The columns of ANSWERS that say how bookies behaved, without the entries they hold."""
-UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") == AnswerStatus.UNREGISTERED.value)
+UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (
+    pc.field("status") == AnswerStatus.UNREGISTERED.value
+)
 """Selects greetings and UNREGISTERED answers: few rows, however many ledgers there are."""
 
 
@@ -34,19 +39,31 @@ def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
     return [looks[look] for look in sorted(looks)]
 
 
-def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
+def with_greetings(
+    records: Sequence[BookieRecord], answers: pa.Table, look: int
+) -> list[BookieRecord]:
     """Return the bookies of one look with their greetings.
 
     They include bookies that ledgers name and that have neither a registration nor a cookie.
-    `answers` holds BRIEF_ANSWERS rows. A registered bookie that was not asked keeps the greeting None. A
-    bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`.
+    `answers` holds BRIEF_ANSWERS rows. A registered bookie that was not asked keeps the greeting
+    None. A bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`.
     """
     mine = answers.filter(pc.field("look") == look)
     greetings: dict[BookieId, tuple[Greeting, str]] = {}
-    for row in mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist():
+    for row in (
+        mine.filter(pc.is_null(pc.field("ledger_id")))
+        .select(["bookie_id", "status", "detail"])
+        .to_pylist()
+    ):
         one = (Greeting(row["status"]), row["detail"])
-        greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=_how_telling)
-    named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
+        greetings[row["bookie_id"]] = min(
+            one, greetings.get(row["bookie_id"], one), key=_how_telling
+        )
+    named = set(
+        pc.unique(
+            mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]
+        ).to_pylist()
+    )
     known = {record.bookie_id for record in records}
     at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py()
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
@@ -66,15 +83,21 @@ that answered once is not silent."""
 
 
 _TELLING_DETAILS = (LISTER_CONTRADICTED, LISTED_BY_LISTER, "")
-"""How the details of one greeting begin, likewise: that a lister listed shows where it was asked."""
+"""How the details of one greeting begin, likewise: that a lister listed shows where it was
+asked.
+"""
 
 
 def _how_telling(greeting: tuple[Greeting, str]) -> tuple[int, int]:
-    said = next(number for number, prefix in enumerate(_TELLING_DETAILS) if greeting[1].startswith(prefix))
+    said = next(
+        number for number, prefix in enumerate(_TELLING_DETAILS) if greeting[1].startswith(prefix)
+    )
     return _TELLING.index(greeting[0]), said
 
 
-def _with_greeting(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
+def _with_greeting(
+    record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]
+) -> BookieRecord:
     if record.registration is Registration.NONE:
         greeting, detail = Greeting.UNREGISTERED, ""
     elif record.host is None:
@@ -107,22 +130,31 @@ LEDGER_LOOKS_MIN = 2
 
 
 def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
-    """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their marks.
+    """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their
+    marks.
 
-    `answers` holds BRIEF_ANSWERS rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the
-    MARK_KEY of every marked ledger at every look. A ledger counts only if the metadata that named
-    the bookie is still the newest. A ledger that was deleted or no longer names the bookie does not
-    count. Costs the rows of unregistered bookies.
+    `answers` holds BRIEF_ANSWERS rows, `states` the STATE of the ledgers in `named_ledgers`,
+    `marks` the MARK_KEY of every marked ledger at every look. A ledger counts only if the metadata
+    that named the bookie is still the newest. A ledger that was deleted or no longer names the
+    bookie does not count. Costs the rows of unregistered bookies.
     """
-    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(["bookie_id", *MARK_KEY])
+    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(
+        ["bookie_id", *MARK_KEY]
+    )
     if not asked.num_rows:
         return {}
-    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct"), ("look", "max")])
-    read_then = states.select([*MARK_KEY, *_STAMP]).rename_columns([*MARK_KEY, "czxid_then", "version_then"])
+    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate(
+        [("look", "count_distinct"), ("look", "max")]
+    )
+    read_then = states.select([*MARK_KEY, *_STAMP]).rename_columns(
+        [*MARK_KEY, "czxid_then", "version_then"]
+    )
     named = looks.join(_histories(states, marks), "ledger_id", join_type="inner").join(
         read_then, ["ledger_id", "look_max"], ["ledger_id", "look"], join_type="inner"
     )
-    still = (pc.field("czxid_last") == pc.field("czxid_then")) & (pc.field("znode_version_last") == pc.field("version_then"))
+    still = (pc.field("czxid_last") == pc.field("czxid_then")) & (
+        pc.field("znode_version_last") == pc.field("version_then")
+    )
     named = named.filter((pc.field("status_last") == RecordStatus.FOUND.value) & still)
     return {
         bookie: _count_missed(named.filter(pc.field("bookie_id") == bookie))
@@ -138,14 +170,18 @@ def named_ledgers(answers: pa.Table) -> pa.Array:
 
     `answers` holds BRIEF_ANSWERS rows.
     """
-    return pc.unique(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"])
+    return pc.unique(
+        answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"]
+    )
 
 
 def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
     """Return one row a ledger: its newest state, and if its first, last or any look saw a mark."""
     marked = marks.append_column("marked", pa.array([True] * marks.num_rows, pa.bool_()))
     rows = states.join(marked, MARK_KEY, join_type="left outer")
-    rows = rows.set_column(rows.schema.get_field_index("marked"), "marked", pc.fill_null(rows["marked"], False))
+    rows = rows.set_column(
+        rows.schema.get_field_index("marked"), "marked", pc.fill_null(rows["marked"], False)
+    )
     ordered = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
     last = [(name, "last") for name in STATE[2:]]
     return ordered.group_by("ledger_id", use_threads=False).aggregate(
@@ -155,7 +191,11 @@ def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
 
 def _count_missed(rows: pa.Table) -> Missed:
     """Return the counts of one bookie's ledgers."""
-    never = rows.filter(~pc.field("marked_any") & (pc.field("look_count_distinct") >= LEDGER_LOOKS_MIN))
+    never = rows.filter(
+        ~pc.field("marked_any") & (pc.field("look_count_distinct") >= LEDGER_LOOKS_MIN)
+    )
     kept = rows.filter(pc.field("marked_last"))
     some = sorted(never["ledger_id"].to_pylist())[:LEDGERS_NAMED_MAX]
-    return Missed(never.num_rows, tuple(some), int(pc.sum(kept["marked_first"]).as_py() or 0), kept.num_rows)
+    return Missed(
+        never.num_rows, tuple(some), int(pc.sum(kept["marked_first"]).as_py() or 0), kept.num_rows
+    )

@@ -35,7 +35,10 @@ _DOES = {
     Via.LACKING: ("lacks entries of {}", "lack entries of {}"),
     Via.UNHEARD: ("leaves {} unjudged", "leave {} unjudged"),
     Via.MARKED: ("is named missing by the marks of {}", "are named missing by the marks of {}"),
-    Via.MISPLACED: ("is in segments of {} that fail placement", "are in segments of {} that fail placement"),
+    Via.MISPLACED: (
+        "is in segments of {} that fail placement",
+        "are in segments of {} that fail placement",
+    ),
 }
 
 
@@ -80,7 +83,10 @@ def causes_json(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Cau
     """Return the chosen causes, ready to be written."""
     affected = hits.affected_ledgers()
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
-    rows = [_row(number, one, len(affected), hits, backdrop) for number, one in enumerate(shown, start=1)]
+    rows = [
+        _row(number, one, len(affected), hits, backdrop)
+        for number, one in enumerate(shown, start=1)
+    ]
     rest = {"causes": len(beyond), "ledgers": len(_ledgers_of(beyond))}
     unexplained = np.setdiff1d(affected, _ledgers_of(chosen))
     judged = [ids for word, ids in hits.by_kind.items() if family_of(word) != UNJUDGED]
@@ -106,7 +112,9 @@ def _row(number: int, one: Chosen, affected: int, hits: Hits, backdrop: Backdrop
         "cause": candidate.kind.value,
         "subject": candidate.subject,
         "family": candidate.family,
-        "kinds": {word: n for word, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])) if n},
+        "kinds": {
+            word: n for word, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])) if n
+        },
         "ledgers": len(one.own),
         "share": _round(len(one.own) / affected),
         **_contrast_fields(candidate.contrast),
@@ -135,7 +143,9 @@ def _round(number: float) -> float:
 def cause_id(kind: CauseKind, subject: str, family: str, facts: ClusterFacts) -> str:
     """Return an id that is stable over runs: a hash of the cluster, kind, subject and family."""
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
-    return hashlib.sha256("\n".join((cluster, "cause", kind.value, subject, family)).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        "\n".join((cluster, "cause", kind.value, subject, family)).encode()
+    ).hexdigest()[:16]
 
 
 def _slug(subject: str) -> str:
@@ -153,24 +163,43 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
     elif kind is CauseKind.AUTORECOVERY:
         marked = _ledgers(candidate.contrast.touched).replace(" ", " marked ")
         said = (
-            f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it ({_touched_words(candidate)} of {marked})"
+            f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it"
+            f" ({_touched_words(candidate)} of {marked})"
         )
     elif kind is CauseKind.WORKER:
-        locked = f"{_touched_words(candidate)} of the {_ledgers(candidate.contrast.touched)} that it locks"
-        said = f"replication worker {subject} holds the locks of {_ledgers(count)} whose marks are too old ({locked})"
+        locked = (
+            f"{_touched_words(candidate)} of the {_ledgers(candidate.contrast.touched)} that it"
+            " locks"
+        )
+        said = (
+            f"replication worker {subject} holds the locks of {_ledgers(count)} whose marks are too"
+            f" old ({locked})"
+        )
     else:
         said = _period(candidate)
     above = count - len(one.own)
-    return said + (f" ({above:,} of them {'belongs' if above == 1 else 'belong'} to a stronger cause)" if above else "")
+    return said + (
+        f" ({above:,} of them {'belongs' if above == 1 else 'belong'} to a stronger cause)"
+        if above
+        else ""
+    )
 
 
 def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
     bookie = candidate.subject
     record = backdrop.bookies.get(bookie)
-    state = "is not registered" if record is None or record.registration is Registration.NONE else _GREETED.get(record.greeting)
+    state = (
+        "is not registered"
+        if record is None or record.registration is Registration.NONE
+        else _GREETED.get(record.greeting)
+    )
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
     does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
-    renamed = f" (probably renamed to {backdrop.renamed_to[bookie]})" if bookie in backdrop.renamed_to else ""
+    renamed = (
+        f" (probably renamed to {backdrop.renamed_to[bookie]})"
+        if bookie in backdrop.renamed_to
+        else ""
+    )
     return f"bookie {bookie}{renamed}{away} {does} ({_shares(candidate)})"
 
 
@@ -198,7 +227,10 @@ def _shares(candidate: Candidate) -> str:
     others = "on the rest"
     if candidate.kind is CauseKind.BOOKIE and candidate.family == Family.PLACEMENT:
         others = "of the ledgers without it"
-    return f"{_touched_words(candidate)} of its {_ledgers(candidate.contrast.touched)}, {percent(share)} {others}"
+    return (
+        f"{_touched_words(candidate)} of its {_ledgers(candidate.contrast.touched)},"
+        f" {percent(share)} {others}"
+    )
 
 
 def _touched_words(candidate: Candidate) -> str:
@@ -209,20 +241,30 @@ def _rack(candidate: Candidate, hits: Hits) -> str:
     members, shares = candidate.members, _shares(candidate)
     if not members:
         count = _ledgers(len(candidate.ledgers))
-        return f"rack {candidate.subject} has two bookies or more in segments of {count} that fail placement ({shares})"
+        return (
+            f"rack {candidate.subject} has two bookies or more in segments of {count} that fail"
+            f" placement ({shares})"
+        )
     named = ", ".join(members[:MEMBERS_NAMED_MAX])
-    more = f" and {len(members) - MEMBERS_NAMED_MAX} more" if len(members) > MEMBERS_NAMED_MAX else ""
-    return f"rack {candidate.subject}: its bookies {named}{more} {' and '.join(_does(candidate, members, hits))} ({shares})"
+    more = (
+        f" and {len(members) - MEMBERS_NAMED_MAX} more" if len(members) > MEMBERS_NAMED_MAX else ""
+    )
+    return (
+        f"rack {candidate.subject}: its bookies {named}{more}"
+        f" {' and '.join(_does(candidate, members, hits))} ({shares})"
+    )
 
 
 def _period(candidate: Candidate) -> str:
     one, (first, last) = candidate.contrast, candidate.subject.split("/")
-    assert one.share_others is not None and candidate.period is not None, "a period without other times does not stand out"
+    assert one.share_others is not None and candidate.period is not None, (
+        "a period without other times does not stand out"
+    )
     beside = ", ledgers with another cause not counted" if candidate.period.explained else ""
     return (
         f"ledgers created from {first} to {last}: {one.touched_hit:,} of {one.touched:,} are hit"
-        f" ({_touched_words(candidate)}), "
-        f"and {one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)}){beside}"
+        f" ({_touched_words(candidate)}), and {one.others_hit:,} of the {one.others:,} created at"
+        f" other times ({percent(one.share_others)}){beside}"
     )
 
 

@@ -89,11 +89,16 @@ def choose(hits: Hits, around: Backgrounds) -> list[Chosen]:
     Costs a sort of the affected ledgers for each bookie and family, and at most two calls of
     `all_in` a family.
     """
-    families = [family for family in hits.families() if len(hits.of_family(family)) >= CAUSE_LEDGERS_MIN]
+    families = [
+        family for family in hits.families() if len(hits.of_family(family)) >= CAUSE_LEDGERS_MIN
+    ]
     number = sum(_count_candidates(hits, around, family) for family in families)
     chosen = [one for family in families for one in _Family(hits, around, family, number).causes()]
     order = list(CauseKind)
-    return sorted(chosen, key=lambda one: (-len(one.own), order.index(one.candidate.kind), one.candidate.subject))
+    return sorted(
+        chosen,
+        key=lambda one: (-len(one.own), order.index(one.candidate.kind), one.candidate.subject),
+    )
 
 
 def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
@@ -102,7 +107,11 @@ def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
     Candidates without a hit count too, because they are tested as well.
     """
     bookies = len(around.touches.by_bookie) + len(around.touches.by_rack) if family in VIAS else 0
-    return bookies + (0 if family == UNJUDGED else 2) + (len(hits.locked) if family == Family.MARK else 0)
+    return (
+        bookies
+        + (0 if family == UNJUDGED else 2)
+        + (len(hits.locked) if family == Family.MARK else 0)
+    )
 
 
 class _Family:
@@ -131,12 +140,20 @@ class _Family:
             return [*self._placement_candidates(by_bookie), *self._period_candidates()]
         touches = self._around.touches
         groups = {bookie: Group(0, number) for bookie, number in touches.by_bookie.items()}
-        groups |= {bookie: Group(len(ids), touches.of_bookie(bookie, ids)) for bookie, ids in by_bookie.items()}
+        groups |= {
+            bookie: Group(len(ids), touches.of_bookie(bookie, ids))
+            for bookie, ids in by_bookie.items()
+        }
         found = outliers(groups, self._number)
-        bookies = [self._candidate(CauseKind.BOOKIE, bookie, by_bookie[bookie], one) for bookie, one in found.items()]
+        bookies = [
+            self._candidate(CauseKind.BOOKIE, bookie, by_bookie[bookie], one)
+            for bookie, one in found.items()
+        ]
         return bookies + list(self._racks(by_bookie, groups))
 
-    def _racks(self, by_bookie: Mapping[BookieId, Ids], groups: Mapping[BookieId, Group]) -> Iterator[Candidate]:
+    def _racks(
+        self, by_bookie: Mapping[BookieId, Ids], groups: Mapping[BookieId, Group]
+    ) -> Iterator[Candidate]:
         """Yield the racks that stand out and have at least two members of the cause.
 
         More than half of the rack's bookies must be members.
@@ -145,18 +162,34 @@ class _Family:
         for bookie in sorted(groups):
             if bookie in self._around.locations:
                 bookies_of.setdefault(self._around.locations[bookie], []).append(bookie)
-        hit = {rack: union(by_bookie[b] for b in here if b in by_bookie) for rack, here in bookies_of.items()}
+        hit = {
+            rack: union(by_bookie[b] for b in here if b in by_bookie)
+            for rack, here in bookies_of.items()
+        }
         found = self._outlying_racks(hit, bookies_of)
         for rack, contrast in found.items():
-            shares = {b: groups[b].hit / groups[b].touched for b in bookies_of[rack] if groups[b].touched}
-            members = tuple(b for b, share in shares.items() if share >= RACK_MEMBER_SHARE_MIN * max(shares.values()))
+            shares = {
+                b: groups[b].hit / groups[b].touched for b in bookies_of[rack] if groups[b].touched
+            }
+            members = tuple(
+                b
+                for b, share in shares.items()
+                if share >= RACK_MEMBER_SHARE_MIN * max(shares.values())
+            )
             if len(members) > 1 and 2 * len(members) > len(shares):
                 yield self._candidate(CauseKind.RACK, rack, hit[rack], contrast, members)
 
-    def _outlying_racks(self, hit: Mapping[str, Ids], bookies_of: Mapping[str, list[BookieId]]) -> dict[str, Contrast]:
+    def _outlying_racks(
+        self, hit: Mapping[str, Ids], bookies_of: Mapping[str, list[BookieId]]
+    ) -> dict[str, Contrast]:
         touches = self._around.touches
-        racks = {rack: Group(len(ids), touches.of_rack(rack, bookies_of[rack], ids)) for rack, ids in hit.items()}
-        rest = {rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks}
+        racks = {
+            rack: Group(len(ids), touches.of_rack(rack, bookies_of[rack], ids))
+            for rack, ids in hit.items()
+        }
+        rest = {
+            rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks
+        }
         return outliers(racks | rest, self._number)
 
     def _placement_candidates(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
@@ -168,7 +201,9 @@ class _Family:
         touches = self._around.touches
         for bookie, mine in by_bookie.items():
             touched = touches.of_bookie(bookie, mine)
-            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.affected_naming([bookie]))))
+            failing = len(
+                np.union1d(mine, np.intersect1d(self._ids, touches.affected_naming([bookie])))
+            )
             one = self._against_all(failing, touched)
             if one.stands_out():
                 yield self._candidate(CauseKind.BOOKIE, bookie, mine, one)
@@ -192,13 +227,17 @@ class _Family:
         explained = births.times_of(np.setdiff1d(self._ids, ids))
 
         def all_others_in(edges: Ids) -> Ids:
-            return self._around.all_in(edges) - np.diff(np.searchsorted(explained, edges), prepend=0, append=len(explained))
+            return self._around.all_in(edges) - np.diff(
+                np.searchsorted(explained, edges), prepend=0, append=len(explained)
+            )
 
         found = find_period(births.times_of(ids), all_others_in, self._number, len(explained))
         if found is not None:
             within = births.within(ids, found)
             if _plainer_reason(within, plain) is None:
-                yield self._candidate(CauseKind.PERIOD, found.name(), within, found.contrast, period=found)
+                yield self._candidate(
+                    CauseKind.PERIOD, found.name(), within, found.contrast, period=found
+                )
 
     def _recovery(self) -> Iterator[Candidate]:
         """Yield why marked ledgers are not repaired: disabled auto-recovery, or workers with locks.
@@ -208,7 +247,9 @@ class _Family:
         """
         if self._around.replication_disabled:
             marked = max(self._hits.marked, len(self._ids))
-            fact = Contrast(len(self._ids), marked, 0, max(0, self._around.touches.ledgers - marked))
+            fact = Contrast(
+                len(self._ids), marked, 0, max(0, self._around.touches.ledgers - marked)
+            )
             yield self._candidate(CauseKind.AUTORECOVERY, "disabled", self._ids, fact)
             return
         for holder, locked in sorted(self._hits.locked.items()):
@@ -220,7 +261,13 @@ class _Family:
     def _against_all(self, hit: int, touched: int) -> Contrast:
         """Return how ledgers that a candidate touches compare with all other ledgers."""
         others_hit = len(self._ids) - hit
-        return compare(hit, touched, others_hit, max(others_hit, self._around.touches.ledgers - touched), self._number)
+        return compare(
+            hit,
+            touched,
+            others_hit,
+            max(others_hit, self._around.touches.ledgers - touched),
+            self._number,
+        )
 
     def _candidate(
         self,
@@ -253,7 +300,8 @@ class _Left:
         """
         order = list(CauseKind)
         waiting: list[tuple[int, int, str, int, Candidate]] = [
-            (-len(one.ledgers), order.index(one.kind), one.subject, number, one) for number, one in enumerate(candidates)
+            (-len(one.ledgers), order.index(one.kind), one.subject, number, one)
+            for number, one in enumerate(candidates)
         ]
         heapq.heapify(waiting)
         chosen = []

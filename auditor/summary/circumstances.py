@@ -30,7 +30,13 @@ from auditor.witness.finding_lines import LISTED, PROBED
 
 Json = dict[str, Any]
 
-_UNHEARD = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UNREGISTERED, Greeting.ADDRESS_UNKNOWN)
+_UNHEARD = (
+    Greeting.SILENT,
+    Greeting.REFUSED,
+    Greeting.UNSUPPORTED,
+    Greeting.UNREGISTERED,
+    Greeting.ADDRESS_UNKNOWN,
+)
 _JUDGED = pa.array(JUDGED_WORDS)
 
 
@@ -60,8 +66,8 @@ def circumstances_json(
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
     """Return counts of bookies, each as of the last look at it.
 
-    A bookie that answered at any look counts as answered. `away_bookies` bookies are not registered but
-    have a cookie; `gone_bookies` bookies have neither.
+    A bookie that answered at any look counts as answered. `away_bookies` bookies are not registered
+    but have a cookie; `gone_bookies` bookies have neither.
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
@@ -88,7 +94,10 @@ def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
     Names at most BOOKIES_NAMED_MAX for each greeting.
     """
     last, heard = _last(records), _ever(records, Greeting.ANSWERED)
-    named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in _UNHEARD}
+    named = {
+        greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard)
+        for greeting in _UNHEARD
+    }
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
 
 
@@ -141,7 +150,10 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
 
 
 def assurance(
-    records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan, findings: Sequence[Mapping[str, Any]]
+    records: Iterable[BookieRecord],
+    terms: Terms,
+    verdicts: TableScan,
+    findings: Sequence[Mapping[str, Any]],
 ) -> Json:
     """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 
@@ -151,16 +163,24 @@ def assurance(
     judged = pc.field("standing").isin(_JUDGED)
     probed = verdicts.table(["probes", "random_probes"], pc.field("assurance") == PROBED)
     unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
-    unable |= set(listed_by_lister(records)) if probed.num_rows else set()  # ledgers that its lister did not list
-    ledgers = {word: verdicts.count(judged & (pc.field("assurance") == word)) for word in (LISTED, PROBED)}
+    unable |= (
+        set(listed_by_lister(records)) if probed.num_rows else set()
+    )  # ledgers that its lister did not list
+    ledgers = {
+        word: verdicts.count(judged & (pc.field("assurance") == word)) for word in (LISTED, PROBED)
+    }
     probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
-    return assurance_json(ledgers, probes, unable, terms, _lacking_bookies(verdicts) | missing_on(findings))
+    return assurance_json(
+        ledgers, probes, unable, terms, _lacking_bookies(verdicts) | missing_on(findings)
+    )
 
 
 def _lacking_bookies(verdicts: TableScan) -> set[BookieId]:
     found: set[BookieId] = set()
     for batch in verdicts.batches(["lacks"]):
-        found.update(pc.unique(pc.struct_field(pc.list_flatten(batch["lacks"]), "bookie_id")).to_pylist())
+        found.update(
+            pc.unique(pc.struct_field(pc.list_flatten(batch["lacks"]), "bookie_id")).to_pylist()
+        )
     return found
 
 
@@ -174,14 +194,22 @@ def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId
 
 
 def _away_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
-    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and record.has_cookie)
+    return sorted(
+        b
+        for b, record in last.items()
+        if record.registration is Registration.NONE and record.has_cookie
+    )
 
 
 def _gone_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
     """Return the gone bookies, sorted. Empty if no bookie has a cookie, which proves nothing."""
     if not any(record.has_cookie for record in last.values()):
         return []
-    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and not record.has_cookie)
+    return sorted(
+        b
+        for b, record in last.items()
+        if record.registration is Registration.NONE and not record.has_cookie
+    )
 
 
 def _maintenance_state(record: BookieRecord | None, answered: bool) -> str:

@@ -29,7 +29,9 @@ BIRTHS = ["ledger_id", "look", "znode_ctime_ms"]
 _GROUPED = {
     kind.value
     for kind, facts in CATALOGUE.items()
-    if facts.subject is Subject.LEDGER and facts.severity > Severity.INFO and facts.family is not Family.REFERENCE
+    if facts.subject is Subject.LEDGER
+    and facts.severity > Severity.INFO
+    and facts.family is not Family.REFERENCE
 }
 """Kinds whose ledgers may have a cause in common. No bookie is the cause of what metadata lacks."""
 
@@ -40,8 +42,12 @@ class Clues:
 
     locations: Mapping[BookieId, str]
     by_kind: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    missing_on: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    failing: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    missing_on: dict[BookieId, array[int]] = field(
+        default_factory=lambda: defaultdict(lambda: array("q"))
+    )
+    failing: dict[BookieId, array[int]] = field(
+        default_factory=lambda: defaultdict(lambda: array("q"))
+    )
     """By bookie, the ledgers with a segment that fails placement and names the bookie."""
     crowds: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     """By rack, the ledgers with a segment that fails placement and has two bookies of the rack."""
@@ -82,24 +88,35 @@ class Clues:
         """Return what hit which ledgers.
 
         `marks` are the rows of `newest_marks` for the ledgers with a finding on their mark.
-        `marked_ledgers` are all marked ledgers. `locked` has, by worker, all ledgers whose lock it held at
-        any look (`ledgers_by_locker`).
+        `marked_ledgers` are all marked ledgers. `locked` has, by worker, all ledgers whose lock it
+        held at any look (`ledgers_by_locker`).
         """
-        by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
+        by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(
+            verdicts
+        )
         missing = _all_ids(self.missing_on)
         # If a run died after one look, a ledger without findings may still have `lacks`.
         hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
         known = {bookie: np.intersect1d(ids, hit) for bookie, ids in lacking.items()}
         lacking = {bookie: ids for bookie, ids in known.items() if len(ids)}
         via: dict[Via, Mapping[BookieId, Ids]] = {
-            Via.LACKING: {b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(()))) for b in {*missing, *lacking}},
+            Via.LACKING: {
+                b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(())))
+                for b in {*missing, *lacking}
+            },
             Via.UNHEARD: unheard,
             Via.MARKED: _of_each(marks, "missing_replicas"),
             Via.MISPLACED: _all_ids(self.failing),
         }
         found = {holder: np.unique(ids) for holder, ids in by_word(*_where(marks, "holder"))}
-        beside = {holder: np.setdiff1d(ids, marks["ledger_id"].to_numpy()) for holder, ids in locked.items()}
-        holders = {h: np.union1d(found.get(h, _ids(())), beside.get(h, _ids(()))) for h in {*found, *beside}}
+        beside = {
+            holder: np.setdiff1d(ids, marks["ledger_id"].to_numpy())
+            for holder, ids in locked.items()
+        }
+        holders = {
+            h: np.union1d(found.get(h, _ids(())), beside.get(h, _ids(())))
+            for h in {*found, *beside}
+        }
         locks = {holder: ids for holder, ids in sorted(holders.items()) if len(ids)}
         return Hits(by_kind, via, _all_ids(self.crowds), locks, len(marked))
 
@@ -121,7 +138,12 @@ def unjudged_by_reason(verdicts: TableScan) -> dict[str, Ids]:
 
 
 MARKS = pa.schema(
-    [("ledger_id", pa.int64()), ("look", pa.int32()), ("missing_replicas", pa.list_(pa.string())), ("holder", pa.string())]
+    [
+        ("ledger_id", pa.int64()),
+        ("look", pa.int32()),
+        ("missing_replicas", pa.list_(pa.string())),
+        ("holder", pa.string()),
+    ]
 )
 """What a ledger's mark said: the missing replicas, and the holder of its lock. Key: (ledger_id,
 look)."""
@@ -133,7 +155,9 @@ def newest_marks(ledgers: pa.Table) -> pa.Table:
     `ledgers` are rows of LEDGERS with `ledger_id`, `look` and `mark`.
     """
     batches = [_mark_rows(batch) for batch in ledgers.to_batches()]
-    rows = pa.Table.from_batches(batches, schema=MARKS).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    rows = pa.Table.from_batches(batches, schema=MARKS).sort_by(
+        [("ledger_id", "ascending"), ("look", "ascending")]
+    )
     ids = rows["ledger_id"].to_numpy()
     is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
     return rows.filter(pa.array(is_last))
@@ -147,7 +171,12 @@ def ledgers_by_locker(marked: Iterable[pa.RecordBatch]) -> dict[str, Ids]:
     found: dict[str, Ids] = {}
     for batch in marked:
         kept = batch.filter(pc.is_valid(batch["mark"]))
-        rows = pa.table({"ledger_id": kept["ledger_id"], "holder": pc.struct_field(kept["mark"], ["lock", "holder"])})
+        rows = pa.table(
+            {
+                "ledger_id": kept["ledger_id"],
+                "holder": pc.struct_field(kept["mark"], ["lock", "holder"]),
+            }
+        )
         for holder, ids in by_word(*_where(rows, "holder")):
             found[holder] = np.union1d(found.get(holder, _ids(())), ids)
     return found
@@ -196,7 +225,9 @@ def _of_each(rows: pa.Table, column: str) -> dict[str, Ids]:
     """Return the ledgers by each value in a list column."""
     found: dict[str, Ids] = {}
     for batch in rows.select(["ledger_id", column]).to_batches():
-        for word, ids in by_word(batch[column].flatten(), batch["ledger_id"].take(pc.list_parent_indices(batch[column]))):
+        for word, ids in by_word(
+            batch[column].flatten(), batch["ledger_id"].take(pc.list_parent_indices(batch[column]))
+        ):
             found[word] = np.union1d(found.get(word, _ids(())), ids)
     return found
 

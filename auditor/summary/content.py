@@ -15,7 +15,12 @@ from auditor.model.verdict import Standing
 from auditor.summary.last_words import Ids, by_word
 
 LACKS = pa.schema(
-    [("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected", pa.int64()), ("absent", pa.int64())],
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("expected", pa.int64()),
+        ("absent", pa.int64()),
+    ],
 )
 """How many entries of a violated ledger a bookie should hold, and how many it surely lacks.
 
@@ -33,25 +38,35 @@ def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     lacks = batch["lacks"].flatten()
     ids = batch["ledger_id"].take(pc.list_parent_indices(batch["lacks"]))
     columns = [lacks.field("bookie_id"), ids, lacks.field("expected"), lacks.field("absent")]
-    return pa.RecordBatch.from_arrays([column.cast(f.type) for column, f in zip(columns, LACKS, strict=True)], schema=LACKS)
+    return pa.RecordBatch.from_arrays(
+        [column.cast(f.type) for column, f in zip(columns, LACKS, strict=True)], schema=LACKS
+    )
 
 
 def lacking_by_bookie(lacks: pa.Table) -> dict[BookieId, Ids]:
     """Return the ledgers of which each bookie lacks at least one entry."""
-    return {bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])}
+    return {
+        bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])
+    }
 
 
-def contents(lacks: pa.Table, asked: Mapping[BookieId, int], probed: Mapping[BookieId, Ids]) -> dict[BookieId, Content]:
+def contents(
+    lacks: pa.Table, asked: Mapping[BookieId, int], probed: Mapping[BookieId, Ids]
+) -> dict[BookieId, Content]:
     """Return the counts of each bookie that lacks more than half of its entries of some ledger.
 
     `asked` counts the ledgers that a bookie answered for. `probed` has the ledgers that a bookie
     that cannot list let us read.
     """
     most = lacks.filter(pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"]))
-    sums = most.group_by("bookie_id").aggregate([("expected", "sum"), ("absent", "sum")]).to_pylist()
+    sums = (
+        most.group_by("bookie_id").aggregate([("expected", "sum"), ("absent", "sum")]).to_pylist()
+    )
     entries = {row["bookie_id"]: (row["expected_sum"], row["absent_sum"]) for row in sums}
     found = {}
     for bookie, ids in by_word(most["bookie_id"], most["ledger_id"]):
         some = tuple(np.sort(ids)[:LEDGERS_NAMED_MAX].tolist())
-        found[bookie] = Content(asked.get(bookie, 0), len(ids), *entries[bookie], some, bookie in probed)
+        found[bookie] = Content(
+            asked.get(bookie, 0), len(ids), *entries[bookie], some, bookie in probed
+        )
     return found

@@ -43,12 +43,18 @@ class Contrast:
         return self.others_hit / self.others if self.others else None
 
     def stands_out(self) -> bool:
-        """Return whether the candidate may be a cause. Without others there is nothing to stand out from."""
+        """Return whether the candidate may be a cause. Without others there is nothing to stand out
+        from.
+        """
         is_larger = self.touched_hit * self.others >= CONTRAST_MIN * self.others_hit * self.touched
-        return self.others > 0 and is_larger and (self.p_value is None or self.p_value <= SIGNIFICANCE)
+        return (
+            self.others > 0 and is_larger and (self.p_value is None or self.p_value <= SIGNIFICANCE)
+        )
 
 
-def compare(touched_hit: int, touched: int, others_hit: int, others: int, candidates: int) -> Contrast:
+def compare(
+    touched_hit: int, touched: int, others_hit: int, others: int, candidates: int
+) -> Contrast:
     """Return the contrast of one of `candidates` candidates with all others."""
     p = upper_tail(touched_hit, touched, touched_hit + others_hit, touched + others)
     return Contrast(touched_hit, touched, others_hit, others, min(1.0, p * candidates))
@@ -72,10 +78,15 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
     out go back to the rest. The others are tested against the new rest, until all of them stand
     out. Costs two tests a group, plus one for each remaining group whenever some went back.
     """
-    order = sorted((name for name in groups if groups[name].touched), key=lambda name: (-_share(groups[name]), name))
+    order = sorted(
+        (name for name in groups if groups[name].touched),
+        key=lambda name: (-_share(groups[name]), name),
+    )
     rests = [Group(0, 0)]
     for name in reversed(order):
-        rests.append(Group(rests[-1].hit + groups[name].hit, rests[-1].touched + groups[name].touched))
+        rests.append(
+            Group(rests[-1].hit + groups[name].hit, rests[-1].touched + groups[name].touched)
+        )
     rests.reverse()  # rests[k]: all but the first k
     last = 0
     for number, name in enumerate(order, start=1):
@@ -88,7 +99,9 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
         if not back:
             return found
         left = [name for name in left if found[name].stands_out()]
-        rest = Group(rest.hit + sum(one.hit for one in back), rest.touched + sum(one.touched for one in back))
+        rest = Group(
+            rest.hit + sum(one.hit for one in back), rest.touched + sum(one.touched for one in back)
+        )
 
 
 def _share(group: Group) -> float:

@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.model.availability import LISTED_BY_LISTER, NOT_ADMITTED, VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    NOT_ADMITTED,
+    VALID_ANSWERS,
+    AnswerStatus,
+    ReadStatus,
+)
 from auditor.model.cluster import BookieRecord
 from auditor.model.facts import Facts
 from auditor.model.finding import Finding, Kind
@@ -35,7 +41,12 @@ from auditor.second_checker.bookies import (
     lost_facts,
     silent_facts,
 )
-from auditor.second_checker.cluster import Earlier, MarkSeen, marks_without_ledger, population_dropped
+from auditor.second_checker.cluster import (
+    Earlier,
+    MarkSeen,
+    marks_without_ledger,
+    population_dropped,
+)
 from auditor.second_checker.finding_comparison import Agreed, Subject, agree_on
 from auditor.second_checker.lost_ledgers import Need, State, naming_ledgers
 from auditor.second_checker.lost_logs import LeftOut, Tried, entry_log_lost_facts
@@ -45,19 +56,29 @@ from auditor.summary.rename_check import new_name_of
 
 Row = dict[str, Any]
 
-_ANSWERS, _READS, _LEDGERS, _MARKS = "evidence/answers", "evidence/reads", "evidence/ledgers", "evidence/marks"
+_ANSWERS, _READS, _LEDGERS, _MARKS = (
+    "evidence/answers",
+    "evidence/reads",
+    "evidence/ledgers",
+    "evidence/marks",
+)
 _REFUSED = pc.field("status") == AnswerStatus.REFUSED.value
 _OF_LEDGER = pc.is_valid(pc.field("ledger_id"))
 _NO_SEARCH = ~pc.field("is_search").isin([True])
 
 
 def bookies_agreed(
-    run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan, findings: Iterable[Finding]
+    run: Place,
+    about: About,
+    records: Sequence[BookieRecord],
+    verdicts: TableScan,
+    findings: Iterable[Finding],
 ) -> Agreed:
     """Return the findings on bookies that the second checker confirms, and where it differs."""
     seen = Attendance.from_records(records, about.terms.around.maintenance)
     seconds: dict[Subject, Facts] = {
-        (Kind.BOOKIE_SILENT_YET_REGISTERED, bookie): silent_facts(seen.of[bookie], about.facts) for bookie in seen.silent()
+        (Kind.BOOKIE_SILENT_YET_REGISTERED, bookie): silent_facts(seen.of[bookie], about.facts)
+        for bookie in seen.silent()
     }
     seconds |= _lost_facts(run, about, seen)
     if not about.partial:
@@ -70,7 +91,10 @@ def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
     """Return the finding on marks without a ledger if the second checker confirms it, or where it
     differs."""
     rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
-    seen = (MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"]) for one in rows)
+    seen = (
+        MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"])
+        for one in rows
+    )
     facts = marks_without_ledger(seen, about.terms, about.facts)
     return _agree_on_cluster(Kind.MARK_WITHOUT_LEDGER, finding, facts)
 
@@ -90,8 +114,13 @@ def _population_facts(run: Place, about: About) -> Facts | None:
     last = about.previous_population
     if last is None:
         return None
-    rows = {row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()}
-    listed = {one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"])) for one in rows}
+    rows = {
+        row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()
+    }
+    listed = {
+        one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"]))
+        for one in rows
+    }
     before = Earlier(last.run_id, last.finished_at, last.listed, last.drop_percent, last.low_runs)
     began_ms = {one: row["began_at_ms"] for one, row in rows.items()}
     gone = set(rows[max(rows)]["gone"]) if rows else set()
@@ -102,7 +131,9 @@ def _population_facts(run: Place, about: About) -> Facts | None:
 
 
 def _agree_on_cluster(kind: Kind, finding: Finding | None, facts: Facts | None) -> Agreed:
-    """Compare the one finding on the cluster of a kind with the second checker's facts; None: it makes none."""
+    """Compare the one finding on the cluster of a kind with the second checker's facts; None: it
+    makes none.
+    """
     return agree_on([finding] if finding else [], {} if facts is None else {(kind, None): facts})
 
 
@@ -110,28 +141,55 @@ def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Fac
     gone = seen.unregistered_bookies()
     if not gone:
         return {}
-    named = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & pc.field("bookie_id").isin(pa.array(gone)) & _OF_LEDGER
-    needs = run.read_table(_ANSWERS, ANSWERS, named, ["ledger_id", "look", "bookie_id"]).sort_by("ledger_id")
+    named = (
+        (pc.field("status") == AnswerStatus.UNREGISTERED.value)
+        & pc.field("bookie_id").isin(pa.array(gone))
+        & _OF_LEDGER
+    )
+    needs = run.read_table(_ANSWERS, ANSWERS, named, ["ledger_id", "look", "bookie_id"]).sort_by(
+        "ledger_id"
+    )
     mine = pc.field("ledger_id").isin(pc.unique(needs["ledger_id"]))
-    columns = ["ledger_id", "look", "status", "czxid", "znode_version", "state", "last_entry_id", "mark"]
-    states = run.read_table(_LEDGERS, LEDGERS, mine, columns).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    columns = [
+        "ledger_id",
+        "look",
+        "status",
+        "czxid",
+        "znode_version",
+        "state",
+        "last_entry_id",
+        "mark",
+    ]
+    states = run.read_table(_LEDGERS, LEDGERS, mine, columns).sort_by(
+        [("ledger_id", "ascending"), ("look", "ascending")]
+    )
     found = naming_ledgers((Need(**one) for one in _rows(needs)), map(_state, _rows(states)))
     facts: dict[Subject, Facts] = {}
     for bookie, ledgers in found.items():
-        one = lost_facts(seen.of[bookie], ledgers, about.facts, about.unregistered_since_ms.get(bookie))
+        one = lost_facts(
+            seen.of[bookie], ledgers, about.facts, about.unregistered_since_ms.get(bookie)
+        )
         if one is not None:
-            facts[Kind.BOOKIE_LOST_UNNOTICED, bookie] = replace(one, renamed_to=new_name_of(run, bookie))
+            facts[Kind.BOOKIE_LOST_UNNOTICED, bookie] = replace(
+                one, renamed_to=new_name_of(run, bookie)
+            )
     return facts
 
 
 def _state(row: Row) -> State:
-    key, version, is_marked = (row["ledger_id"], row["look"]), (row["czxid"], row["znode_version"]), row["mark"] is not None
+    key, version, is_marked = (
+        (row["ledger_id"], row["look"]),
+        (row["czxid"], row["znode_version"]),
+        row["mark"] is not None,
+    )
     return State(*key, row["status"], version, row["state"], row["last_entry_id"], is_marked)
 
 
 def _lost_content_facts(run: Place, seen: Attendance, verdicts: TableScan) -> dict[Subject, Facts]:
     losses: dict[BookieId, Losses] = {}
-    for row in _rows_of(verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)):
+    for row in _rows_of(
+        verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)
+    ):
         for lack in row["lacks"] or ():
             one = Lack(row["ledger_id"], lack["expected"], lack["absent"])
             losses.setdefault(lack["bookie_id"], Losses()).add(one)
@@ -149,19 +207,33 @@ def _lost_content_facts(run: Place, seen: Attendance, verdicts: TableScan) -> di
 
 
 def _words(run: Place, name: str, schema: pa.Schema, bookie: BookieId) -> Iterator[Word]:
-    rows = run.read_table(name, schema, (pc.field("bookie_id") == bookie) & _OF_LEDGER, ["ledger_id", "look", "status"])
-    return (Word(**one) for one in _rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])))
+    rows = run.read_table(
+        name,
+        schema,
+        (pc.field("bookie_id") == bookie) & _OF_LEDGER,
+        ["ledger_id", "look", "status"],
+    )
+    return (
+        Word(**one)
+        for one in _rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]))
+    )
 
 
 def _failing_facts(run: Place, seen: Attendance) -> dict[Subject, Facts]:
     refusing = {
         bookie
         for name, schema in ((_ANSWERS, ANSWERS), (_READS, READS))
-        for bookie in pc.unique(run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]).to_pylist()
+        for bookie in pc.unique(
+            run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]
+        ).to_pylist()
     }
     facts: dict[Subject, Facts] = {}
     for bookie in refusing & set(seen.connected_bookies()):
-        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if _serves_another(run, bookie) else None
+        found = (
+            failing_facts(seen.of[bookie], _refusals(run, bookie))
+            if _serves_another(run, bookie)
+            else None
+        )
         if found is not None:
             facts[Kind.BOOKIE_FAILING_REQUESTS, bookie] = found
     return facts
@@ -171,9 +243,10 @@ def _serves_another(run: Place, bookie: BookieId) -> bool:
     """Return whether a bookie other than this one served a request."""
     other = pc.field("bookie_id") != bookie
     sent = other & (pc.field("status") == ReadStatus.PRESENT.value)
-    return any(run.count(_ANSWERS, ANSWERS, other & (pc.field("status") == one.value)) for one in VALID_ANSWERS) or bool(
-        run.count(_READS, READS, sent)
-    )
+    return any(
+        run.count(_ANSWERS, ANSWERS, other & (pc.field("status") == one.value))
+        for one in VALID_ANSWERS
+    ) or bool(run.count(_READS, READS, sent))
 
 
 def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
@@ -186,19 +259,36 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
     lists = run.read_table(_ANSWERS, ANSWERS, mine & _OF_LEDGER, columns)
     due = set(pc.unique(lists["ledger_id"]).to_pylist())
     found: list[Refusal] = []
-    for is_list, rows in ((True, lists), (False, run.read_table(_READS, READS, mine & _NO_SEARCH, columns))):
+    for is_list, rows in (
+        (True, lists),
+        (False, run.read_table(_READS, READS, mine & _NO_SEARCH, columns)),
+    ):
         for row in _rows(rows):
-            if row["ledger_id"] not in due or (is_list and row["status"] == AnswerStatus.UNSUPPORTED.value):
+            if row["ledger_id"] not in due or (
+                is_list and row["status"] == AnswerStatus.UNSUPPORTED.value
+            ):
                 continue
-            if row["status"] != AnswerStatus.REFUSED.value or row["detail"].startswith(NOT_ADMITTED):
+            if row["status"] != AnswerStatus.REFUSED.value or row["detail"].startswith(
+                NOT_ADMITTED
+            ):
                 return []
             found.append(Refusal(row["ledger_id"], row["look"], row["detail"], is_list))
     return found
 
 
-def _entry_log_lost_facts(run: Place, seen: Attendance, accused: set[BookieId]) -> dict[Subject, Facts]:
+def _entry_log_lost_facts(
+    run: Place, seen: Attendance, accused: set[BookieId]
+) -> dict[Subject, Facts]:
     """Return the facts of lost entry logs. A bookie with a stronger finding has that one only."""
-    columns = ["bookie_id", "ledger_id", "look", "asked_at_ms", "detail", "missing_logs", "read_unlisted"]
+    columns = [
+        "bookie_id",
+        "ledger_id",
+        "look",
+        "asked_at_ms",
+        "detail",
+        "missing_logs",
+        "read_unlisted",
+    ]
     told = run.read_table(_ANSWERS, ANSWERS, pc.is_valid(pc.field("missing_logs")), columns)
     facts: dict[Subject, Facts] = {}
     for bookie in sorted(set(told["bookie_id"].to_pylist()) - accused - seen.away):
@@ -211,7 +301,9 @@ def _entry_log_lost_facts(run: Place, seen: Attendance, accused: set[BookieId]) 
         mine &= pc.field("ledger_id").isin(pa.array([row["ledger_id"] for row in rows], pa.int64()))
         read = run.read_table(_READS, READS, mine, list(Tried._fields))
         lister = rows[-1]["detail"].removeprefix(LISTED_BY_LISTER)
-        found = entry_log_lost_facts(seen.of.get(bookie, ()), lister, left_out, (Tried(**one) for one in _rows(read)))
+        found = entry_log_lost_facts(
+            seen.of.get(bookie, ()), lister, left_out, (Tried(**one) for one in _rows(read))
+        )
         if found is not None:
             facts[Kind.ENTRY_LOG_LOST, bookie] = found
     return facts
@@ -219,7 +311,9 @@ def _entry_log_lost_facts(run: Place, seen: Attendance, accused: set[BookieId]) 
 
 def _left_out(row: Row, log: Row) -> LeftOut:
     unlisted = row["read_unlisted"] or ()
-    return LeftOut(log["path"], row["ledger_id"], row["look"], log["entries"], log["ranges"], unlisted)
+    return LeftOut(
+        log["path"], row["ledger_id"], row["look"], log["entries"], log["ranges"], unlisted
+    )
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:

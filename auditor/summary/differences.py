@@ -46,7 +46,8 @@ class Side:
 
     `extent`: entries hit. In the placement family it is the number of segments, of a finding on the
     cluster what its facts count: ledgers or marks. `baseline`: the run that the number of ledgers
-    was compared with. `missing_on`: ranges of entries that each bookie lacks; None where not stored.
+    was compared with. `missing_on`: ranges of entries that each bookie lacks; None where not
+    stored.
     """
 
     kind: Kind
@@ -79,13 +80,18 @@ class Difference:
         return side.severity
 
 
-def compare_findings(before: Iterable[Json], after: Iterable[Json], earlier: Judged, later: Judged) -> list[Difference]:
+def compare_findings(
+    before: Iterable[Json], after: Iterable[Json], earlier: Judged, later: Judged
+) -> list[Difference]:
     """Return what became of each finding, the most severe first, then by kind and subject.
 
     `before` and `after` are findings as findings.jsonl has them.
     """
     old, new = _sides(before), _sides(after)
-    found = [_compare(subjects, old.get(subjects), new.get(subjects), earlier, later, new) for subjects in {*old, *new}]
+    found = [
+        _compare(subjects, old.get(subjects), new.get(subjects), earlier, later, new)
+        for subjects in {*old, *new}
+    ]
     return sorted(found, key=_rank)
 
 
@@ -108,7 +114,11 @@ def _side(group: Sequence[Json]) -> Side:
     strongest = min((Kind(found["kind"]) for found in group), key=list(Kind).index)
     alike = [found for found in group if found["kind"] == strongest]
     facts = alike[0].get("facts") or {}
-    extent = len(alike) if alike[0]["family"] == Family.PLACEMENT else _extent(strongest, alike[0], facts)
+    extent = (
+        len(alike)
+        if alike[0]["family"] == Family.PLACEMENT
+        else _extent(strongest, alike[0], facts)
+    )
     ids = tuple(str(found["id"]) for found in group)
     missing_on = alike[0].get("missing_on") if alike[0]["family"] == Family.ENTRY else None
     return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"), missing_on)
@@ -126,27 +136,42 @@ def _extent(kind: Kind, found: Json, facts: Json) -> int:
 
 
 def _compare(
-    subjects: Subjects, before: Side | None, after: Side | None, earlier: Judged, later: Judged, new: Mapping[Subjects, Side]
+    subjects: Subjects,
+    before: Side | None,
+    after: Side | None,
+    earlier: Judged,
+    later: Judged,
+    new: Mapping[Subjects, Side],
 ) -> Difference:
     if before is not None and after is not None:
         change, why = _direction(subjects, before, after, earlier, later)
         return Difference(change, subjects, before, after, why)
     if after is not None:
-        return Difference(Change.NEW, subjects, None, after, why_new(subjects, after.kind, earlier, later))
+        return Difference(
+            Change.NEW, subjects, None, after, why_new(subjects, after.kind, earlier, later)
+        )
     assert before is not None, subjects
-    now = frozenset(side.kind for other, side in new.items() if other[:2] == subjects[:2] and any(_ids(other)))
+    now = frozenset(
+        side.kind for other, side in new.items() if other[:2] == subjects[:2] and any(_ids(other))
+    )
     why = why_unchecked(subjects, before.kind, earlier, later, now)
     if why:
         is_there = subjects.family == Family.ENTRY and Kind.UNDERREPLICATED_UNRECOVERABLE in now
-        return Difference(Change.STILL if is_there else Change.NOT_CHECKED_AGAIN, subjects, before, None, why)
-    return Difference(Change.RESOLVED, subjects, before, None, _why_resolved(subjects, before, later, now))
+        return Difference(
+            Change.STILL if is_there else Change.NOT_CHECKED_AGAIN, subjects, before, None, why
+        )
+    return Difference(
+        Change.RESOLVED, subjects, before, None, _why_resolved(subjects, before, later, now)
+    )
 
 
 def _ids(subjects: Subjects) -> tuple[bool, bool]:
     return subjects.ledger_id is not None, subjects.bookie_id is not None
 
 
-def _direction(subjects: Subjects, before: Side, after: Side, earlier: Judged, later: Judged) -> tuple[Change, str]:
+def _direction(
+    subjects: Subjects, before: Side, after: Side, earlier: Judged, later: Judged
+) -> tuple[Change, str]:
     """Return the change between two sides, and why it is not what the numbers say.
 
     The kind counts first, then how far it reaches. A sample shows no extent, and what a run could
@@ -157,22 +182,39 @@ def _direction(subjects: Subjects, before: Side, after: Side, earlier: Judged, l
     if before.baseline != after.baseline:
         return Change.STILL, "the runs were compared with different earlier runs"
     order = list(Kind)
-    kinds, extents = order.index(before.kind) - order.index(after.kind), after.extent - before.extent
-    rows = [run.rows.get(subjects.ledger_id) for run in (earlier, later) if subjects.ledger_id is not None]
-    is_sample = subjects.family == Family.ENTRY and any(row is not None and row.is_probed for row in rows)
+    kinds, extents = (
+        order.index(before.kind) - order.index(after.kind),
+        after.extent - before.extent,
+    )
+    rows = [
+        run.rows.get(subjects.ledger_id)
+        for run in (earlier, later)
+        if subjects.ledger_id is not None
+    ]
+    is_sample = subjects.family == Family.ENTRY and any(
+        row is not None and row.is_probed for row in rows
+    )
     change = kinds or (0 if is_sample else extents)
     if change > 0:
         return Change.WORSE, ""
     if not kinds and not is_sample and (more := _lacks_more(before, after)):
         return (Change.STILL if change else Change.WORSE), more
     if is_sample:
-        return Change.STILL, "a run that only reads a sample of the entries does not show that it is better" if change else ""
+        return (
+            Change.STILL,
+            (
+                "a run that only reads a sample of the entries does not show that it is better"
+                if change
+                else ""
+            ),
+        )
     why = why_no_better(subjects, later) if change else ""
     return (Change.BETTER if change and not why else Change.STILL), why
 
 
 def _lacks_more(before: Side, after: Side) -> str:
-    """Return which bookie lacks entries that it did not lack; "" if none does, or that is not stored.
+    """Return which bookie lacks entries that it did not lack; "" if none does, or that is not
+    stored.
 
     A finding has RANGES_MAX ranges for each bookie: nothing is said of what is behind the last.
     """
@@ -189,7 +231,10 @@ def _lacks_more(before: Side, after: Side) -> str:
 def _why_resolved(subjects: Subjects, before: Side, later: Judged, now: frozenset[Kind]) -> str:
     """Return what else the later run says of the subject: resolved does not mean sound."""
     if before.kind is Kind.LEDGER_POPULATION_DROPPED and before.baseline != later.baseline:
-        return f"the number of ledgers is not compared with that of {before.baseline} any more: the lower number was accepted"
+        return (
+            f"the number of ledgers is not compared with that of {before.baseline} any more: the"
+            " lower number was accepted"
+        )
     if now:
         return f"it has {', '.join(sorted(now))} now"
     row = None if subjects.ledger_id is None else later.rows.get(subjects.ledger_id)

@@ -28,7 +28,11 @@ def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
     copies: Counter[str] = Counter()
     for batch in ledgers:
         closed = (pc.field("look") == 1) & (pc.field("state") == LedgerState.CLOSED.value)
-        rows = pa.Table.from_batches([batch]).filter(closed & (pc.field("last_entry_id") >= 0)).combine_chunks()
+        rows = (
+            pa.Table.from_batches([batch])
+            .filter(closed & (pc.field("last_entry_id") >= 0))
+            .combine_chunks()
+        )
         for part in rows.to_batches():
             copies.update(_copies_by_bookie(part))
     return max(copies.values(), default=0.0)
@@ -45,7 +49,9 @@ def _copies_by_bookie(ledgers: pa.RecordBatch) -> dict[str, float]:
 
 
 def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDArray[np.float64]:
-    """Return for each segment how many of its entries one position of its ensemble holds at most."""
+    """Return for each segment how many of its entries one position of its ensemble holds at
+    most.
+    """
     owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
     columns = (ledgers["ensemble_size"], ledgers["write_quorum"], ledgers["last_entry_id"])
     size, write, last = (column.to_numpy()[owners] for column in columns)
@@ -56,5 +62,7 @@ def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDA
     # As floats: metadata may claim 2**63 entries, and an estimate needs no more digits.
     entries = np.maximum(np.subtract(ends, firsts, dtype=np.float64) + 1, 0)
     rounds, rest = np.divmod(entries, np.maximum(size, 1))
-    copies: npt.NDArray[np.float64] = rounds * np.maximum(write, 0) + np.minimum(rest, np.maximum(write, 0))
+    copies: npt.NDArray[np.float64] = rounds * np.maximum(write, 0) + np.minimum(
+        rest, np.maximum(write, 0)
+    )
     return np.minimum(copies, SWEPT_ENTRIES_MAX)

@@ -1,7 +1,7 @@
 """Reads what the next run's findings are compared with: those of the newest finished run.
 
-A run hands on the findings of earlier runs that it could not check again, in a file of its own. So a
-finding keeps the time when it was first seen, although a run in between could not look.
+A run hands on the findings of earlier runs that it could not check again, in a file of its own. So
+a finding keeps the time when it was first seen, although a run in between could not look.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ UNCHECKED = "not_checked_again.jsonl"
 """Findings of earlier runs that a run could not check again, one object a line."""
 
 COMPARED = (
-    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total", "assurance", "missing_on",
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total",
+    "assurance", "missing_on",
 )  # fmt: skip
 """The fields of a finding that are kept to compare it with a later one."""
 
@@ -39,9 +40,9 @@ COMPARED = (
 class Sighting:
     """A finding of an earlier run, as far as later runs need it.
 
-    `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs of
-    it had the finding. Both are None where not known. `runs_unchecked`: how many runs since then could
-    not check it again. `is_gone`: the newest of these did not list its ledger.
+    `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
+    of it had the finding. Both are None where not known. `runs_unchecked`: how many runs since then
+    could not check it again. `is_gone`: the newest of these did not list its ledger.
     """
 
     finding: Json
@@ -72,7 +73,9 @@ class Sighting:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Sighting:
-        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
+        else.
+        """
         seen, since = told["runs_seen"], told["first_seen"]
         return cls(
             keep_compared(told),
@@ -87,7 +90,9 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: what it handed on."""
+    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: what it handed
+    on.
+    """
 
     run_id: str
     started_at: str
@@ -105,7 +110,9 @@ class EarlierRun:
         return Judged(False, False, True, rows, {}, terms=self.terms)
 
     def known(self) -> frozenset[tuple[str, str]]:
-        """Return the id and kind of each finding that it handed on: found again, they are not new."""
+        """Return the id and kind of each finding that it handed on: found again, they are not
+        new.
+        """
         return frozenset((str(one.finding["id"]), str(one.finding["kind"])) for one in self.carried)
 
 
@@ -119,12 +126,16 @@ class Unreadable:
 def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unreadable | None:
     """Return the newest finished run of the cluster that `facts` describes; None if there is none.
 
-    The run of another cluster counts as none. What is damaged or lost is `Unreadable`: a finding that
-    it had must not pass for a new one.
+    The run of another cluster counts as none. What is damaged or lost is `Unreadable`: a finding
+    that it had must not pass for a new one.
     """
     run = output.latest()
     if run is None:
-        return None if output.root.read_text(LATEST) is None else Unreadable("latest.json names no run")
+        return (
+            None
+            if output.root.read_text(LATEST) is None
+            else Unreadable("latest.json names no run")
+        )
     try:
         summary = read_summary(run)
         if summary is None:
@@ -163,11 +174,15 @@ def _to_sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighti
     seen, name = finding.get("runs_seen"), setting_of(Kind(finding["kind"]))
     setting = None if name is None else terms[name]
     since = _time(finding.get("first_seen"))
-    return Sighting(keep_compared(finding), since, None if seen is None else int(seen), setting=setting)
+    return Sighting(
+        keep_compared(finding), since, None if seen is None else int(seen), setting=setting
+    )
 
 
 def _time(text: Any) -> str | None:
-    """Return a time of a file (RFC 3339, UTC), or None. Raises TypeError or ValueError for anything else."""
+    """Return a time of a file (RFC 3339, UTC), or None. Raises TypeError or ValueError for anything
+    else.
+    """
     if text is None:
         return None
     if datetime.fromisoformat(text).tzinfo is None:
@@ -176,10 +191,16 @@ def _time(text: Any) -> str | None:
 
 
 def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
-    """Return the findings of a run. Raises OutputError unless they are those that its summary counts."""
+    """Return the findings of a run. Raises OutputError unless they are those that its summary
+    counts.
+    """
     findings = read_findings(run)
     stored = Counter(str(found["kind"]) for found in findings)
-    counted = {kind: int(counts["findings"]) for kind, counts in summary["findings"].items() if counts["findings"]}
+    counted = {
+        kind: int(counts["findings"])
+        for kind, counts in summary["findings"].items()
+        if counts["findings"]
+    }
     if dict(stored) != counted:
         raise OutputError("findings.jsonl has not those findings that summary.json counts")
     return findings

@@ -46,7 +46,11 @@ def _sum_from(hit: int, touched: int, all_hit: int, total: int) -> float:
 
 
 def _log_term(hit: int, touched: int, all_hit: int, total: int) -> float:
-    return _log_choose(all_hit, hit) + _log_choose(total - all_hit, touched - hit) - _log_choose(total, touched)
+    return (
+        _log_choose(all_hit, hit)
+        + _log_choose(total - all_hit, touched - hit)
+        - _log_choose(total, touched)
+    )
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -51,10 +51,14 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
 
     Costs a scan of the answers, and one of the reads if some bookie cannot list.
     """
-    unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
+    unsupported = {
+        record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED
+    }
     probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported)
     later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
-    again = pc.unique(run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"])
+    again = pc.unique(
+        run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"]
+    )
     unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
     words = last_words(
         run.stream("evidence/answers", ANSWERS, SPOKEN),
@@ -94,18 +98,26 @@ def causes(
         unheard=unheard,
         marks=_marks(run, found),
         marked=_marked_ledgers(run) if len(found) else found,
-        locked=ledgers_by_locker(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"])) if len(found) else {},
+        locked=(
+            ledgers_by_locker(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"]))
+            if len(found)
+            else {}
+        ),
     )
     backgrounds = _backgrounds(run, about, hits.affected_ledgers())
     last = {bookie: record for look in looks for bookie, record in look.items()}
     renamed_to = {bookie: one.renamed_to for bookie, one in renamed.items()}
-    return causes_json(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to))
+    return causes_json(
+        choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to)
+    )
 
 
 def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
     """Return what the hits are compared with. Reads nothing if no ledger is affected."""
     locations = about.terms.around.locations
-    born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
+    born = births(
+        run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected
+    )
     touching = run.stream("evidence/ledgers", LEDGERS, TOUCHING) if len(affected) else ()
     return Backgrounds(
         count_touches(touching, locations, affected),
@@ -118,7 +130,9 @@ def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
 
 def _marked_ledgers(run: Place) -> Ids:
     """Return all ledgers that were marked at any look."""
-    ids: Ids = pc.unique(run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])["ledger_id"]).to_numpy()
+    ids: Ids = pc.unique(
+        run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])["ledger_id"]
+    ).to_numpy()
     return ids
 
 
@@ -127,4 +141,6 @@ def _marks(run: Place, marked: Ids) -> pa.Table:
     if not len(marked):
         return MARKS.empty_table()
     keep = pc.field("ledger_id").isin(pa.array(marked))
-    return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))
+    return newest_marks(
+        run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"])
+    )

@@ -1,7 +1,7 @@
 """Follows each finding through the runs: since when it is seen, in how many runs, and what changed.
 
-A chain of runs that had a finding breaks only where a run checked it and did not find it. A run that
-could not check it again hands it on, and does not count as one that saw it.
+A chain of runs that had a finding breaks only where a run checked it and did not find it. A run
+that could not check it again hands it on, and does not count as one that saw it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ UNKNOWN = Chain(None, None)
 class History:
     """What became of the findings. `chains` has one item for each finding of this run, in order.
 
-    `unchecked` are findings of earlier runs that this run could not check. `changes` is the field of
-    the summary.
+    `unchecked` are findings of earlier runs that this run could not check. `changes` is the field
+    of the summary.
     """
 
     chains: Sequence[Chain]
@@ -54,8 +54,8 @@ class History:
 def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: str) -> History:
     """Return the history of the findings of a run that began at `started_at`. Pure.
 
-    `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the subjects
-    of all findings of the earlier run.
+    `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the
+    subjects of all findings of the earlier run.
     """
     seen = {key_of(finding) for finding in found}
     before = _compared_with(earlier, now, seen)
@@ -65,7 +65,11 @@ def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: s
     then = earlier.as_judged()
     lost = [_hand_on(one, then, now, kinds) for one in before if one.key not in seen]
     unchecked = [one for one in lost if one is not None]
-    return History(chains, [one for one in unchecked if _is_kept(one)], _changes(found, before, unchecked, earlier, now))
+    return History(
+        chains,
+        [one for one in unchecked if _is_kept(one)],
+        _changes(found, before, unchecked, earlier, now),
+    )
 
 
 def first_history(found: Sequence[Json], started_at: str) -> History:
@@ -81,15 +85,21 @@ def unknown_history(found: Sequence[Json], problem: str) -> History:
 def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
     """Return what the run is compared with.
 
-    A run of named ledgers says nothing of other subjects, but for what it found itself: a bookie may
-    be lost for the ledgers named, too.
+    A run of named ledgers says nothing of other subjects, but for what it found itself: a bookie
+    may be lost for the ledgers named, too.
     """
     before = [*earlier.found, *earlier.carried]
-    return [one for one in before if one.finding["ledger_id"] in now.rows or one.key in seen] if now.is_partial else before
+    return (
+        [one for one in before if one.finding["ledger_id"] in now.rows or one.key in seen]
+        if now.is_partial
+        else before
+    )
 
 
 def _chain(before: Sighting | None, started_at: str) -> Chain:
-    """Return the chain of a finding. A resumed run may have begun before the run it is compared with."""
+    """Return the chain of a finding. A resumed run may have begun before the run it is compared
+    with.
+    """
     if before is None:
         return Chain(started_at, 1)
     if before.first_seen is None or before.runs_seen is None:
@@ -97,7 +107,9 @@ def _chain(before: Sighting | None, started_at: str) -> Chain:
     return Chain(min(before.first_seen, started_at), before.runs_seen + 1)
 
 
-def _kinds(found: Iterable[Json]) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
+def _kinds(
+    found: Iterable[Json],
+) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
     """Return the kinds found on each ledger and bookie."""
     kinds = defaultdict[tuple[LedgerId | None, BookieId | None], set[Kind]](set)
     for one in found:
@@ -143,17 +155,27 @@ def _is_counted_before(one: Sighting, now: Judged) -> bool:
 
 
 def _changes(
-    found: Sequence[Json], before: Sequence[Sighting], unchecked: Sequence[Sighting], earlier: EarlierRun, now: Judged
+    found: Sequence[Json],
+    before: Sequence[Sighting],
+    unchecked: Sequence[Sighting],
+    earlier: EarlierRun,
+    now: Judged,
 ) -> Json:
     """Return how many findings have each change, as `auditor diff` counts them.
 
     What is handed on takes part, but for what `_is_counted_before`.
     """
     seen = {key_of(finding) for finding in found}
-    compared = [one.finding for one in before if one.key in seen or not _is_counted_before(one, now)]
+    compared = [
+        one.finding for one in before if one.key in seen or not _is_counted_before(one, now)
+    ]
     differences = compare_findings(compared, found, earlier.as_judged(), now)
     counts = Counter(one.change for one in differences)
-    new = Counter(one.after.kind.value for one in differences if one.change is Change.NEW and one.after is not None)
+    new = Counter(
+        one.after.kind.value
+        for one in differences
+        if one.change is Change.NEW and one.after is not None
+    )
     gone = {subjects_of(one.finding) for one in unchecked if one.is_gone}
     unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
     return {

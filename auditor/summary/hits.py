@@ -73,7 +73,9 @@ class Hits:
         ids = self.of_family(family)
         parts = [self.via.get(via, {}) for via in VIAS.get(family, ())]
         bookies = sorted(set().union(*parts))
-        hit = {b: np.intersect1d(union(part[b] for part in parts if b in part), ids) for b in bookies}
+        hit = {
+            b: np.intersect1d(union(part[b] for part in parts if b in part), ids) for b in bookies
+        }
         return {bookie: mine for bookie, mine in hit.items() if len(mine)}
 
 

@@ -37,10 +37,16 @@ def judged_run(
     return Judged(
         is_partial=about.partial,
         withholds=bool(summary["withheld"]),
-        are_references_known=bool(references) and not references["unreadable"] and not references["unknown"],
+        are_references_known=bool(references)
+        and not references["unreadable"]
+        and not references["unknown"],
         rows=_rows(verdicts, sorted(set(ledgers))),
         bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
-        listers=frozenset(one.bookie_id for one in last.values() if one.greeting_detail.startswith(LISTED_BY_LISTER)),
+        listers=frozenset(
+            one.bookie_id
+            for one in last.values()
+            if one.greeting_detail.startswith(LISTED_BY_LISTER)
+        ),
         maintenance=about.terms.around.maintenance,
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
@@ -58,5 +64,8 @@ def _rows(verdicts: TableScan, ledgers: Sequence[LedgerId]) -> dict[LedgerId, Ro
     for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
         keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
         table = verdicts.table(["ledger_id", "exempt", "unknowns", "assurance"], keep)
-        rows |= {row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"]) for row in table.to_pylist()}
+        rows |= {
+            row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"])
+            for row in table.to_pylist()
+        }
     return rows

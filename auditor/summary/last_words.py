@@ -25,7 +25,12 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
 """The columns of ANSWERS and READS that say which bookie said what of which ledger."""
-UNHEARD = (AnswerStatus.SILENT, AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.ADDRESS_UNKNOWN)
+UNHEARD = (
+    AnswerStatus.SILENT,
+    AnswerStatus.UNREGISTERED,
+    AnswerStatus.REFUSED,
+    AnswerStatus.ADDRESS_UNKNOWN,
+)
 """Answers by which the bookie itself keeps a ledger from being judged."""
 
 _VALID = pa.array([status.value for status in VALID_ANSWERS])
@@ -47,7 +52,10 @@ class LastWords:
 
 
 def last_words(
-    answers: Iterable[pa.RecordBatch], again: pa.Array, unjudged: pa.Array, probed: Mapping[BookieId, Ids]
+    answers: Iterable[pa.RecordBatch],
+    again: pa.Array,
+    unjudged: pa.Array,
+    probed: Mapping[BookieId, Ids],
 ) -> LastWords:
     """Return what each bookie's last answers amount to. `answers` have the columns SPOKEN.
 
@@ -67,7 +75,9 @@ def last_words(
     return words.result()
 
 
-def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[BookieId]) -> dict[BookieId, Ids]:
+def probed_ledgers(
+    reads: Iterable[pa.RecordBatch], unsupported: Iterable[BookieId]
+) -> dict[BookieId, Ids]:
     """Return, by bookie that cannot list, the ledgers for which it answered a read.
 
     `reads` have the columns SPOKEN. Searches for entries that it should not hold count as well,
@@ -76,7 +86,12 @@ def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[Bookie
     bookies = sorted(unsupported)
     found: dict[BookieId, Ids] = dict.fromkeys(bookies, _NONE)
     for batch in reads if bookies else ():
-        mine = batch.filter(pc.and_(pc.is_in(batch["bookie_id"], pa.array(bookies)), pc.is_in(batch["status"], _ANSWERED)))
+        mine = batch.filter(
+            pc.and_(
+                pc.is_in(batch["bookie_id"], pa.array(bookies)),
+                pc.is_in(batch["status"], _ANSWERED),
+            )
+        )
         for bookie, ids in _by_bookie(mine):
             found[bookie] = np.union1d(found[bookie], ids)
     return found
@@ -85,7 +100,9 @@ def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[Bookie
 def _last(rows: pa.Table) -> pa.Table:
     """Return the row of the newest look of each (bookie, ledger)."""
     grouped = rows.sort_by("look").group_by(["bookie_id", "ledger_id"], use_threads=False)
-    return grouped.aggregate([("status", "last")]).rename_columns(["bookie_id", "ledger_id", "status"])
+    return grouped.aggregate([("status", "last")]).rename_columns(
+        ["bookie_id", "ledger_id", "status"]
+    )
 
 
 @dataclass(slots=True)
@@ -104,14 +121,21 @@ class _Tally:
         for count in pc.value_counts(valid["bookie_id"]).to_pylist():
             self.asked[count["values"]] += count["counts"]
         if self.probed:
-            for bookie, ids in _by_bookie(valid.filter(pc.is_in(valid["bookie_id"], pa.array(list(self.probed))))):
+            for bookie, ids in _by_bookie(
+                valid.filter(pc.is_in(valid["bookie_id"], pa.array(list(self.probed))))
+            ):
                 self.listed[bookie].append(ids)
-        unheard = rows.filter(pc.and_(pc.is_in(rows["status"], _UNHEARD), pc.is_in(rows["ledger_id"], self.unjudged)))
+        unheard = rows.filter(
+            pc.and_(pc.is_in(rows["status"], _UNHEARD), pc.is_in(rows["ledger_id"], self.unjudged))
+        )
         for bookie, ids in _by_bookie(unheard):
             self.unheard[bookie].append(ids)
 
     def result(self) -> LastWords:
-        read = {bookie: len(np.union1d(_join_ids(self.listed.get(bookie, [])), ids)) for bookie, ids in self.probed.items()}
+        read = {
+            bookie: len(np.union1d(_join_ids(self.listed.get(bookie, [])), ids))
+            for bookie, ids in self.probed.items()
+        }
         unheard = {bookie: np.unique(_join_ids(parts)) for bookie, parts in self.unheard.items()}
         return LastWords({**self.asked, **{bookie: n for bookie, n in read.items() if n}}, unheard)
 
@@ -121,7 +145,9 @@ def _by_bookie(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[BookieId, Ids]
     return by_word(rows["bookie_id"], rows["ledger_id"])
 
 
-def by_word(words: pa.Array | pa.ChunkedArray, ledger_ids: pa.Array | pa.ChunkedArray) -> Iterator[tuple[str, Ids]]:
+def by_word(
+    words: pa.Array | pa.ChunkedArray, ledger_ids: pa.Array | pa.ChunkedArray
+) -> Iterator[tuple[str, Ids]]:
     """Yield each distinct word with its ledgers, in order of the words, from two parallel columns.
 
     Costs a sort of small numbers.

@@ -27,7 +27,8 @@ def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
         if len(wrong):
             some = ", ".join(str(one) for one in wrong[:NAMED_MAX])
             raise AccountingError(
-                f"the ledgers do not add up: {len(wrong)} {what} (such as {some}); no counts are published. This is a fault of "
-                "the auditor: please report it with the run's directory"
+                f"the ledgers do not add up: {len(wrong)} {what} (such as {some}); no counts are"
+                " published. This is a fault of the auditor: please report it with the run's"
+                " directory"
             )
     return len(ids)

@@ -16,7 +16,11 @@ Json = dict[str, Any]
 def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
     """Return the bookies that a lister listed for at any look, with its address at the last one."""
     ordered = sorted(records, key=lambda record: record.read_at_ms)
-    said = [(one.bookie_id, one.greeting_detail) for one in ordered if one.greeting_detail.startswith(LISTED_BY_LISTER)]
+    said = [
+        (one.bookie_id, one.greeting_detail)
+        for one in ordered
+        if one.greeting_detail.startswith(LISTED_BY_LISTER)
+    ]
     return {bookie: detail.removeprefix(LISTED_BY_LISTER) for bookie, detail in said}
 
 
@@ -48,5 +52,11 @@ def _last_details(records: Iterable[BookieRecord], prefix: str) -> dict[BookieId
     last: dict[BookieId, BookieRecord] = {}
     for record in records:
         if record.greeting is not None:
-            last[record.bookie_id] = max(record, last.get(record.bookie_id, record), key=lambda one: one.read_at_ms)
-    return {b: r.greeting_detail.removeprefix(prefix) for b, r in last.items() if r.greeting_detail.startswith(prefix)}
+            last[record.bookie_id] = max(
+                record, last.get(record.bookie_id, record), key=lambda one: one.read_at_ms
+            )
+    return {
+        b: r.greeting_detail.removeprefix(prefix)
+        for b, r in last.items()
+        if r.greeting_detail.startswith(prefix)
+    }

@@ -1,4 +1,6 @@
-"""Reads from the evidence of a run which entry logs listers left out of lists, and what was read there."""
+"""Reads from the evidence of a run which entry logs listers left out of lists, and what was read
+there.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,23 @@ from auditor.model.identity import BookieId
 
 LEFT_OUT = pc.is_valid(pc.field("missing_logs"))
 """Selects the answers of listers that left entry logs out: none in a healthy cluster."""
-_SAID = ["bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail", "missing_logs", "read_unlisted"]
+_SAID = [
+    "bookie_id",
+    "ledger_id",
+    "look",
+    "asked_at_ms",
+    "status",
+    "detail",
+    "missing_logs",
+    "read_unlisted",
+]
 _READ = ["bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status", "detail"]
 
 
 def lost_logs(run: Place) -> dict[BookieId, Logs]:
-    """Return what is known of missing entry logs, by bookie. Costs a scan of one column, mostly null."""
+    """Return what is known of missing entry logs, by bookie. Costs a scan of one column, mostly
+    null.
+    """
     rows = run.read_table("evidence/answers", ANSWERS, LEFT_OUT, _SAID).to_pylist()
     if not rows:
         return {}
@@ -39,9 +52,13 @@ def lost_logs(run: Place) -> dict[BookieId, Logs]:
     bookies = pa.array(sorted({one.bookie_id for one in answers}))
     ledgers = pa.array(sorted({one.ledger_id for one in answers}))
     mine = pc.field("bookie_id").isin(bookies) & pc.field("ledger_id").isin(ledgers)
-    reads = run.read_table("evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _READ)
+    reads = run.read_table(
+        "evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _READ
+    )
     read = (
         EntryRead(b, ledger, entry, look, at, ReadStatus(status), detail)
-        for b, ledger, entry, look, at, status, detail in zip(*reads.to_pydict().values(), strict=True)
+        for b, ledger, entry, look, at, status, detail in zip(
+            *reads.to_pydict().values(), strict=True
+        )
     )
     return logs_of(answers, read)

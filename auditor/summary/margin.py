@@ -30,10 +30,10 @@ class Sort:
 class Losses:
     """What the failure of some bookies would do to entries of which they may hold a copy.
 
-    no_copy: some entry would have no copy. may_have_no_copy: only copies that the run does not vouch
-    for would be left. below_ack and may_be_below_ack likewise with fewer copies than the ack quorum;
-    ledgers that would have no copy count there too. Nothing is left out: a ledger that the run could
-    not judge, or that lacks copies already, counts if one of its copies may go.
+    no_copy: some entry would have no copy. may_have_no_copy: only copies that the run does not
+    vouch for would be left. below_ack and may_be_below_ack likewise with fewer copies than the ack
+    quorum; ledgers that would have no copy count there too. Nothing is left out: a ledger that the
+    run could not judge, or that lacks copies already, counts if one of its copies may go.
     """
 
     no_copy: Sort
@@ -82,7 +82,9 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
 
 
 def exposure_by_bookie(copies: StoredCopies) -> Exposure:
-    """Return what `losses_without` each bookie alone are, in time and memory linear in the segments."""
+    """Return what `losses_without` each bookie alone are, in time and memory linear in the
+    segments.
+    """
     found: tuple[list[Ints], ...] = ([], [], [], [])
     for block in copies.segments:
         now = _count_copies(block, no_flags(len(copies.bookies)))
@@ -93,7 +95,9 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
                 rows, positions = np.nonzero(hit & takes & block.is_used)
                 bookies = block.ensembles[rows, columns[positions]]
                 keys.append(np.unique(block.ledgers[rows] * len(copies.bookies) + bookies))
-    no_copy, may_no_copy, below, may_below = (np.unique(np.concatenate([zero_counts(0), *keys])) for keys in found)
+    no_copy, may_no_copy, below, may_below = (
+        np.unique(np.concatenate([zero_counts(0), *keys])) for keys in found
+    )
     return Exposure(
         _ledgers_by_bookie(copies, no_copy),
         _ledgers_by_bookie(copies, np.setdiff1d(may_no_copy, no_copy)),
@@ -124,7 +128,9 @@ def _fewest_sure(copies: StoredCopies) -> Ints:
     fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
     for block in copies.segments:
         sure = _count_copies(block, no_flags(len(copies.bookies))).sure
-        np.minimum.at(fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1))
+        np.minimum.at(
+            fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1)
+        )
     return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
 
 
@@ -148,11 +154,15 @@ def _loses_a_copy(block: Segments, is_down: Flags) -> Flags:
 
 
 def _ledgers_by_bookie(copies: StoredCopies, keys: Ints) -> dict[BookieId, int]:
-    """Count the ledgers of each bookie. A key is the ledger's index times the bookies, plus the code."""
+    """Count the ledgers of each bookie. A key is the ledger's index times the bookies, plus the
+    code.
+    """
     if not len(keys):
         return {}
     ledgers = np.bincount(keys % len(copies.bookies), minlength=len(copies.bookies))
-    return {bookie: int(count) for bookie, count in zip(copies.bookies, ledgers, strict=True) if count}
+    return {
+        bookie: int(count) for bookie, count in zip(copies.bookies, ledgers, strict=True) if count
+    }
 
 
 def _sort(copies: StoredCopies, hit: Flags) -> Sort:

@@ -33,7 +33,9 @@ class UnlistedMark(NamedTuple):
 
 
 def marks_of(verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
-    """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema VERDICTS."""
+    """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema
+    VERDICTS.
+    """
     listed = verdicts.table(["mark_age_ms"], _IS_MARKED)["mark_age_ms"].to_numpy()
     ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
     beyond = int((ages > grace_ms).sum())
@@ -50,13 +52,17 @@ def marks_of(verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: in
 
 def stale_ledgers(verdicts: TableScan) -> Ids:
     """Return the marked ledgers whose copies are all where the metadata says, sorted."""
-    ids: Ids = np.sort(verdicts.table(["ledger_id"], pc.field("is_mark_stale"))["ledger_id"].to_numpy())
+    ids: Ids = np.sort(
+        verdicts.table(["ledger_id"], pc.field("is_mark_stale"))["ledger_id"].to_numpy()
+    )
     return ids
 
 
 def oldest_mark_s(verdicts: TableScan) -> float:
     """Return the age in seconds of the oldest mark of a ledger with metadata; 0 without marks."""
-    oldest: int | None = pc.max(verdicts.table(["mark_age_ms"], ~_IS_GONE & _IS_MARKED)["mark_age_ms"]).as_py()
+    oldest: int | None = pc.max(
+        verdicts.table(["mark_age_ms"], ~_IS_GONE & _IS_MARKED)["mark_age_ms"]
+    ).as_py()
     return 0.0 if oldest is None else float(oldest / 1000)
 
 

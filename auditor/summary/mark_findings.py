@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import MARKS
-from auditor.first_checker.marks_without_ledger import ConfirmedMark, confirmed_marks, judge_marks, withheld_marks
+from auditor.first_checker.marks_without_ledger import (
+    ConfirmedMark,
+    confirmed_marks,
+    judge_marks,
+    withheld_marks,
+)
 from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
 from auditor.second_checker.finding_comparison import Difference
@@ -47,7 +52,11 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     agreed = marks_agreed(run, about, _mark_finding(seen, about))
     return MarkFindings(
         findings=tuple(_line(finding, found, about) for finding in agreed.findings),
-        withheld=tuple(withheld_marks(seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem)),
+        withheld=tuple(
+            withheld_marks(
+                seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem
+            )
+        ),
         unlisted=seen.as_unlisted(now_ms),
         ledger_ids=tuple(sorted(one.ledger_id for one in found)) if agreed.findings else (),
         differ=tuple(agreed.differ),

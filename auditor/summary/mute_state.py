@@ -11,7 +11,9 @@ from auditor.model.finding import CATALOGUE, Kind
 Ranges = list[list[int]]
 
 RANGES_MAX = 20
-"""Ranges that a finding keeps, of its entries and for each bookie: with so many there may be more."""
+"""Ranges that a finding keeps, of its entries and for each bookie: with so many there may be
+more.
+"""
 
 GROWS: Mapping[Kind, tuple[str, ...]] = {
     **dict.fromkeys(CATALOGUE, ()),
@@ -54,7 +56,9 @@ fields by which one of them is known. What is found later must be among what was
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a finding: its entries, where they lack, its copies and its facts that count."""
+    """What is kept of a finding: its entries, where they lack, its copies and its facts that
+    count.
+    """
 
     entries: Ranges
     entries_total: int
@@ -72,7 +76,9 @@ class State:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> State:
-        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
+        else.
+        """
         values = {one.name: told[one.name] for one in fields(cls)}
         _check_ranges(values["entries"], *values["missing_on"].values())
         numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
@@ -90,7 +96,11 @@ class State:
 
 def state_of(finding: Mapping[str, Any]) -> State:
     """Return the state of a finding, as findings.jsonl has it."""
-    kind, facts, copies = Kind(finding["kind"]), finding.get("facts") or {}, finding.get("copies") or {}
+    kind, facts, copies = (
+        Kind(finding["kind"]),
+        finding.get("facts") or {},
+        finding.get("copies") or {},
+    )
     segment = finding.get("segment") if CATALOGUE[kind].family.value == "placement" else None
     return State(
         finding["entries"],
@@ -122,28 +132,53 @@ def why_outgrown(kind: Kind, before: State, finding: Mapping[str, Any]) -> str:
     if finding["kind"] != kind.value:
         return f"it is {finding['kind']} now and was {kind.value}"
     now = state_of(finding)
-    return _why_worse_entries(before, now) or _why_fewer_copies(before, now) or _why_other_facts(before, now)
+    return (
+        _why_worse_entries(before, now)
+        or _why_fewer_copies(before, now)
+        or _why_other_facts(before, now)
+    )
 
 
 def _why_worse_entries(before: State, now: State) -> str:
     if now.entries_total > before.entries_total:
         return f"it has {now.entries_total:,} entries now and had {before.entries_total:,}"
-    is_cut = any(len(ranges) >= RANGES_MAX for state in (before, now) for ranges in (state.entries, *state.missing_on.values()))
+    is_cut = any(
+        len(ranges) >= RANGES_MAX
+        for state in (before, now)
+        for ranges in (state.entries, *state.missing_on.values())
+    )
     if is_cut:
-        is_same = (before.entries, before.entries_total, before.missing_on) == (now.entries, now.entries_total, now.missing_on)
+        is_same = (before.entries, before.entries_total, before.missing_on) == (
+            now.entries,
+            now.entries_total,
+            now.missing_on,
+        )
         return "" if is_same else "its entries are not those that were muted"
     if not covers(before.entries, now.entries):
         return "it has entries that were not muted"
-    more = [bookie for bookie, ranges in now.missing_on.items() if not covers(before.missing_on.get(bookie, []), ranges)]
+    more = [
+        bookie
+        for bookie, ranges in now.missing_on.items()
+        if not covers(before.missing_on.get(bookie, []), ranges)
+    ]
     return f"{more[0]} lacks entries that it did not lack" if more else ""
 
 
 def _why_fewer_copies(before: State, now: State) -> str:
     if before.copies_confirmed is None or now.copies_confirmed is None:
-        return "" if before.copies_confirmed == now.copies_confirmed else "its copies were not counted alike"
+        return (
+            ""
+            if before.copies_confirmed == now.copies_confirmed
+            else "its copies were not counted alike"
+        )
     if now.copies_confirmed < before.copies_confirmed:
-        return f"an entry has {now.copies_confirmed} confirmed copies now and had {before.copies_confirmed}"
-    had, has = (int(state.copies_confirmed or 0) + int(state.copies_unknown or 0) for state in (before, now))
+        return (
+            f"an entry has {now.copies_confirmed} confirmed copies now and had"
+            f" {before.copies_confirmed}"
+        )
+    had, has = (
+        int(state.copies_confirmed or 0) + int(state.copies_unknown or 0) for state in (before, now)
+    )
     return f"an entry has at most {has} copies now and had {had}" if has < had else ""
 
 
@@ -156,13 +191,19 @@ def _why_other_facts(before: State, now: State) -> str:
     is_cut = any(len(state.among) < state.among_total for state in (before, now))
     more = [one for one in now.among if one not in before.among]
     if more or (is_cut and before.among != now.among):
-        return f"it names {more[0]}, which was not muted" if more else "it names others than those that were muted"
+        return (
+            f"it names {more[0]}, which was not muted"
+            if more
+            else "it names others than those that were muted"
+        )
     other = [name for name, value in now.stays.items() if before.stays.get(name) != value]
     return f"its {other[0]} is not what was muted" if other else ""
 
 
 def covers(outer: Sequence[Sequence[int]], inner: Sequence[Sequence[int]]) -> bool:
-    """Return whether each inclusive range of `inner` lies within one of `outer`, which are sorted."""
+    """Return whether each inclusive range of `inner` lies within one of `outer`, which are
+    sorted.
+    """
     return all(any(first <= low and high <= last for first, last in outer) for low, high in inner)
 
 

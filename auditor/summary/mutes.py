@@ -1,7 +1,7 @@
 """Mutes: findings that an operator knows and accepts until a day, in a file for people and for git.
 
-The file has one JSON object a line. Each keeps how bad its finding was when it was muted. A mute does
-not apply to a finding of another kind, or to one that got worse or is about something else.
+The file has one JSON object a line. Each keeps how bad its finding was when it was muted. A mute
+does not apply to a finding of another kind, or to one that got worse or is about something else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class BadMutes(Exception):
 class Mute:
     """One muted finding. It is muted to the end of the day `until`, in UTC.
 
-    `on` says what the finding is on, for people. `state`: how bad the finding was in the run `run_id`.
+    `on` says what the finding is on, for people. `state`: how bad the finding was in the run
+    `run_id`.
     """
 
     id: str
@@ -87,7 +88,9 @@ def parse_mutes(text: str) -> list[Mute]:
             continue
         mute = _parse(line, number)
         if mute.id in mutes:
-            raise BadMutes(f"line {number} mutes {mute.id} for the second time: keep one of the two lines")
+            raise BadMutes(
+                f"line {number} mutes {mute.id} for the second time: keep one of the two lines"
+            )
         mutes[mute.id] = mute
         if len(mutes) > MUTES_MAX:
             raise BadMutes(f"there are more than {MUTES_MAX} lines: use --fail-on instead")
@@ -98,19 +101,33 @@ def _parse(line: str, number: int) -> Mute:
     try:
         told = json.loads(line)
         texts = [told[name] for name in ("id", "why", "on", "run_id")]
-        if not all(isinstance(one, str) for one in texts) or not told["id"] or not told["why"].strip():
+        if (
+            not all(isinstance(one, str) for one in texts)
+            or not told["id"]
+            or not told["why"].strip()
+        ):
             raise ValueError("id, why, on and run_id must be texts, and id and why not empty")
         state = State.from_json(told["state"])
         return Mute(
-            told["id"], date.fromisoformat(told["until"]), told["why"], Kind(told["kind"]), told["on"], told["run_id"], state
+            told["id"],
+            date.fromisoformat(told["until"]),
+            told["why"],
+            Kind(told["kind"]),
+            told["on"],
+            told["run_id"],
+            state,
         )
     except KeyError as error:
         raise BadMutes(f"line {number} lacks {error}: write it with `auditor mute`") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise BadMutes(f"line {number} is not a mute ({error}): write it with `auditor mute`") from None
+        raise BadMutes(
+            f"line {number} is not a mute ({error}): write it with `auditor mute`"
+        ) from None
 
 
-def apply_mutes(mutes: Iterable[Mute], findings: Iterable[Mapping[str, Any]], today: date) -> Applied:
+def apply_mutes(
+    mutes: Iterable[Mute], findings: Iterable[Mapping[str, Any]], today: date
+) -> Applied:
     """Return which of these findings are muted today (UTC). Pure."""
     by_id: dict[str, list[Mapping[str, Any]]] = {}
     for finding in findings:
@@ -128,7 +145,9 @@ def apply_mutes(mutes: Iterable[Mute], findings: Iterable[Mapping[str, Any]], to
     return Applied(muted, outgrown, list({one.id: one for one in expired}.values()))
 
 
-def mutes_json(applied: Applied, findings: Iterable[Mapping[str, Any]], problem: str | None) -> Json:
+def mutes_json(
+    applied: Applied, findings: Iterable[Mapping[str, Any]], problem: str | None
+) -> Json:
     """Return the field `mutes` of the summary.
 
     `by_kind` has the ledgers or bookies (1 for the cluster) of each kind all of whose findings of
@@ -148,5 +167,8 @@ def mutes_json(applied: Applied, findings: Iterable[Mapping[str, Any]], problem:
         "findings": count,
         "by_kind": {kind: number for kind, number in sorted(by_kind.items()) if number},
         "outgrown": [{"id": mute.id, "on": mute.on, "why": why} for mute, why in applied.outgrown],
-        "expired": [{"id": mute.id, "on": mute.on, "until": mute.until.isoformat()} for mute in applied.expired],
+        "expired": [
+            {"id": mute.id, "on": mute.on, "until": mute.until.isoformat()}
+            for mute in applied.expired
+        ],
     }

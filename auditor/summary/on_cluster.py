@@ -1,4 +1,6 @@
-"""What listings, marks and references show: all findings that are neither on verdicts nor on bookies."""
+"""What listings, marks and references show: all findings that are neither on verdicts nor on
+bookies.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from auditor.summary.population import Population, population
 from auditor.summary.reference_findings import ReferenceFindings, reference_findings
 
 MARKS_WITHOUT_LEDGER, ORPHANED = "marks/without_ledger.txt", "references/orphaned.txt"
-"""Ids of ledgers, one a line: marked, and without metadata; written by Pulsar, and without a reference."""
+"""Ids of ledgers, one a line: marked, and without metadata; written by Pulsar, and without a
+reference.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +65,6 @@ class OnCluster:
 
 def findings_on_cluster(run: Place, about: About) -> OnCluster:
     """Return what the written listings, marks and references show."""
-    return OnCluster(population(run, about), mark_findings(run, about), reference_findings(run, about))
+    return OnCluster(
+        population(run, about), mark_findings(run, about), reference_findings(run, about)
+    )

@@ -25,14 +25,21 @@ def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
         mine = [one for one in findings if one["kind"] == kind.value]
         ledgers = {one["ledger_id"] for one in mine} - {None}
         bookies = {one["bookie_id"] for one in mine} - {None}
-        found[kind.value] = {"ledgers": len(ledgers), "bookies": len(bookies), "findings": len(mine)}
+        found[kind.value] = {
+            "ledgers": len(ledgers),
+            "bookies": len(bookies),
+            "findings": len(mine),
+        }
     return found
 
 
 def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
     """Return the numbers of ledgers by standing and by reason, with every word of the contract."""
     return {
-        "ledgers": {"listed": standings.total(), **{one.word: standings[one.word] for one in Standing}},
+        "ledgers": {
+            "listed": standings.total(),
+            **{one.word: standings[one.word] for one in Standing},
+        },
         "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
         "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
     }
@@ -55,7 +62,9 @@ def outcome_of(findings: Sequence[Json], *, complete: bool, fault: bool = False)
     return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
 
 
-def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault: bool = False) -> int:
+def exit_code(
+    findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault: bool = False
+) -> int:
     """Return the exit code of a run (contract section 2).
 
     A fault of the auditor takes precedence over a finding that reaches --fail-on, and the finding
@@ -71,4 +80,6 @@ def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault
 def reaches(findings: Sequence[Json], fail_on: str) -> bool:
     """Return whether a finding is as severe as --fail-on says, or more."""
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
-    return threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings)
+    return threshold is not None and any(
+        CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings
+    )

@@ -64,7 +64,9 @@ class Births:
         return np.intersect1d(ids, self.ledger_ids[inside])
 
 
-def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int) -> Period | None:
+def find_period(
+    hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int
+) -> Period | None:
     """Return the period that is least likely by chance, if it stands out.
 
     It has the largest likelihood ratio, as in Kulldorff's scan. `hit_ms`: creation times of the
@@ -85,18 +87,34 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, expl
     behind = np.searchsorted(edges, starts + 1)
     created = np.cumsum(counts)  # ledgers created before each edge
     hit = np.searchsorted(hit_ms, edges)
-    found = _most_unlikely(hit[before], hit[behind], created[before], created[behind], len(hit_ms), int(counts.sum()))
+    found = _most_unlikely(
+        hit[before], hit[behind], created[before], created[behind], len(hit_ms), int(counts.sum())
+    )
     if found is None:
         return None
     first, last = found
-    mine, there = int(hit[behind[last]] - hit[before[first]]), int(created[behind[last]] - created[before[first]])
+    mine, there = (
+        int(hit[behind[last]] - hit[before[first]]),
+        int(created[behind[last]] - created[before[first]]),
+    )
     searched = comb(len(starts) + 1, 2)
-    contrast = compare(mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched)
-    return Period(int(starts[first]), int(starts[last]), contrast, explained) if contrast.stands_out() else None
+    contrast = compare(
+        mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched
+    )
+    return (
+        Period(int(starts[first]), int(starts[last]), contrast, explained)
+        if contrast.stands_out()
+        else None
+    )
 
 
 def _most_unlikely(
-    hit_before: Ids, hit_behind: Ids, created_before: Ids, created_behind: Ids, hit: int, created: int
+    hit_before: Ids,
+    hit_behind: Ids,
+    created_before: Ids,
+    created_behind: Ids,
+    hit: int,
+    created: int,
 ) -> tuple[int, int] | None:
     """Return the indices of the first and last start of the most unlikely period, or None.
 
@@ -109,7 +127,9 @@ def _most_unlikely(
         there = (created_behind[first:] - created_before[first]).astype(np.float64)
         others_hit, others = hit - mine, created - there
         ratio = _likelihood(mine, there) + _likelihood(others_hit, others)
-        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (mine >= PERIOD_SHARE_MIN * there)
+        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (
+            mine >= PERIOD_SHARE_MIN * there
+        )
         ratio[~is_candidate] = -np.inf
         ratio -= float(_likelihood(np.array([hit], np.float64), np.array([created], np.float64))[0])
         last = int(np.argmax(ratio))

@@ -33,9 +33,15 @@ def poison_json(verdicts: pa.Table) -> dict[str, Any]:
 
     Each names the first NAMED_MAX ledgers with their details.
     """
-    both = {Unknown.POISON: poisoned_ledgers(verdicts), Unknown.CHECKERS_DISAGREE: disputed_ledgers(verdicts)}
+    both = {
+        Unknown.POISON: poisoned_ledgers(verdicts),
+        Unknown.CHECKERS_DISAGREE: disputed_ledgers(verdicts),
+    }
     return {
-        why.value: [{"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]} for ledger_id, detail in rows[:NAMED_MAX]]
+        why.value: [
+            {"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]}
+            for ledger_id, detail in rows[:NAMED_MAX]
+        ]
         for why, rows in both.items()
     }
 

@@ -51,7 +51,9 @@ def read_summary(run: Place) -> Json | None:
         return None
     summary = parse_json(text, f"{run.uri}/summary.json")
     if not isinstance(summary, dict):
-        raise OutputError(f"{run.uri}/summary.json is no JSON object: the run's directory is damaged")
+        raise OutputError(
+            f"{run.uri}/summary.json is no JSON object: the run's directory is damaged"
+        )
     return summary
 
 
@@ -66,8 +68,12 @@ def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous
     run_id = population.get("baseline_run", summary.get("run_id"))
     finished_at = population.get("baseline_finished_at", summary.get("finished_at"))
     listed = population.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
-    if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
+    if summary.get("partial") or not (
+        isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)
+    ):
         return previous
     low = tuple(int(count) for count in population.get("low_listed", ()))
-    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(population.get("low_runs", 0)))
+    baseline = LastPopulation(
+        run_id, finished_at, listed, 0, low, int(population.get("low_runs", 0))
+    )
     return replace(previous, baseline=baseline)

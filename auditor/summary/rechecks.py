@@ -1,4 +1,6 @@
-"""What a stored run knows of the subjects of another run's findings, and so whether it checked them again."""
+"""What a stored run knows of the subjects of another run's findings, and so whether it checked them
+again.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _GIVES_NO_ANSWERS = frozenset({Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_FA
 class Subjects(NamedTuple):
     """What findings are matched by. Both ids are None for a finding on the cluster.
 
-    Findings on bookies and the cluster are matched by kind too: no kind is a weaker form of another.
+    Findings on bookies and the cluster are matched by kind too: no kind is a weaker form of
+    another.
     """
 
     ledger_id: LedgerId | None
@@ -84,7 +87,9 @@ class Judged:
 
 
 def setting_of(kind: Kind) -> str | None:
-    """Return the term of judgement without which two runs do not judge a kind alike, if it has one."""
+    """Return the term of judgement without which two runs do not judge a kind alike, if it has
+    one.
+    """
     return _SETTING_OF.get(kind)
 
 
@@ -102,7 +107,11 @@ def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> s
         return "the earlier run was of named ledgers" if earlier.is_partial else ""
     row = earlier.rows.get(subjects.ledger_id)
     if row is None:
-        return "the earlier run did not name this ledger" if earlier.is_partial else "the earlier run did not list this ledger"
+        return (
+            "the earlier run did not name this ledger"
+            if earlier.is_partial
+            else "the earlier run did not list this ledger"
+        )
     if row.unknowns:
         return f"the earlier run could not judge it ({', '.join(row.unknowns)})"
     if row.exempt:
@@ -110,7 +119,9 @@ def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> s
     return "the earlier run only read a sample of its entries" if _is_sampled(kind, row) else ""
 
 
-def why_unchecked(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged, now: frozenset[Kind]) -> str:
+def why_unchecked(
+    subjects: Subjects, kind: Kind, earlier: Judged, later: Judged, now: frozenset[Kind]
+) -> str:
     """Return why the later run says nothing for or against the finding; "" where it was checked.
 
     `now`: the kinds that the later run found on the same ledger or bookie.
@@ -122,7 +133,11 @@ def why_unchecked(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged
     assert subjects.ledger_id is not None, subjects
     row = later.rows.get(subjects.ledger_id)
     if row is None:
-        return "the later run did not name this ledger" if later.is_partial else "the later run did not list this ledger"
+        return (
+            "the later run did not name this ledger"
+            if later.is_partial
+            else "the later run did not list this ledger"
+        )
     if row.exempt == Exempt.DELETED:
         return "the ledger was deleted while the later run looked"
     if row.unknowns:
@@ -157,7 +172,9 @@ def _why_excused(now: frozenset[Kind]) -> str:
     return "its under-replication mark, within grace, excuses it now"
 
 
-def _why_unchecked_around(subjects: Subjects, kind: Kind, later: Judged, now: frozenset[Kind]) -> str:
+def _why_unchecked_around(
+    subjects: Subjects, kind: Kind, later: Judged, now: frozenset[Kind]
+) -> str:
     """Return the same for a finding on a bookie, the cluster, or a ledger that topics reference.
 
     A ledger without metadata is listed by no run, so its row says nothing.
@@ -167,7 +184,11 @@ def _why_unchecked_around(subjects: Subjects, kind: Kind, later: Judged, now: fr
     if later.withholds:
         return "the later run withheld something about bookies or the cluster; see its report"
     if subjects.family == Family.REFERENCE:
-        return "" if later.are_references_known else "the later run could not read everything that topics reference"
+        return (
+            ""
+            if later.are_references_known
+            else "the later run could not read everything that topics reference"
+        )
     return "" if subjects.bookie_id is None else _why_unseen(subjects.bookie_id, kind, later, now)
 
 

@@ -1,4 +1,6 @@
-"""Compares the findings on references with those of the second checker, which reads the rows itself."""
+"""Compares the findings on references with those of the second checker, which reads the rows
+itself.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,35 @@ from auditor.second_checker.references import AGAIN, FIRST, LedgerLook, TopicRow
 from auditor.summary.about import About
 
 Row = dict[str, Any]
-_REFERENCES, _LEDGERS, _LISTED = "evidence/references", "evidence/referenced_ledgers", "evidence/ledgers"
+_REFERENCES, _LEDGERS, _LISTED = (
+    "evidence/references",
+    "evidence/referenced_ledgers",
+    "evidence/ledgers",
+)
 _TOPIC_COLUMNS = [
     *("topic", "look", "row", "status", "name", "ledger_id", "entries", "size_bytes"),
     *("offloaded", "bookkeeper_deleted", "position"),
 ]
 _LEDGER_COLUMNS = [
-    *("ledger_id", "look", "read_at_ms", "status", "state", "last_entry_id", "length_bytes", "czxid"),
+    *(
+        "ledger_id",
+        "look",
+        "read_at_ms",
+        "status",
+        "state",
+        "last_entry_id",
+        "length_bytes",
+        "czxid",
+    ),
     *("metadata_ctime_ms", "znode_ctime_ms", "custom_metadata"),
 ]
 Looks = dict[int, LedgerLook]
 
 
 def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
-    """Return the findings on referenced ledgers that the second checker confirms, and where it differs."""
+    """Return the findings on referenced ledgers that the second checker confirms, and where it
+    differs.
+    """
     seconds: dict[Subject, Facts] = {}
     looks = _looked_at_twice(run)
     mine = pc.field("ledger_id").isin(pa.array(sorted(looks), pa.int64()))
@@ -48,7 +65,9 @@ def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
         facts = reference_facts(ledger, told, looks[ledger])
         if facts is not None:
             is_missing = isinstance(facts, MissingLedgerFacts)
-            seconds[Kind.REFERENCED_LEDGER_MISSING if is_missing else Kind.LEDGER_TRUNCATED, ledger] = facts
+            seconds[
+                Kind.REFERENCED_LEDGER_MISSING if is_missing else Kind.LEDGER_TRUNCATED, ledger
+            ] = facts
     return agree_on(findings, seconds)
 
 
@@ -59,7 +78,13 @@ def orphans_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
     """
     terms = about.terms
     seconds: dict[Subject, Facts] = {}
-    facts = orphaned_facts(_lonely_ledgers(run), _topics(run), _rows_again(run), terms.judged_at_ms, terms.orphan_age_ms)
+    facts = orphaned_facts(
+        _lonely_ledgers(run),
+        _topics(run),
+        _rows_again(run),
+        terms.judged_at_ms,
+        terms.orphan_age_ms,
+    )
     if facts is not None:
         seconds[Kind.LEDGER_ORPHANED, None] = facts
     return agree_on([finding] if finding else [], seconds)
@@ -69,14 +94,19 @@ def _lonely_ledgers(run: Place) -> Iterator[UnreferencedLedger]:
     """Yield the ledgers with custom metadata that no row of the first look names."""
     again = _looked_at_twice(run, at_least_once=True)
     named = pa.concat_arrays(
-        [pa.array([], pa.int64()), *(_first(batch)["ledger_id"] for batch in run.stream(_REFERENCES, REFERENCES, _NAMING))]
+        [
+            pa.array([], pa.int64()),
+            *(_first(batch)["ledger_id"] for batch in run.stream(_REFERENCES, REFERENCES, _NAMING)),
+        ]
     )
     for batch in run.stream(_LISTED, LEDGERS, _LEDGER_COLUMNS):
         batch = _first(batch)
         lonely = batch.filter(pc.invert(pc.is_in(batch["ledger_id"], named)))
         for row in lonely.filter(pc.is_valid(lonely["custom_metadata"])).to_pylist():
             ledger = row["ledger_id"]
-            yield UnreferencedLedger(ledger, {FIRST: _ledger_look(row)} | _only_again(again.get(ledger, {})))
+            yield UnreferencedLedger(
+                ledger, {FIRST: _ledger_look(row)} | _only_again(again.get(ledger, {}))
+            )
 
 
 _NAMING = ["ledger_id", "look"]
@@ -91,7 +121,9 @@ def _only_again(looks: Looks) -> Looks:
 
 
 def _topics(run: Place) -> Topics:
-    """Return which namespaces have topics at the first look, and which have a problem at any look."""
+    """Return which namespaces have topics at the first look, and which have a problem at any
+    look.
+    """
     read: set[str] = set()
     unread: set[str | None] = set()
     rows = run.read_table(_REFERENCES, REFERENCES, None, ["namespace", "row", "look"])
@@ -100,20 +132,26 @@ def _topics(run: Place) -> Topics:
             unread.add(row["namespace"])
         elif row["row"] == "topic" and row["look"] == FIRST:
             read.add(row["namespace"])
-    return Topics(frozenset(read), frozenset(one for one in unread if one is not None), None not in unread)
+    return Topics(
+        frozenset(read), frozenset(one for one in unread if one is not None), None not in unread
+    )
 
 
 def _rows_again(run: Place) -> dict[str, list[TopicRow]]:
     """Return the rows of the second look, by topic."""
     found: dict[str, list[TopicRow]] = {}
-    for row in _rows(run.read_table(_REFERENCES, REFERENCES, pc.field("look") == AGAIN, _TOPIC_COLUMNS)):
+    for row in _rows(
+        run.read_table(_REFERENCES, REFERENCES, pc.field("look") == AGAIN, _TOPIC_COLUMNS)
+    ):
         found.setdefault(row["topic"], []).append(_topic_row(row))
     return found
 
 
 @dataclass(slots=True)
 class _RowsOfTopic:
-    """The rows of a topic: those on the topic as a whole, by ledger, and its newest ledger by look."""
+    """The rows of a topic: those on the topic as a whole, by ledger, and its newest ledger by
+    look.
+    """
 
     whole: list[TopicRow] = field(default_factory=list)
     of_ledger: dict[LedgerId, list[TopicRow]] = field(default_factory=dict)
@@ -123,7 +161,9 @@ class _RowsOfTopic:
         if row.ledger_id is not None:
             self.of_ledger.setdefault(row.ledger_id, []).append(row)
         if row.row == "data":
-            self.newest[row.look] = max(row, self.newest.get(row.look, row), key=lambda one: one.ledger_id or 0)
+            self.newest[row.look] = max(
+                row, self.newest.get(row.look, row), key=lambda one: one.ledger_id or 0
+            )
         else:
             self.whole.append(row)
 
@@ -142,7 +182,9 @@ def _rows_by_topic(run: Place, topics: set[str]) -> dict[str, _RowsOfTopic]:
 
 def _topic_row(row: Row) -> TopicRow:
     at = row["position"]
-    return TopicRow(**{**row, "position": None if at is None else (at["ledger_id"], at["entry_id"])})
+    return TopicRow(
+        **{**row, "position": None if at is None else (at["ledger_id"], at["entry_id"])}
+    )
 
 
 def _looked_at_twice(run: Place, *, at_least_once: bool = False) -> dict[LedgerId, Looks]:
@@ -166,7 +208,9 @@ def _table(run: Place, name: str) -> pa.Table:
 
 
 def _ledger_look(row: Row) -> LedgerLook:
-    created = row["metadata_ctime_ms"] if row["metadata_ctime_ms"] is not None else row["znode_ctime_ms"]
+    created = (
+        row["metadata_ctime_ms"] if row["metadata_ctime_ms"] is not None else row["znode_ctime_ms"]
+    )
     return LedgerLook(
         row["read_at_ms"],
         row["status"],

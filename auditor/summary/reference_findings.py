@@ -1,4 +1,6 @@
-"""Judges what Pulsar's topics reference: the findings, what is unknown, and the counts of references."""
+"""Judges what Pulsar's topics reference: the findings, what is unknown, and the counts of
+references.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,20 @@ import pyarrow.compute as pc
 from auditor.evidence.reference_rows import RowOf, TopicLook
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import REFERENCES
-from auditor.first_checker.orphans import Orphans, SeenOrphan, can_decide, judge_orphans, topic_named_by
-from auditor.first_checker.references import Judged, SeenReference, UsesOfTopic, judge_reference, pair_uses
+from auditor.first_checker.orphans import (
+    Orphans,
+    SeenOrphan,
+    can_decide,
+    judge_orphans,
+    topic_named_by,
+)
+from auditor.first_checker.references import (
+    Judged,
+    SeenReference,
+    UsesOfTopic,
+    judge_reference,
+    pair_uses,
+)
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
@@ -43,7 +57,12 @@ from auditor.summary.reference_tables import (
     were_references_read,
 )
 from auditor.summary.reference_words import unjudged_sentences, withheld_sentences
-from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
+from auditor.witness.finding_lines import (
+    ClusterLook,
+    cluster_testimony,
+    finding_line,
+    reference_testimony,
+)
 from auditor.witness.owner import owner_by_use, owner_of
 
 Json = dict[str, Any]
@@ -86,7 +105,11 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     agreed = references_agreed(run, judged.findings)
     orphans = _judge_orphans(run, about)
     cluster = orphans_agreed(run, about, orphans.finding)
-    lines = [_line(one, judged.seen[one.ledger_id], about) for one in agreed.findings if one.ledger_id is not None]
+    lines = [
+        _line(one, judged.seen[one.ledger_id], about)
+        for one in agreed.findings
+        if one.ledger_id is not None
+    ]
     lines += [_cluster_line(run, finding, orphans, about) for finding in cluster.findings]
     kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
     problems = _topics_with_problems(run)
@@ -118,7 +141,9 @@ def _judge_references(run: Place) -> _Judgement:
     counted = counted_ids(run, ids)
     for ledger_id in ids.tolist():
         uses = tuple(naming[ledger_id])
-        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted)
+        seen = SeenReference(
+            ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted
+        )
         _add(judgement, seen, judge_reference(seen))
     return judgement
 
@@ -150,13 +175,20 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
     again = records_at(run, AGAIN, ids)
     named = _topics_named_by(decided)
     looks = _by_topic(looks_at(run, named.values()))
-    seen = (SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN)) for one in decided)
+    seen = (
+        SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN))
+        for one in decided
+    )
     return judge_orphans(seen, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
 
 
 def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
     """Return the topic that each ledger names; none for a ledger of which `can_decide` is false."""
-    return {one.ledger_id: topic for one in ledgers if one.metadata and (topic := topic_named_by(one.metadata)) is not None}
+    return {
+        one.ledger_id: topic
+        for one in ledgers
+        if one.metadata and (topic := topic_named_by(one.metadata)) is not None
+    }
 
 
 def _line(finding: Finding, seen: SeenReference, about: About) -> str:
@@ -166,13 +198,18 @@ def _line(finding: Finding, seen: SeenReference, about: About) -> str:
     topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
     named = owner_by_use(topic, use.role, use.name)
     looks = [Look(seen.first), Look(seen.again)]
-    return finding_line(reference_testimony(finding, looks, about.facts, owner_of(seen.again.metadata) or named))
+    return finding_line(
+        reference_testimony(finding, looks, about.facts, owner_of(seen.again.metadata) or named)
+    )
 
 
 def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) -> str:
     ids = np.array(orphans.ledger_ids, np.int64)
     said = f"{len(orphans.ledger_ids)} unreferenced"
-    times = (max(_times(records_at(run, FIRST, ids).values())), min(_times(records_at(run, AGAIN, ids).values())))
+    times = (
+        max(_times(records_at(run, FIRST, ids).values())),
+        min(_times(records_at(run, AGAIN, ids).values())),
+    )
     looks = [ClusterLook(at_ms, "references", said) for at_ms in times]
     return finding_line(cluster_testimony(finding, looks, about.facts))
 
@@ -183,10 +220,18 @@ def _times(records: Iterable[LedgerRecord]) -> list[int]:
 
 def _topics_with_problems(run: Place) -> pa.ChunkedArray:
     """Return the topic of each problem at either look; null where topics could not be listed."""
-    return run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])["topic"]
+    return run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])[
+        "topic"
+    ]
 
 
-def _counts(run: Place, findings: Sequence[Finding], judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans) -> Json:
+def _counts(
+    run: Place,
+    findings: Sequence[Finding],
+    judged: _Judgement,
+    problems: pa.ChunkedArray,
+    orphans: Orphans,
+) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
     schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]

@@ -27,8 +27,9 @@ WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
 """What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
 FIRST, AGAIN = 1, 2
 SUSPECTS_MAX = 100_000
-"""Ledgers that a run looks at again and judges for their references, and as many orphans. Memory holds
-their metadata. More than that is another disaster, and counted as unknown."""
+"""Ledgers that a run looks at again and judges for their references, and as many orphans. Memory
+holds their metadata. More than that is another disaster, and counted as unknown.
+"""
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
 
@@ -45,26 +46,37 @@ def were_references_read(run: Place) -> bool:
 
 def referenced_ids(run: Place) -> Ids:
     """Return the ledgers that topics referenced in BookKeeper at the first look, ascending."""
-    return _unique(run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER & _IN_BOOKKEEPER, ["ledger_id"])["ledger_id"])
+    return _unique(
+        run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER & _IN_BOOKKEEPER, ["ledger_id"])[
+            "ledger_id"
+        ]
+    )
 
 
 def unlisted_ids(run: Place) -> Ids:
     """Return the referenced ledgers that the listing did not name, ascending."""
-    return np.setdiff1d(referenced_ids(run), run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+    return np.setdiff1d(
+        referenced_ids(run), run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
+    )
 
 
 def suspect_ids(run: Place) -> Ids:
-    """Return the referenced ledgers that some look did not find, or the first found cut short, ascending.
+    """Return the referenced ledgers that some look did not find, or the first found cut short,
+    ascending.
 
     Costs a scan of five columns of the ledgers.
     """
     referenced, (ids, entries) = referenced_ids(run), _recorded_entries(run)
     found = [np.empty(0, np.int64)]
     for batch in _ledgers(run, ["ledger_id", "look", "status", "state", "last_entry_id"]):
-        lacking = batch.filter(pc.not_equal(batch["status"], RecordStatus.FOUND.value))["ledger_id"].to_numpy()
+        lacking = batch.filter(pc.not_equal(batch["status"], RecordStatus.FOUND.value))[
+            "ledger_id"
+        ].to_numpy()
         found.append(np.intersect1d(lacking, referenced))
         batch = batch.filter(pc.equal(batch["look"], FIRST))
-        closed = pc.and_(pc.equal(batch["state"], LedgerState.CLOSED.value), pc.is_valid(batch["last_entry_id"]))
+        closed = pc.and_(
+            pc.equal(batch["state"], LedgerState.CLOSED.value), pc.is_valid(batch["last_entry_id"])
+        )
         batch = batch.filter(closed)
         mine, ends = batch["ledger_id"].to_numpy(), batch["last_entry_id"].to_numpy()
         at = np.minimum(np.searchsorted(ids, mine), max(0, len(ids) - 1))
@@ -81,9 +93,16 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
     columns = ["row", "ledger_id", "entries", "position"]
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST & ~_ELSEWHERE, columns)
     data = rows.filter((pc.field("row") == RowOf.DATA.value) & pc.is_valid(pc.field("entries")))
-    ends = rows.filter(pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value]) & pc.is_valid(pc.field("position")))
-    ids = np.concatenate([_int64(data["ledger_id"]), _int64(pc.struct_field(ends["position"], "ledger_id"))])
-    entries = np.concatenate([_int64(data["entries"]), _int64(pc.struct_field(ends["position"], "entry_id")) + 1])
+    ends = rows.filter(
+        pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value])
+        & pc.is_valid(pc.field("position"))
+    )
+    ids = np.concatenate(
+        [_int64(data["ledger_id"]), _int64(pc.struct_field(ends["position"], "ledger_id"))]
+    )
+    entries = np.concatenate(
+        [_int64(data["entries"]), _int64(pc.struct_field(ends["position"], "entry_id")) + 1]
+    )
     order = np.lexsort((entries, ids))
     ids, entries = ids[order], entries[order]
     is_most = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
@@ -96,7 +115,9 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
     Costs a scan of the custom metadata of all ledgers. A ledger that a topic deleted in BookKeeper
     on purpose counts as referenced.
     """
-    named = _unique(run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER, ["ledger_id"])["ledger_id"])
+    named = _unique(
+        run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER, ["ledger_id"])["ledger_id"]
+    )
     found = [np.empty(0, np.int64)]
     for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "look", "custom_metadata"]):
         has_custom = pc.greater(pc.fill_null(pc.list_value_length(batch["custom_metadata"]), 0), 0)
@@ -105,8 +126,12 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
     ids = np.unique(np.concatenate(found))
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = pc.field("ledger_id").isin(pa.array(ids[start : start + LEDGERS_AT_ONCE]))
-        for record in _sorted_records(run.read_table("evidence/ledgers", LEDGERS, AT_FIRST & portion)):
-            if is_pulsars(record.metadata) and is_old(record, terms.judged_at_ms, terms.orphan_age_ms):
+        for record in _sorted_records(
+            run.read_table("evidence/ledgers", LEDGERS, AT_FIRST & portion)
+        ):
+            if is_pulsars(record.metadata) and is_old(
+                record, terms.judged_at_ms, terms.orphan_age_ms
+            ):
                 yield record
 
 
@@ -114,7 +139,11 @@ def ids_read_again(run: Place) -> Ids:
     """Return the ledgers that the second look at references read, ascending."""
     if not run.has_table(LEDGERS_WHERE):
         return np.empty(0, np.int64)
-    return _unique(run.read_table(LEDGERS_WHERE, LEDGERS, pc.field("look") == AGAIN, ["ledger_id"])["ledger_id"])
+    return _unique(
+        run.read_table(LEDGERS_WHERE, LEDGERS, pc.field("look") == AGAIN, ["ledger_id"])[
+            "ledger_id"
+        ]
+    )
 
 
 def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
@@ -126,9 +155,13 @@ def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
 
 
 def counted_ids(run: Place, ids: Ids) -> frozenset[LedgerId]:
-    """Return which of these ledgers have a verdict that says that their metadata could not be read."""
+    """Return which of these ledgers have a verdict that says that their metadata could not be
+    read.
+    """
     mine = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
-    rows = run.read_table("evidence/ledgers", LEDGERS, mine, ["ledger_id", "look", "status"]).sort_by("look")
+    rows = run.read_table(
+        "evidence/ledgers", LEDGERS, mine, ["ledger_id", "look", "status"]
+    ).sort_by("look")
     newest = dict(zip(rows["ledger_id"].to_pylist(), rows["status"].to_pylist(), strict=True))
     known = (RecordStatus.FOUND.value, RecordStatus.GONE.value)
     return frozenset(ledger_id for ledger_id, status in newest.items() if status not in known)
@@ -148,11 +181,19 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
 
 
 def known_topics(run: Place) -> KnownTopics:
-    """Return which namespaces were read at the first look, and of which something was not at either look."""
+    """Return which namespaces were read at the first look, and of which something was not at either
+    look.
+    """
     columns = ["namespace"]
-    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)["namespace"]
-    known = run.read_table(WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value), columns)["namespace"]
-    return KnownTopics(_namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0)
+    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)[
+        "namespace"
+    ]
+    known = run.read_table(
+        WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value), columns
+    )["namespace"]
+    return KnownTopics(
+        _namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0
+    )
 
 
 def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:

@@ -11,33 +11,47 @@ _NAMED_MAX = 5
 
 
 def withheld_sentences(
-    unknown: Sequence[LedgerId], outdated: Sequence[LedgerId], unreadable: Sequence[str | None], undecided: int
+    unknown: Sequence[LedgerId],
+    outdated: Sequence[LedgerId],
+    unreadable: Sequence[str | None],
+    undecided: int,
 ) -> Iterator[str]:
     """Yield what is withheld and why. None among `unreadable`: not all topics were listed."""
     topics = sorted(one for one in unreadable if one is not None)
     if topics:
         yield (
-            f"reference_unreadable: of {_count(topics, 'topic')} something could not be read or decoded (such as "
-            f"{_some(topics)}): what they reference is not known in full, and nothing is said of orphans in their namespaces"
+            f"reference_unreadable: of {_count(topics, 'topic')} something could not be read or"
+            f" decoded (such as {_some(topics)}): what they reference is not known in full, and"
+            " nothing is said of orphans in their namespaces"
         )
     if None in unreadable:
-        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans where they may be"
+        yield (
+            "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of"
+            " orphans where they may be"
+        )
     if unknown:
         yield (
-            f"{_count(unknown, 'ledger')} that topics reference (such as {_some(unknown)}) could not be read at some look, or "
-            "seemed to be missing or cut short: the second look did not show whether anything is lost"
+            f"{_count(unknown, 'ledger')} that topics reference (such as {_some(unknown)}) could"
+            " not be read at some look, or seemed to be missing or cut short: the second look did"
+            " not show whether anything is lost"
         )
     if outdated:
         yield (
-            f"{_count(outdated, 'compacted ledger')} (such as {_some(outdated)}) that ZooKeeper has of a subscription in use "
-            "could not be found as it was: each compaction deletes the ledger of the one before, and the newest is named in "
-            "the subscription's own ledger, which is not read"
+            f"{_count(outdated, 'compacted ledger')} (such as {_some(outdated)}) that ZooKeeper has"
+            " of a subscription in use could not be found as it was: each compaction deletes the"
+            " ledger of the one before, and the newest is named in the subscription's own ledger,"
+            " which is not read"
         )
     if undecided:
-        call, them = ("is not called an orphan", "it") if undecided == 1 else ("are not called orphans", "them")
+        call, them = (
+            ("is not called an orphan", "it")
+            if undecided == 1
+            else ("are not called orphans", "them")
+        )
         yield (
-            f"{_count(range(undecided), 'ledger')} of Pulsar without a known reference {call}: something that is not decoded, "
-            f"could not be read, or belongs to another Pulsar may reference {them}, or a run cannot look at so many again"
+            f"{_count(range(undecided), 'ledger')} of Pulsar without a known reference {call}:"
+            " something that is not decoded, could not be read, or belongs to another Pulsar may"
+            f" reference {them}, or a run cannot look at so many again"
         )
 
 
@@ -45,8 +59,9 @@ def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:
     """Yield how many referenced ledgers were too many to judge."""
     if more:
         yield (
-            f"{_count(range(more), 'more ledger')} that topics reference could not be read at some look, or seemed missing "
-            f"or cut short, and nothing was found out about them: a run judges the first {suspects_max:,}"
+            f"{_count(range(more), 'more ledger')} that topics reference could not be read at some"
+            " look, or seemed missing or cut short, and nothing was found out about them: a run"
+            f" judges the first {suspects_max:,}"
         )
 
 

@@ -26,7 +26,9 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
         bookie
         for name, schema in (("evidence/answers", ANSWERS), ("evidence/reads", READS))
         for bookie in pc.unique(
-            run.read_table(name, schema, refused & pc.is_valid(pc.field("ledger_id")), ["bookie_id"])["bookie_id"]
+            run.read_table(
+                name, schema, refused & pc.is_valid(pc.field("ledger_id")), ["bookie_id"]
+            )["bookie_id"]
         ).to_pylist()
     }
     serving = _serving_bookies(run) if some else set()
@@ -36,12 +38,20 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
     theirs = pc.field("bookie_id").isin(pa.array(sorted(some)))
     return refusals(
         run.read_table("evidence/answers", ANSWERS, theirs, REQUESTED.names),
-        run.read_table("evidence/reads", READS, theirs & ~pc.field("is_search").isin([True]), REQUESTED.names),
+        run.read_table(
+            "evidence/reads", READS, theirs & ~pc.field("is_search").isin([True]), REQUESTED.names
+        ),
     )
 
 
 def _serving_bookies(run: Place) -> set[BookieId]:
     """Return the bookies that gave a list or an entry."""
-    lists = run.read_table("evidence/answers", ANSWERS, pc.field("status").isin(_VALID), ["bookie_id"])
-    reads = run.read_table("evidence/reads", READS, pc.field("status") == ReadStatus.PRESENT.value, ["bookie_id"])
-    return {bookie for rows in (lists, reads) for bookie in pc.unique(rows["bookie_id"]).to_pylist()}
+    lists = run.read_table(
+        "evidence/answers", ANSWERS, pc.field("status").isin(_VALID), ["bookie_id"]
+    )
+    reads = run.read_table(
+        "evidence/reads", READS, pc.field("status") == ReadStatus.PRESENT.value, ["bookie_id"]
+    )
+    return {
+        bookie for rows in (lists, reads) for bookie in pc.unique(rows["bookie_id"]).to_pylist()
+    }

@@ -34,7 +34,9 @@ def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
     for row in rows:
         if row["entry_id"] is None:
             key = row["bookie_id"], row["ledger_id"]
-            answer = Answer(*key, 0, row["asked_at_ms"], AnswerStatus(row["status"]), row["groups"] or b"")
+            answer = Answer(
+                *key, 0, row["asked_at_ms"], AnswerStatus(row["status"]), row["groups"] or b""
+            )
             asked.append(Asked(frozenset(row["gone"]), answer, reads[key]))
     mine = {one.answer.ledger_id for one in asked if gone in one.gone}
     name, is_open = new_name(gone, asked, _newest(run, mine))
@@ -46,6 +48,8 @@ def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
 
 def _newest(run: Place, ledgers: set[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
     """Return the newest metadata of each ledger that existed when it was read last."""
-    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ledgers))))
+    rows = run.read_table(
+        "evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ledgers)))
+    )
     found = {record.ledger_id: record.metadata for record in ledger_records(rows.sort_by("look"))}
     return {ledger: metadata for ledger, metadata in found.items() if metadata is not None}

@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, RENAMES
-from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, RenameCase, Renamed, entries_due, find_new_name
+from auditor.first_checker.renaming import (
+    RENAME_LEDGERS_MAX,
+    RENAMES_MAX,
+    RenameCase,
+    Renamed,
+    entries_due,
+    find_new_name,
+)
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
@@ -37,9 +44,17 @@ def rename_cases(run: Place, known: Collection[BookieId]) -> list[RenameCase]:
     metadata = _metadata(run, {ledger for ledgers in lowest.values() for ledger in ledgers})
     cases = []
     for bookie, ledgers in lowest.items():
-        due = [ledger for ledger in ledgers if ledger in metadata and entries_due(metadata[ledger], bookie)]
+        due = [
+            ledger
+            for ledger in ledgers
+            if ledger in metadata and entries_due(metadata[ledger], bookie)
+        ]
         if due:
-            cases.append(RenameCase(bookie, {ledger: metadata[ledger] for ledger in due[:RENAME_LEDGERS_MAX]}))
+            cases.append(
+                RenameCase(
+                    bookie, {ledger: metadata[ledger] for ledger in due[:RENAME_LEDGERS_MAX]}
+                )
+            )
     return cases
 
 
@@ -50,7 +65,9 @@ def _lowest(named: pa.Table, bookie: BookieId) -> list[LedgerId]:
 
 def _metadata(run: Place, ids: Collection[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
     """Return the newest metadata of those ledgers that then existed and could be decoded."""
-    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids))))
+    rows = run.read_table(
+        "evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids)))
+    )
     newest = {record.ledger_id: record for record in ledger_records(rows.sort_by("look"))}
     return {i: one.metadata for i, one in newest.items() if one.metadata is not None}
 
@@ -66,11 +83,18 @@ def renames(run: Place) -> dict[BookieId, Renamed]:
     for row in rows:
         key = row["bookie_id"], row["ledger_id"]
         if row["entry_id"] is None:
-            answers[key] = Answer(*key, 0, row["asked_at_ms"], AnswerStatus(row["status"]), row["groups"])
+            answers[key] = Answer(
+                *key, 0, row["asked_at_ms"], AnswerStatus(row["status"]), row["groups"]
+            )
         else:
             reads[key][row["entry_id"]] = ReadStatus(row["status"])
         for bookie in row["gone"]:
             ledgers[bookie].add(row["ledger_id"])
     metadata = _metadata(run, {ledger for ids in ledgers.values() for ledger in ids})
-    cases = (RenameCase(bookie, {i: metadata[i] for i in ids if i in metadata}) for bookie, ids in sorted(ledgers.items()))
-    return {case.gone: one for case in cases if (one := find_new_name(case, answers, reads)) is not None}
+    cases = (
+        RenameCase(bookie, {i: metadata[i] for i in ids if i in metadata})
+        for bookie, ids in sorted(ledgers.items())
+    )
+    return {
+        case.gone: one for case in cases if (one := find_new_name(case, answers, reads)) is not None
+    }

@@ -90,7 +90,13 @@ def _rank(line: str) -> tuple[Any, ...]:
     found = json.loads(line)
     kind = Kind(found["kind"])
     first = found["segment"]["first_entry_id"] if found["segment"] else -1
-    return -CATALOGUE[kind].severity, list(Kind).index(kind), found["ledger_id"], found["bookie_id"], first
+    return (
+        -CATALOGUE[kind].severity,
+        list(Kind).index(kind),
+        found["ledger_id"],
+        found["bookie_id"],
+        first,
+    )
 
 
 def summarise(
@@ -102,15 +108,24 @@ def summarise(
     previous: Previous,
     copies: float = 0.0,
 ) -> Json:
-    """Return summary.json of VERDICTS rows and lines of findings.jsonl. `copies` is as in `Series`."""
+    """Return summary.json of VERDICTS rows and lines of findings.jsonl. `copies` is as in
+    `Series`.
+    """
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
     listed = standings.total()
     counted = [_counted_fields(line) for line in findings]
     complete = not unknowns and not run.nobody_answered and run.are_references_known
     fault = is_fault(unknowns) or bool(run.differ)
-    all_judged = complete and not run.not_there and not run.listing_was_short and (listed > 0 or run.allow_empty)
-    around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted)
+    all_judged = (
+        complete
+        and not run.not_there
+        and not run.listing_was_short
+        and (listed > 0 or run.allow_empty)
+    )
+    around = circumstances.circumstances_json(
+        bookies, costs.bookies_named, run.terms, verdicts, counted
+    )
     return {
         **_identity(run),
         **counts_of(standings, _count_exempt(verdicts), unknowns),
@@ -145,7 +160,9 @@ def _identity(run: RunFacts) -> Json:
 
 
 def _counted_fields(line: str) -> Json:
-    """Return the fields of a finding that are counted. A whole finding takes some 10 kB as an object."""
+    """Return the fields of a finding that are counted. A whole finding takes some 10 kB as an
+    object.
+    """
     found = json.loads(line)
     return {name: found[name] for name in _COUNTED if name in found}
 
@@ -233,12 +250,17 @@ class Previous:
 
         The counters of the metrics continue from these totals.
         """
-        new = Counter(found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings)
+        new = Counter(
+            found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings
+        )
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
     def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
         """Return the totals over all runs of requests by outcome."""
-        failed = {"bookie_requests": costs.unanswered, "zookeeper_reads": costs.zookeeper_reads_failed}
+        failed = {
+            "bookie_requests": costs.unanswered,
+            "zookeeper_reads": costs.zookeeper_reads_failed,
+        }
         total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
         after = {}
         for name, count in total.items():
@@ -270,7 +292,9 @@ def _count_exempt(verdicts: TableScan) -> Counter[str]:
 
 
 def _requests(costs: Costs, verdicts: TableScan) -> dict[str, int]:
-    late = (batch["listing_false_negatives"] for batch in verdicts.batches(["listing_false_negatives"]))
+    late = (
+        batch["listing_false_negatives"] for batch in verdicts.batches(["listing_false_negatives"])
+    )
     return {
         "zookeeper_reads": costs.zookeeper_reads,
         "bookie_requests": costs.bookie_requests,
@@ -292,6 +316,8 @@ def _coverage(verdicts: TableScan, listed: int) -> float:
     for batch in verdicts.batches(["unknowns", "standing", "exempt"]):
         unknown = pc.greater(pc.list_value_length(batch["unknowns"]), 0)
         standing = pc.equal(batch["standing"], Standing.EXEMPT.word)
-        marked = pc.and_kleene(standing, pc.equal(batch["exempt"], Exempt.MARKED_UNDERREPLICATED.value))
+        marked = pc.and_kleene(
+            standing, pc.equal(batch["exempt"], Exempt.MARKED_UNDERREPLICATED.value)
+        )
         uncovered += int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
     return round(1 - uncovered / listed, 6)

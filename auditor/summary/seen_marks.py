@@ -35,10 +35,16 @@ class SeenMarks:
     def as_unlisted(self, now_ms: int) -> tuple[UnlistedMark, ...]:
         """Return each mark that existed when it was read last, with its age."""
         newest = (look for _, look in newest_marks((*self.marks, *self.unchecked)))
-        return tuple(UnlistedMark(age_ms(look.mark, now_ms), look.has_metadata) for look in newest if look.mark)
+        return tuple(
+            UnlistedMark(age_ms(look.mark, now_ms), look.has_metadata)
+            for look in newest
+            if look.mark
+        )
 
 
-def mark_row(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, has_metadata: bool | None) -> Row:
+def mark_row(
+    ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, has_metadata: bool | None
+) -> Row:
     """Return one row of MARKS. `mark` is None if it was gone."""
     times = (None, None) if mark is None else (mark.created_ms, mark.changed_ms)
     return (ledger_id, look, read_at_ms, *times, has_metadata, "")
@@ -66,7 +72,9 @@ def seen_marks(rows: pa.Table) -> SeenMarks:
             problem = row["problem"]
         else:
             looks.setdefault(row["ledger_id"], {})[row["look"]] = _look(row)
-    marks = tuple(SeenMark(i, seen[FIRST], seen.get(AGAIN)) for i, seen in looks.items() if FIRST in seen)
+    marks = tuple(
+        SeenMark(i, seen[FIRST], seen.get(AGAIN)) for i, seen in looks.items() if FIRST in seen
+    )
     unchecked = tuple(SeenMark(i, seen[LISTED]) for i, seen in looks.items() if FIRST not in seen)
     return SeenMarks(marks, unchecked, problem)
 

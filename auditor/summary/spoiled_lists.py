@@ -15,10 +15,18 @@ def spoiled_ledgers(run: Place) -> pa.Array:
 
     Lists of such a lister that were given after the contradiction are `answer_invalid` already.
     """
-    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(pc.field("detail"), LISTER_CONTRADICTED)
-    bookies = pc.unique(run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"])
+    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(
+        pc.field("detail"), LISTER_CONTRADICTED
+    )
+    bookies = pc.unique(
+        run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"]
+    )
     if not len(bookies):
         return pa.array([], pa.int64())
-    listed = pc.starts_with(pc.field("detail"), LISTED_BY_LISTER) & (pc.field("status") == AnswerStatus.HELD.value)
+    listed = pc.starts_with(pc.field("detail"), LISTED_BY_LISTER) & (
+        pc.field("status") == AnswerStatus.HELD.value
+    )
     theirs = pc.field("bookie_id").isin(bookies) & pc.is_valid(pc.field("ledger_id")) & listed
-    return pc.unique(run.read_table("evidence/answers", ANSWERS, theirs, ["ledger_id"])["ledger_id"])
+    return pc.unique(
+        run.read_table("evidence/answers", ANSWERS, theirs, ["ledger_id"])["ledger_id"]
+    )

@@ -1,4 +1,5 @@
-"""The copies that the metadata in a stored run promises, as arrays: a row a segment, a column a bookie.
+"""The copies that the metadata in a stored run promises, as arrays: a row a segment, a column a
+bookie.
 
 Built from the tables of a run in time and memory linear in the number of segments, without a Python
 object for a ledger that is in order. Only closed ledgers with entries are in it.
@@ -20,7 +21,16 @@ from auditor.model.ledger import LedgerState, RecordStatus
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-LEDGER_COLUMNS = ["ledger_id", "look", "status", "state", "last_entry_id", "write_quorum", "ack_quorum", "segments"]
+LEDGER_COLUMNS = [
+    "ledger_id",
+    "look",
+    "status",
+    "state",
+    "last_entry_id",
+    "write_quorum",
+    "ack_quorum",
+    "segments",
+]
 """The columns of evidence/ledgers that are needed."""
 
 
@@ -131,7 +141,9 @@ def _flatten(rows: pa.Table) -> _Flat:
     ensembles, firsts = flat.field("ensemble"), flat.field("first_entry_id").to_numpy()
     names = pc.dictionary_encode(ensembles.flatten())
     sizes = pc.list_value_length(ensembles).to_numpy().astype(np.int64)
-    lasts = np.where(last_of_each(ledgers), rows["last_entry_id"].to_numpy()[ledgers], np.roll(firsts, -1) - 1)
+    lasts = np.where(
+        last_of_each(ledgers), rows["last_entry_id"].to_numpy()[ledgers], np.roll(firsts, -1) - 1
+    )
     return _Flat(
         ledger_ids=rows["ledger_id"].to_numpy(),
         bookies=tuple(names.dictionary.to_pylist()),
@@ -157,4 +169,6 @@ def _by_shape(flat: _Flat) -> Iterator[Segments]:
         counts = flat.counts[rows][:, None]
         begun = np.maximum((counts - offsets - 1) // size + 1, 0)
         nobody = no_flags(ensembles.shape)
-        yield Segments(quorum, flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody)
+        yield Segments(
+            quorum, flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody
+        )

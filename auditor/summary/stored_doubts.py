@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.verdict import Unknown
-from auditor.summary.stored_copies import Flags, Ints, Segments, StoredCopies, last_of_each, no_flags, zero_counts
+from auditor.summary.stored_copies import (
+    Flags,
+    Ints,
+    Segments,
+    StoredCopies,
+    last_of_each,
+    no_flags,
+    zero_counts,
+)
 
 COUNTS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
 VERDICT_COLUMNS = ["ledger_id", "unknowns", "lacks", *COUNTS]
@@ -33,8 +41,9 @@ _ABOUT_SOME = [
     Unknown.ADDRESS_UNKNOWN.value,
     Unknown.TOPOLOGY_UNKNOWN.value,
 ]
-"""Reasons about bookies, of which counts and answers tell more, and about placement, which doubts no
-copy. Any other reason makes all copies of a ledger doubtful."""
+"""Reasons about bookies, of which counts and answers tell more, and about placement, which doubts
+no copy. Any other reason makes all copies of a ledger doubtful.
+"""
 
 
 def ledgers_in_doubt(verdicts: pa.Table) -> pa.Array:
@@ -45,20 +54,25 @@ def ledgers_in_doubt(verdicts: pa.Table) -> pa.Array:
 def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> StoredCopies:
     """Return the copies with `doubtful` and `absent`.
 
-    `verdicts` has VERDICT_COLUMNS, `answers` has ANSWER_COLUMNS of `ledgers_in_doubt` at every look.
+    `verdicts` has VERDICT_COLUMNS, `answers` has ANSWER_COLUMNS of `ledgers_in_doubt` at every
+    look.
     """
     known = _known_of(copies.ledger_ids, verdicts)
     pairs = _pairs_of(copies, known.gaps > 0, verdicts, answers)
     ledger = pairs.keys // len(copies.bookies)
     few, many = pairs.unheard * pairs.copies, (pairs.unheard | pairs.unlisted) * pairs.copies
     few, many = (np.where(lost > 0, lost, pairs.lacks) for lost in (few, many))
-    explained = [np.bincount(ledger, lost, len(known.gaps)) + pairs.second_copies for lost in (few, many)]
+    explained = [
+        np.bincount(ledger, lost, len(known.gaps)) + pairs.second_copies for lost in (few, many)
+    ]
     is_few, is_many = (known.gaps <= total for total in explained)
     doubtful = pairs.keys[np.where(is_few[ledger], few > 0, many > 0)]
     return _apply_doubts(copies, known.all_of | ~is_many, doubtful, pairs.keys[pairs.absent])
 
 
-def _apply_doubts(copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints) -> StoredCopies:
+def _apply_doubts(
+    copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints
+) -> StoredCopies:
     """Return the copies with these doubts. `doubtful` and `absent` are keys of pairs."""
     touched = no_flags(len(copies.ledger_ids))
     touched[np.concatenate([doubtful, absent]) // len(copies.bookies)] = True
@@ -83,7 +97,9 @@ class _Known:
 
 
 def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
-    """Return what is known of each ledger. One without a verdict or counts is doubtful altogether."""
+    """Return what is known of each ledger. One without a verdict or counts is doubtful
+    altogether.
+    """
     gaps, all_of = zero_counts(len(ledger_ids)), ~no_flags(len(ledger_ids))
     rows, is_closed = _rows_of(ledger_ids, verdicts["ledger_id"].to_numpy())
     counted = _gaps(verdicts)
@@ -93,7 +109,9 @@ def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
 
 
 def _gaps(verdicts: pa.Table) -> pa.ChunkedArray:
-    """Return how many promised copies of each ledger are not confirmed; null where none was counted."""
+    """Return how many promised copies of each ledger are not confirmed; null where none was
+    counted.
+    """
     expected, listed, read, assumed = (verdicts[name] for name in COUNTS)
     return pc.subtract(expected, pc.add(pc.add(listed, read), assumed))
 
@@ -125,7 +143,9 @@ class _Pairs:
     second_copies: Ints
 
 
-def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers: pa.Table) -> _Pairs:
+def _pairs_of(
+    copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers: pa.Table
+) -> _Pairs:
     """Return the pairs of the ledgers that `is_open` marks."""
     keys, amounts, second = [zero_counts(0)], [zero_counts(0)], zero_counts(len(is_open))
     for block in copies.segments:
@@ -142,14 +162,20 @@ def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers:
     heard, unlisted = _find_answers(copies, answers)
     lacking, entries, is_all = _find_lacks(copies, verdicts)
     lacks, absent = zero_counts(len(found)), np.isin(found, lacking[is_all])
-    lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[np.isin(lacking, found)]
+    lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[
+        np.isin(lacking, found)
+    ]
     is_unlisted = np.isin(found, unlisted)
-    return _Pairs(found, promised, ~np.isin(found, heard) & ~is_unlisted, is_unlisted, lacks, absent, second)
+    return _Pairs(
+        found, promised, ~np.isin(found, heard) & ~is_unlisted, is_unlisted, lacks, absent, second
+    )
 
 
 def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
     """Return the pairs whose newest answer is valid, and those where the bookie cannot list."""
-    keys, is_known = _pair_keys(copies, answers["ledger_id"].to_numpy(), answers["bookie_id"].combine_chunks())
+    keys, is_known = _pair_keys(
+        copies, answers["ledger_id"].to_numpy(), answers["bookie_id"].combine_chunks()
+    )
     looks, statuses = answers["look"].to_numpy()[is_known], answers["status"].to_numpy()[is_known]
     order = np.lexsort((looks, keys))
     keys, statuses = keys[order], statuses[order]
@@ -159,7 +185,9 @@ def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
-    """Return the pairs that surely lack entries, how many, and whether these are all they should hold."""
+    """Return the pairs that surely lack entries, how many, and whether these are all they should
+    hold.
+    """
     lacks = verdicts["lacks"].combine_chunks()
     items = lacks.flatten()
     ids = verdicts["ledger_id"].to_numpy()[pc.list_parent_indices(lacks).to_numpy()]
@@ -169,15 +197,23 @@ def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, F
 
 
 def _pair_keys(copies: StoredCopies, ledger_ids: Ints, bookies: pa.Array) -> tuple[Ints, Flags]:
-    """Return the keys of pairs of closed ledgers and bookies that they name, and which pairs these are."""
+    """Return the keys of pairs of closed ledgers and bookies that they name, and which pairs these
+    are.
+    """
     codes = pc.index_in(bookies, pa.array(copies.bookies, pa.string()))
     rows, is_closed = _rows_of(copies.ledger_ids, ledger_ids)
     is_known = is_closed & codes.is_valid().to_numpy(zero_copy_only=False)
-    return rows[is_known[is_closed]] * len(copies.bookies) + codes.filter(pa.array(is_known)).to_numpy(), is_known
+    return (
+        rows[is_known[is_closed]] * len(copies.bookies)
+        + codes.filter(pa.array(is_known)).to_numpy(),
+        is_known,
+    )
 
 
 def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Return the index of each wanted ledger that is there, and which are. `ledger_ids` are sorted."""
+    """Return the index of each wanted ledger that is there, and which are. `ledger_ids` are
+    sorted.
+    """
     rows = np.searchsorted(ledger_ids, wanted)
     is_there = np.isin(wanted, ledger_ids)
     return rows[is_there], is_there

@@ -1,4 +1,5 @@
-"""The summary field `sampling`: how sure a run of lost entries is found on a bookie that cannot list.
+"""The summary field `sampling`: how sure a run of lost entries is found on a bookie that cannot
+list.
 
 The field carries the series of sweeps from run to run. A run that is not counted hands it on as it
 was: a run of named ledgers, one that judged no ledger by probes, one without a sweep.
@@ -20,8 +21,9 @@ Json = dict[str, Any]
 SAMPLING = "sampling"
 """The name of the field."""
 LENGTHS = (1, 10, 100, 1_000)
-"""Runs of so many lost entries are reported: entries that one bookie should hold of one ledger, with
-no other such entry between them."""
+"""Runs of so many lost entries are reported: entries that one bookie should hold of one ledger,
+with no other such entry between them.
+"""
 SPANS_MAX = 50
 """Spans kept of a series: the step changes when the cluster doubles or halves. Older ones are
 forgotten, which only lowers what is promised."""
@@ -76,12 +78,19 @@ class Series:
             spans = (*self.spans[:-1], self.spans[-1].with_run(sweep, started_at))
         else:
             spans = (*self.spans, *begun.spans)
-        return replace(begun, next_turn=max(begun.next_turn, self.next_turn), spans=spans[-SPANS_MAX:])
+        return replace(
+            begun, next_turn=max(begun.next_turn, self.next_turn), spans=spans[-SPANS_MAX:]
+        )
 
 
 def begin_series(sweep: Sweep, started_at: str, copies: float) -> Series:
     """Return the series of one run."""
-    return Series(sweep.seed, sweep.turn + 1, copies, (Span(sweep.step, sweep.turn, sweep.turn, 1, started_at),))
+    return Series(
+        sweep.seed,
+        sweep.turn + 1,
+        copies,
+        (Span(sweep.step, sweep.turn, sweep.turn, 1, started_at),),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +110,14 @@ class SweptRun:
 
 
 def continue_series(about: About, series: Series | None) -> About:
-    """Return the run as the next one of a series; without a series it begins one, with its own seed."""
+    """Return the run as the next one of a series; without a series it begins one, with its own
+    seed.
+    """
     if series is None:
         return about
-    sweep = replace(about.terms.sweep, seed=series.seed, turn=series.next_turn, copies_before=series.copies)
+    sweep = replace(
+        about.terms.sweep, seed=series.seed, turn=series.next_turn, copies_before=series.copies
+    )
     return replace(about, terms=replace(about.terms, sweep=sweep))
 
 
@@ -131,25 +144,44 @@ def sampling_json(run: SweptRun, before: Series | None) -> Json:
 
 def _accumulated_json(spans: tuple[Span, ...]) -> Json:
     draws = [draw for span in spans for draw in span.draws()]
-    return {"runs": sum(span.runs for span in spans), "since": min(span.since for span in spans), "bounds": bounds_json(draws)}
+    return {
+        "runs": sum(span.runs for span in spans),
+        "since": min(span.since for span in spans),
+        "bounds": bounds_json(draws),
+    }
 
 
 def bounds_json(draws: Iterable[Draw]) -> dict[str, float]:
     """Return for each of LENGTHS the probability that the draws hit such a run, rounded down."""
     kept = list(draws)
-    return {str(length): math.floor(hit_probability(kept, length) * 1e6) / 1e6 for length in LENGTHS}
+    return {
+        str(length): math.floor(hit_probability(kept, length) * 1e6) / 1e6 for length in LENGTHS
+    }
 
 
 def _series_json(series: Series) -> Json:
     spans = [
-        {"step": one.step, "first_turn": one.first_turn, "last_turn": one.last_turn, "runs": one.runs, "since": one.since}
+        {
+            "step": one.step,
+            "first_turn": one.first_turn,
+            "last_turn": one.last_turn,
+            "runs": one.runs,
+            "since": one.since,
+        }
         for one in series.spans
     ]
-    return {"seed": series.seed, "next_turn": series.next_turn, "copies": round(series.copies), "spans": spans}
+    return {
+        "seed": series.seed,
+        "next_turn": series.next_turn,
+        "copies": round(series.copies),
+        "spans": spans,
+    }
 
 
 def series_from(field: object) -> Series | None:
-    """Return the series in the field of an earlier run; None where it has none, or none that is whole."""
+    """Return the series in the field of an earlier run; None where it has none, or none that is
+    whole.
+    """
     told: Any = field.get("series") if isinstance(field, Mapping) else None
     try:
         spans = tuple(_span_from(one) for one in told["spans"])

@@ -1,4 +1,6 @@
-"""Which topics are hit by findings on ledgers, worst first, and who owns a ledger that does not say."""
+"""Which topics are hit by findings on ledgers, worst first, and who owns a ledger that does not
+say.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
 from auditor.model.readability import Answer, Condition, LedgerCondition
 from auditor.model.topic import DataLedger, Role, TopicRecord, TopicStatus
-from auditor.summary.reference_tables import FIRST, known_topics, looks_at, topics_naming, were_references_read
+from auditor.summary.reference_tables import (
+    FIRST,
+    known_topics,
+    looks_at,
+    topics_naming,
+    were_references_read,
+)
 from auditor.witness.next_commands import CHANGES
 from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import look_commands, pulsar_ledger
@@ -31,12 +39,16 @@ Json = dict[str, Any]
 _LOSSES = LOST_KINDS | {Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED}
 
 _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
-"""Unknown: the finding does not name all lost entries, and this reader is behind those that it names."""
+"""Unknown: the finding does not name all lost entries, and this reader is behind those that it
+names.
+"""
 
 
 @dataclass(slots=True)
 class _LedgerHit:
-    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: and others."""
+    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: and
+    others.
+    """
 
     kinds: set[Kind] = field(default_factory=set)
     lost: set[tuple[int, int]] = field(default_factory=set)
@@ -69,7 +81,9 @@ class TopicHits:
 
     findings: Sequence[str]
     lines: tuple[str, ...] = ()
-    summary: Mapping[str, Any] = field(default_factory=lambda: {"topics_hit": None, "topics_worst": None})
+    summary: Mapping[str, Any] = field(
+        default_factory=lambda: {"topics_hit": None, "topics_worst": None}
+    )
 
 
 def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
@@ -109,26 +123,49 @@ def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:
 def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | None:
     """Return the line of a topic, None if nothing that it needs in BookKeeper is hit."""
     named = uses_by_ledger(record)
-    uses = [(ledger, use) for ledger in sorted(named.keys() & hits) for use in named[ledger] if not use.is_elsewhere]
+    uses = [
+        (ledger, use)
+        for ledger in sorted(named.keys() & hits)
+        for use in named[ledger]
+        if not use.is_elsewhere
+    ]
     if not uses:
         return None
     lost = [(ledger, use) for ledger, use in uses if hits[ledger].kinds & _LOSSES]
-    data = [(DataLedger(ledger, use.entries), hits[ledger].condition(ledger)) for ledger, use in lost if use.role is Role.DATA]
-    answers = [(one.name, judge_reader(one, data).answer) for one in record.subscriptions if one.cursor is not None]
+    data = [
+        (DataLedger(ledger, use.entries), hits[ledger].condition(ledger))
+        for ledger, use in lost
+        if use.role is Role.DATA
+    ]
+    answers = [
+        (one.name, judge_reader(one, data).answer)
+        for one in record.subscriptions
+        if one.cursor is not None
+    ]
     return {
         "topic": str(record.topic),
         "namespace": namespace_of(record.topic),
         "has_loss": any(use.role in (Role.DATA, Role.SCHEMA) for _, use in lost),
-        "kinds": [kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)],
+        "kinds": [
+            kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)
+        ],
         "ledgers": sorted({ledger for ledger, _ in uses}),
         "subscriptions_blocked": [name for name, answer in answers if answer is Answer.BLOCKED],
-        "subscriptions_possibly_blocked": [name for name, answer in answers if answer in _POSSIBLY_BLOCKED],
+        "subscriptions_possibly_blocked": [
+            name for name, answer in answers if answer in _POSSIBLY_BLOCKED
+        ],
     }
 
 
 def _badness(topic: Json) -> tuple[Any, ...]:
     blocked, possibly = topic["subscriptions_blocked"], topic["subscriptions_possibly_blocked"]
-    return not topic["has_loss"], -len(blocked), -len(possibly), -len(topic["ledgers"]), topic["topic"]
+    return (
+        not topic["has_loss"],
+        -len(blocked),
+        -len(possibly),
+        -len(topic["ledgers"]),
+        topic["topic"],
+    )
 
 
 def _summary(topics: Sequence[Json]) -> Json:
@@ -136,14 +173,17 @@ def _summary(topics: Sequence[Json]) -> Json:
     namespaces: dict[str, Counter[str]] = {}
     for one in topics:
         namespaces.setdefault(one["namespace"], Counter()).update(_counts_of(one))
-    worst = sorted(namespaces, key=lambda name: (*(-namespaces[name][word] for word in _WORDS), name))
+    worst = sorted(
+        namespaces, key=lambda name: (*(-namespaces[name][word] for word in _WORDS), name)
+    )
     return {
         "topics_hit": len(topics),
         "topics_worst": {
             **{word: sum(of[word] for of in namespaces.values()) for word in _WORDS[:3]},
             "namespaces": len(namespaces),
             "worst_namespaces": [
-                {"namespace": name, **{word: namespaces[name][word] for word in _WORDS}} for name in worst[:TOPICS_IN_SUMMARY]
+                {"namespace": name, **{word: namespaces[name][word] for word in _WORDS}}
+                for name in worst[:TOPICS_IN_SUMMARY]
             ],
             "worst_topics": [_brief(one) for one in topics[:TOPICS_IN_SUMMARY]],
         },
@@ -164,13 +204,19 @@ def _brief(topic: Json) -> Json:
     return {**topic, **{name: len(topic[name]) for name in lists}}
 
 
-def _with_owners(findings: Sequence[str], told: Sequence[Json], records: Iterable[TopicRecord]) -> list[str]:
-    """Return the lines, with the topic that references the ledger where its metadata names no owner."""
+def _with_owners(
+    findings: Sequence[str], told: Sequence[Json], records: Iterable[TopicRecord]
+) -> list[str]:
+    """Return the lines, with the topic that references the ledger where its metadata names no
+    owner.
+    """
     owners = dict(_owners({one["ledger_id"] for one in told if one["owner"] is None}, records))
     return [_with_owner(line, one, owners) for line, one in zip(findings, told, strict=True)]
 
 
-def _owners(ledgers: set[LedgerId], records: Iterable[TopicRecord]) -> Iterator[tuple[LedgerId, Json]]:
+def _owners(
+    ledgers: set[LedgerId], records: Iterable[TopicRecord]
+) -> Iterator[tuple[LedgerId, Json]]:
     """Yield each ledger with the first topic, in order, that references it. Later pairs win."""
     for record in reversed(list(records)):
         named = uses_by_ledger(record)
@@ -183,7 +229,14 @@ def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
     if owner is None or found["owner"] is not None:
         return line
     topic = pulsar_ledger(owner)
-    at = next((n for n, command in enumerate(found["next"]) if command.startswith(CHANGES)), len(found["next"]))
-    looks = [command for command in (look_commands(topic) if topic else []) if command not in found["next"]]
+    at = next(
+        (n for n, command in enumerate(found["next"]) if command.startswith(CHANGES)),
+        len(found["next"]),
+    )
+    looks = [
+        command
+        for command in (look_commands(topic) if topic else [])
+        if command not in found["next"]
+    ]
     told = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
     return json.dumps(told, separators=(",", ":"))

@@ -6,9 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
-from auditor.model.readability import LOSSES, Answer, Condition, LedgerCondition, Reading, TopicReadability
+from auditor.model.readability import (
+    LOSSES,
+    Answer,
+    Condition,
+    LedgerCondition,
+    Reading,
+    TopicReadability,
+)
 from auditor.model.topic import DataLedger, Position, Reference, Role, TopicStatus
-from auditor.summary.outcome import OUTCOME_FAULT, OUTCOME_INCOMPLETE, OUTCOME_SOUND, OUTCOME_VIOLATED
+from auditor.summary.outcome import (
+    OUTCOME_FAULT,
+    OUTCOME_INCOMPLETE,
+    OUTCOME_SOUND,
+    OUTCOME_VIOLATED,
+)
 
 Json = dict[str, Any]
 
@@ -31,7 +43,9 @@ def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Js
             *(_other_json(reference, found, standings) for reference, found in topic.others),
         ],
         "subscriptions": [_reading_json(one) for one in topic.readings],
-        "schemas": [{"version": one.version, "position": _position(one.position)} for one in record.schemas],
+        "schemas": [
+            {"version": one.version, "position": _position(one.position)} for one in record.schemas
+        ],
     }
 
 
@@ -43,13 +57,25 @@ def with_topics(summary: Json, topics: Sequence[TopicReadability], fail_on: str)
     """
     counts = reference_counts(topics)
     complete = bool(summary["complete"]) and all(map(is_complete, topics))
-    is_violated = summary["outcome"] == OUTCOME_VIOLATED or bool(counts["missing"] or counts["truncated"])
+    is_violated = summary["outcome"] == OUTCOME_VIOLATED or bool(
+        counts["missing"] or counts["truncated"]
+    )
     exit_code, outcome = int(summary["exit_code"]), str(summary["outcome"])
     if outcome != OUTCOME_FAULT:
-        outcome = OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
-        reaches = exit_code == 1 or (fail_on != "never" and bool(counts["missing"] or counts["truncated"]))
+        outcome = (
+            OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
+        )
+        reaches = exit_code == 1 or (
+            fail_on != "never" and bool(counts["missing"] or counts["truncated"])
+        )
         exit_code = 1 if reaches else 0 if complete else 3
-    return {**summary, "references": counts, "complete": complete, "outcome": outcome, "exit_code": exit_code}
+    return {
+        **summary,
+        "references": counts,
+        "complete": complete,
+        "outcome": outcome,
+        "exit_code": exit_code,
+    }
 
 
 def reference_counts(topics: Sequence[TopicReadability]) -> Json:
@@ -75,7 +101,9 @@ def is_complete(topic: TopicReadability) -> bool:
     return topic.record.status is TopicStatus.FOUND and not topic.record.problems and not unknown
 
 
-def _data_json(ledger: DataLedger, found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
+def _data_json(
+    ledger: DataLedger, found: LedgerCondition, standings: Mapping[LedgerId, str]
+) -> Json:
     return {
         **_condition_json(found, standings),
         "role": Role.DATA.value,
@@ -88,8 +116,14 @@ def _data_json(ledger: DataLedger, found: LedgerCondition, standings: Mapping[Le
     }
 
 
-def _other_json(reference: Reference, found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
-    return {**_condition_json(found, standings), "role": reference.role.value, "name": reference.name or None}
+def _other_json(
+    reference: Reference, found: LedgerCondition, standings: Mapping[LedgerId, str]
+) -> Json:
+    return {
+        **_condition_json(found, standings),
+        "role": reference.role.value,
+        "name": reference.name or None,
+    }
 
 
 def _condition_json(found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
@@ -111,7 +145,9 @@ def _reading_json(reading: Reading) -> Json:
         "name": reading.subscription.name,
         "position": _position(reading.position),
         "is_newest_position": reading.is_newest,
-        "cursor_ledger_id": reading.subscription.cursor.ledger_id if reading.subscription.cursor else None,
+        "cursor_ledger_id": (
+            reading.subscription.cursor.ledger_id if reading.subscription.cursor else None
+        ),
         "answer": reading.answer.value,
         "first_loss": _position(reading.first_loss),
         "problem": reading.subscription.problem,

@@ -50,7 +50,9 @@ class Touches:
         return np.unique(np.concatenate([_NONE, *parts]))
 
 
-def count_touches(ledgers: Iterable[pa.RecordBatch], locations: Mapping[BookieId, str], affected: Ids) -> Touches:
+def count_touches(
+    ledgers: Iterable[pa.RecordBatch], locations: Mapping[BookieId, str], affected: Ids
+) -> Touches:
     """Return the counts, from batches with TOUCHING columns.
 
     Holds one batch, two numbers a bookie, and the bookies of the affected ledgers (16 bytes each).
@@ -91,7 +93,9 @@ class _Tally:
 
     def _numbers(self, names: pa.Array) -> _Ints:
         encoded = names.dictionary_encode()
-        numbers = np.array([self._number(name) for name in encoded.dictionary.to_pylist()], np.int64)
+        numbers = np.array(
+            [self._number(name) for name in encoded.dictionary.to_pylist()], np.int64
+        )
         found: _Ints = numbers[encoded.indices.to_numpy()]
         return found
 
@@ -99,7 +103,9 @@ class _Tally:
         if bookie not in self.bookies:
             self.bookies[bookie] = len(self.bookies)
             rack = self.locations.get(bookie)
-            self.rack_of.append(-1 if rack is None else self.racks.setdefault(rack, len(self.racks)))
+            self.rack_of.append(
+                -1 if rack is None else self.racks.setdefault(rack, len(self.racks))
+            )
         return self.bookies[bookie]
 
     def result(self) -> Touches:
@@ -112,7 +118,11 @@ class _Tally:
             self.ledgers,
             dict(zip(self.bookies, self.per_bookie.tolist(), strict=True)),
             dict(zip(self.racks, self.per_rack.tolist(), strict=True)),
-            {bookie: np.unique(part) for bookie, part in zip(self.bookies, parts, strict=True) if len(part)},
+            {
+                bookie: np.unique(part)
+                for bookie, part in zip(self.bookies, parts, strict=True)
+                if len(part)
+            },
         )
 
 

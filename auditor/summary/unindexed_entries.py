@@ -36,15 +36,22 @@ def unindexed_json(run: Place) -> list[Json]:
     Costs a scan of one column, mostly null, and the metadata's times of the ledgers in it.
     """
     said = pc.is_valid(pc.field("read_unlisted")) & pc.is_null(pc.field("missing_logs"))
-    answers = run.read_table("evidence/answers", ANSWERS, said, ["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"])
+    answers = run.read_table(
+        "evidence/answers",
+        ANSWERS,
+        said,
+        ["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"],
+    )
     if not answers.num_rows:
         return []
     mine = pc.field("ledger_id").isin(pc.unique(answers["ledger_id"]))
-    times = run.read_table("evidence/ledgers", LEDGERS, mine, ["ledger_id", "znode_mtime_ms"]).filter(
-        pc.is_valid(pc.field("znode_mtime_ms"))
-    )
+    times = run.read_table(
+        "evidence/ledgers", LEDGERS, mine, ["ledger_id", "znode_mtime_ms"]
+    ).filter(pc.is_valid(pc.field("znode_mtime_ms")))
     newest = times.group_by("ledger_id").aggregate([("znode_mtime_ms", "max")])
-    written = dict(zip(newest["ledger_id"].to_pylist(), newest["znode_mtime_ms_max"].to_pylist(), strict=True))
+    written = dict(
+        zip(newest["ledger_id"].to_pylist(), newest["znode_mtime_ms_max"].to_pylist(), strict=True)
+    )
     return _by_bookie(answers, written)
 
 
@@ -59,7 +66,10 @@ def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> list[Json]
         {
             "bookie_id": bookie,
             "ledgers": len(found[bookie]),
-            "some": [[ledger, found[bookie][ledger]] for ledger in sorted(found[bookie])[:LEDGERS_NAMED_MAX]],
+            "some": [
+                [ledger, found[bookie][ledger]]
+                for ledger in sorted(found[bookie])[:LEDGERS_NAMED_MAX]
+            ],
         }
         for bookie in sorted(found)[:BOOKIES_NAMED_MAX]
     ]

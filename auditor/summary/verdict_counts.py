@@ -19,7 +19,9 @@ _WIDE = pa.decimal128(38, 0)
 
 
 def copies_of_verdicts(verdicts: TableScan) -> Json:
-    """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any copy."""
+    """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any
+    copy.
+    """
     names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
     totals = dict.fromkeys(names, 0)
     for batch in verdicts.batches(names, pc.field("standing").isin(_JUDGED)):

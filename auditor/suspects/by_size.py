@@ -43,8 +43,11 @@ class StagesBySize:
         """The terms of judgement, the same both ways."""
         return self.in_process.terms
 
-    def list_ledgers(self, portions: Sequence[ListingPartition], name: str = "evidence/listing") -> bool:
-        """Every ledger id there is -> evidence/listing, or another table. Return whether Spark listed them.
+    def list_ledgers(
+        self, portions: Sequence[ListingPartition], name: str = "evidence/listing"
+    ) -> bool:
+        """Every ledger id there is -> evidence/listing, or another table. Return whether Spark
+        listed them.
 
         One portion is always listed here: that takes a moment, a Spark job two seconds. More are
         tried here where they may be few ledgers: a parent without any is removed by BookKeeper.
@@ -64,9 +67,13 @@ class StagesBySize:
     def with_terms(self, terms: Terms) -> StagesBySize:
         """Return the same stages under other terms of judgement."""
         in_process = replace(self.in_process, terms=terms)
-        return replace(self, on_spark=lambda: replace(self.on_spark(), terms=terms), in_process=in_process)
+        return replace(
+            self, on_spark=lambda: replace(self.on_spark(), terms=terms), in_process=in_process
+        )
 
-    def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+    def read_ledgers(
+        self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
+    ) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
         self._of_look(look, shard).read_ledgers(look, shard, marks)
 
@@ -74,9 +81,17 @@ class StagesBySize:
         """Return what the first look would ask each bookie. Nothing is asked."""
         return self._of_look(1, EVERYTHING).plan()
 
-    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
-        """Each bookie about the ledgers that demand it, and a greeting to each -> evidence/answers."""
-        stages = self._of_look(look, shard) if judging is None else self._of_judging(look, judging, Todo.LISTS)
+    def ask_lists(
+        self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
+    ) -> None:
+        """Each bookie about the ledgers that demand it, and a greeting to each ->
+        evidence/answers.
+        """
+        stages = (
+            self._of_look(look, shard)
+            if judging is None
+            else self._of_judging(look, judging, Todo.LISTS)
+        )
         stages.ask_lists(look, directory, shard, judging)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
@@ -100,14 +115,26 @@ class StagesBySize:
         """Who does a stage that a look begins with, over all its ledgers of the shard."""
         if self._is_small_run():
             return self.in_process
-        return self.on_spark() if look == 1 else self._of(len(self.suspects.open_ledgers(look - 1, shard)))
+        return (
+            self.on_spark()
+            if look == 1
+            else self._of(len(self.suspects.open_ledgers(look - 1, shard)))
+        )
 
     def _of_judging(self, look: int, judging: int, todo: Todo) -> Stages | InProcessStages:
         """Who does a stage over the ledgers that a judging left with that todo."""
-        return self.in_process if self._is_small_run() else self._of(len(self.suspects.ledgers_left(look, judging, todo)))
+        return (
+            self.in_process
+            if self._is_small_run()
+            else self._of(len(self.suspects.ledgers_left(look, judging, todo)))
+        )
 
     def _of(self, suspects: int) -> Stages | InProcessStages:
-        return self.in_process if self._may_work_here() and suspects <= self.suspects_max else self.on_spark()
+        return (
+            self.in_process
+            if self._may_work_here() and suspects <= self.suspects_max
+            else self.on_spark()
+        )
 
     def _is_small_run(self) -> bool:
         ledgers_max = self._ledgers_max()

@@ -1,12 +1,12 @@
 """The stages of few ledgers in this process: the same work over the same tables, without Spark.
 
-A Spark job costs a good part of a second, whatever it does, and the first one a JVM beside. What the
-tasks of `Stages` do with Arrow batches is done here with the same functions, so the evidence is the
-same. Ledgers are judged in a child process (`auditor.judging.isolation`), so a ledger that ends its
-process does not end the run.
+A Spark job costs a good part of a second, whatever it does, and the first one a JVM beside. What
+the tasks of `Stages` do with Arrow batches is done here with the same functions, so the evidence is
+the same. Ledgers are judged in a child process (`auditor.judging.isolation`), so a ledger that ends
+its process does not end the run.
 
-Children are forked in the main thread alone. Python destroys the other threads' data in a child, and
-py4j ends the connection to the JVM that a thread owned, which the parent shares.
+Children are forked in the main thread alone. Python destroys the other threads' data in a child,
+and py4j ends the connection to the JVM that a thread owned, which the parent shares.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ from auditor.model.ledger import Mark
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
-from auditor.spark.verdicts import STEPS, are_columns_trusted, asker_of, steps_name, were_bookies_asked
+from auditor.spark.verdicts import (
+    STEPS,
+    are_columns_trusted,
+    asker_of,
+    steps_name,
+    were_bookies_asked,
+)
 from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost
 from auditor.suspects.remaining import Suspects
@@ -49,9 +55,13 @@ T = TypeVar("T")
 LEDGERS_AT_ONCE = 1_000
 """Ledgers gathered in memory at a time. What bookies said of one is kilobytes, seldom megabytes."""
 QUESTIONS_AT_ONCE = 20_000
-"""Questions answered before any of their answers is turned into a row: all bookies work on them side by side."""
+"""Questions answered before any of their answers is turned into a row: all bookies work on them
+side by side.
+"""
 BATCHES_AHEAD = 2
-"""Batches of rows that a stage may be ahead of the file they are written to: what bounds its memory."""
+"""Batches of rows that a stage may be ahead of the file they are written to: what bounds its
+memory.
+"""
 POLL_S = 0.1
 """How often a signal is looked for while a stage is at work."""
 
@@ -74,11 +84,13 @@ class InProcessStages:
     judging: JudgingLimits
     counts: ReadCounts = field(default_factory=ReadCounts)
 
-    def list_ledgers(self, portions: Sequence[ListingPartition], ids_max: int | None, name: str) -> bool:
+    def list_ledgers(
+        self, portions: Sequence[ListingPartition], ids_max: int | None, name: str
+    ) -> bool:
         """List every ledger id -> evidence/listing, or another table.
 
-        Return False, and write nothing, as soon as there are more than `ids_max`. None: however many.
-        Raises StoreUnavailable.
+        Return False, and write nothing, as soon as there are more than `ids_max`. None: however
+        many. Raises StoreUnavailable.
         """
 
         def list_all() -> list[LedgerId] | None:
@@ -98,12 +110,20 @@ class InProcessStages:
     def take_listing(self, ids: Sequence[LedgerId], name: str) -> None:
         """Write ids that are known -> evidence/listing, or another table."""
         none = pa.nulls(len(ids), pa.int64())
-        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=COUNTED_LISTING)
+        rows = pa.RecordBatch.from_arrays(
+            [pa.array(ids, pa.int64()), none, none], schema=COUNTED_LISTING
+        )
         self.run.write_table(name, rows, "listed")
 
-    def read_ledgers(self, look: int, shard: Shard, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+    def read_ledgers(
+        self, look: int, shard: Shard, marks: Mapping[LedgerId, Mark] | None = None
+    ) -> None:
         """Read the listed ledgers, or those that the look before left open -> evidence/ledgers."""
-        found = self.suspects.listed_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
+        found = (
+            self.suspects.listed_ledgers(shard)
+            if look == 1
+            else self.suspects.open_ledgers(look - 1, shard)
+        )
         ids = pa.array(found, pa.int64())
         rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
         work = reader(self.address, look, marks)
@@ -120,15 +140,24 @@ class InProcessStages:
         with self.stop.raised_at_once():
             seen = self._evidence_batches(self._ledgers_of(1, EVERYTHING), with_answers=False)
             asked = pa.Table.from_batches(question(seen), schema=QUESTIONS)
-        costs = asked.group_by("bookie_id").aggregate([("ledger_id", "count"), ("expected_bytes", "sum")])
+        costs = asked.group_by("bookie_id").aggregate(
+            [("ledger_id", "count"), ("expected_bytes", "sum")]
+        )
         return [BookieCost(*row.values()) for row in costs.select(_COST_COLUMNS).to_pylist()]
 
-    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
-        """Ask for the lists of a shard's ledgers -> evidence/answers. Greet every registered bookie.
+    def ask_lists(
+        self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
+    ) -> None:
+        """Ask for the lists of a shard's ledgers -> evidence/answers. Greet every registered
+        bookie.
 
         With a judging of the look, only for those lists that it demanded.
         """
-        ids = self._ledgers_of(look, shard) if judging is None else self.suspects.ledgers_left(look, judging, Todo.LISTS)
+        ids = (
+            self._ledgers_of(look, shard)
+            if judging is None
+            else self.suspects.ledgers_left(look, judging, Todo.LISTS)
+        )
         ask = list_asker(directory, self.limits, look)
         question = asker_of(self.judging, careful=True, has_listers=directory.listers is not None)
         with self.stop.raised_at_once():
@@ -162,7 +191,11 @@ class InProcessStages:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
-        ids = self._ledgers_of(look, shard) if only is None else self.suspects.ledgers_left(look, *only)
+        ids = (
+            self._ledgers_of(look, shard)
+            if only is None
+            else self.suspects.ledgers_left(look, *only)
+        )
         work = verdicts.judge_of(
             self.terms,
             self.facts,
@@ -178,7 +211,11 @@ class InProcessStages:
 
     def _ledgers_of(self, look: int, shard: Shard) -> list[LedgerId]:
         """The ledgers of a shard that a look asks about or judges first."""
-        return self.suspects.recorded_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
+        return (
+            self.suspects.recorded_ledgers(shard)
+            if look == 1
+            else self.suspects.open_ledgers(look - 1, shard)
+        )
 
     def _evidence_batches(self, ids: list[LedgerId], *, with_answers: bool = True) -> Batches:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
@@ -186,8 +223,12 @@ class InProcessStages:
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
             yield from read_seen_rows(self.run, of_these, with_answers=with_answers)
 
-    def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
-        """Do the work and write its rows as one more file of a table. Raises what the work raises."""
+    def _write(
+        self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str
+    ) -> None:
+        """Do the work and write its rows as one more file of a table. Raises what the work
+        raises.
+        """
         self.run.write_stream(name, _unless_stopped(self.stop, work), schema, file_name)
 
 
@@ -198,7 +239,8 @@ _COST_COLUMNS = ["bookie_id", "ledger_id_count", "expected_bytes_sum"]
 def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Yield what `work` yields, or raise what it raises. A signal ends the wait: Interrupted.
 
-    `work` runs in a thread, which is abandoned then: it ends as it yields again, or with the process.
+    `work` runs in a thread, which is abandoned then: it ends as it yields again, or with the
+    process.
     """
     made: Queue[tuple[T] | None] = Queue(BATCHES_AHEAD)
     outcome: Future[None] = Future()

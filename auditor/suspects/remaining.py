@@ -70,7 +70,9 @@ class Suspects:
         return sorted(name for name in names if name.startswith(steps_prefix(look)))
 
     def _ids(self, name: str, keep: ds.Expression) -> list[LedgerId]:
-        ids: list[LedgerId] = self.run.read_table(name, STEPS, keep, ["ledger_id"])["ledger_id"].to_pylist()
+        ids: list[LedgerId] = self.run.read_table(name, STEPS, keep, ["ledger_id"])[
+            "ledger_id"
+        ].to_pylist()
         return ids
 
 

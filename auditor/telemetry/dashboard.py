@@ -1,4 +1,6 @@
-"""Makes the Grafana dashboard from the names of the metrics: `python -m auditor.telemetry.dashboard` prints it."""
+"""Makes the Grafana dashboard from the names of the metrics: `python -m
+auditor.telemetry.dashboard` prints it.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,26 @@ Json = dict[str, Any]
 COLUMNS = 24
 """Columns of Grafana's grid."""
 SCHEMA_VERSION = 39
-"""Version of the dashboard's form: Grafana 10.4 and later read it, and bring it up to date themselves."""
+"""Version of the dashboard's form: Grafana 10.4 and later read it, and bring it up to date
+themselves.
+"""
 OF_CLUSTER = '{cluster=~"$cluster"}'
 UID = "bookkeeper-auditor"
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-_OUTCOMES = {"SOUND": "green", "INCOMPLETE": "yellow", "VIOLATED": "red", "AUDITOR_FAULT": "purple", "UNREACHABLE": "orange"}
+_OUTCOMES = {
+    "SOUND": "green",
+    "INCOMPLETE": "yellow",
+    "VIOLATED": "red",
+    "AUDITOR_FAULT": "purple",
+    "UNREACHABLE": "orange",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture. `queries` are pairs of an expression and its legend; `steps` colours from a value on."""
+    """One picture. `queries` are pairs of an expression and its legend; `steps` colours from a
+    value on.
+    """
 
     title: str
     says: str
@@ -41,10 +53,12 @@ def _metric(name: str, condition: str = "") -> str:
 
 
 FIRST = (
-    Panel("Outcome", "Of the last run.", [(_metric("last_run_outcome", " == 1"), "{{outcome}}")], "stat", width=6, height=4),
+    Panel("Outcome", "Of the last run.", [(_metric("last_run_outcome", " == 1"), "{{outcome}}")],
+    "stat", width=6, height=4),
     Panel(
         "Age of the verdict", "Since a run last ended with one. Everything else is as old.",
-        [(f"time() - {_metric('last_success_timestamp_seconds')}", "{{cluster}}")], "stat", "s", 4, 4,
+        [(f"time() - {_metric('last_success_timestamp_seconds')}", "{{cluster}}")], "stat", "s", 4,
+        4,
         ((None, "green"), (172_800, "red")),
     ),
     Panel(
@@ -54,7 +68,8 @@ FIRST = (
     ),
     Panel(
         "Ledgers that could be judged", "The rest is unknown or excused by a mark.",
-        [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 5, 4, ((None, "red"), (0.95, "green")),
+        [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 5, 4,
+        ((None, "red"), (0.95, "green")),
     ),
     Panel(
         "Oldest under-replication mark", "How long a ledger has been waiting for its copies.",
@@ -63,12 +78,15 @@ FIRST = (
 )  # fmt: skip
 FINDINGS = (
     Panel(
-        "Found by the last run", "Ledgers (or bookies; 1 for the cluster) by kind. docs/findings has a page for each.",
-        [(f"sort_desc({_metric('last_run_violations', ' > 0')})", "{{severity}}: {{kind}}")], "bargauge",
+        "Found by the last run",
+        "Ledgers (or bookies; 1 for the cluster) by kind. docs/findings has a page for each.",
+        [(f"sort_desc({_metric('last_run_violations', ' > 0')})", "{{severity}}: {{kind}}")],
+        "bargauge",
         steps=((None, "red"),),
     ),
     Panel(
-        "Findings over time", "By kind, as of each run, muted ones included. Alerts do not count what is muted.",
+        "Findings over time",
+        "By kind, as of each run, muted ones included. Alerts do not count what is muted.",
         [
             (_metric("last_run_violations", " > 0"), "{{kind}}"),
             (_metric("last_run_muted_findings", " > 0"), "muted: {{kind}}"),
@@ -76,17 +94,22 @@ FINDINGS = (
     ),
 )  # fmt: skip
 LEDGERS = (
-    Panel("Ledgers by standing", "They add up to the ledgers listed.", [(_metric("last_run_ledgers"), "{{standing}}")]),
-    Panel("Why ledgers could not be judged", "By reason.", [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
-    Panel("Under-replication marks", "By state; stale: every copy is there.", [(_metric("last_run_marks"), "{{state}}")]),
+    Panel("Ledgers by standing", "They add up to the ledgers listed.",
+    [(_metric("last_run_ledgers"), "{{standing}}")]),
+    Panel("Why ledgers could not be judged", "By reason.",
+    [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
+    Panel("Under-replication marks", "By state; stale: every copy is there.",
+    [(_metric("last_run_marks"), "{{state}}")]),
     Panel(
         "Certainty", "Share of copies that were verified, and of ledgers that could be judged.",
-        [(_metric("last_run_verified_copies_ratio"), "copies"), (_metric("last_run_coverage_ratio"), "ledgers")],
+        [(_metric("last_run_verified_copies_ratio"), "copies"),
+        (_metric("last_run_coverage_ratio"), "ledgers")],
         unit="percentunit",
     ),
 )  # fmt: skip
 COSTS = (
-    Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")], unit="s"),
+    Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")],
+    unit="s"),
     Panel(
         "Requests in a day", "To bookies and ZooKeeper, by outcome.",
         [
@@ -96,14 +119,17 @@ COSTS = (
     ),
 )  # fmt: skip
 LISTERS = (
-    Panel("Age of a lister's view", "-1: it has none.", [("bookkeeper_lister_view_age_seconds", "{{bookie}}")], unit="s"),
+    Panel("Age of a lister's view", "-1: it has none.",
+    [("bookkeeper_lister_view_age_seconds", "{{bookie}}")], unit="s"),
     Panel(
         "Requests to listers", "Lists in doubt are refused.",
-        [("sum by (bookie, outcome) (rate(bookkeeper_lister_lists_total[5m]))", "{{bookie}}: {{outcome}}")], unit="reqps",
+        [("sum by (bookie, outcome) (rate(bookkeeper_lister_lists_total[5m]))",
+        "{{bookie}}: {{outcome}}")], unit="reqps",
     ),
 )  # fmt: skip
 ROWS: tuple[tuple[str, Sequence[Panel]], ...] = (
-    ("The last run", FIRST), ("Findings", FINDINGS), ("Ledgers", LEDGERS), ("What it costs", COSTS), ("Listers", LISTERS),
+    ("The last run", FIRST), ("Findings", FINDINGS), ("Ledgers", LEDGERS), ("What it costs", COSTS),
+    ("Listers", LISTERS),
 )  # fmt: skip
 
 
@@ -112,7 +138,10 @@ def dashboard() -> Json:
     return {
         "uid": UID,
         "title": "BookKeeper audit",
-        "description": "Is every acknowledged entry where the metadata says it is, in as many copies as was promised?",
+        "description": (
+            "Is every acknowledged entry where the metadata says it is, in as many copies as was"
+            " promised?"
+        ),
         "tags": ["bookkeeper", "pulsar"],
         "schemaVersion": SCHEMA_VERSION,
         "editable": True,
@@ -125,10 +154,16 @@ def dashboard() -> Json:
 
 
 def _variables() -> Iterable[Json]:
-    yield {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
+    yield {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": "prometheus",
+    }
     clusters = f"label_values({PREFIX}last_run_timestamp_seconds, cluster)"
     yield {
-        "name": "cluster", "label": "Cluster", "type": "query", "datasource": _DATASOURCE, "query": clusters,
+        "name": "cluster", "label": "Cluster", "type": "query", "datasource": _DATASOURCE,
+        "query": clusters,
         "definition": clusters, "includeAll": True, "multi": True, "refresh": 2, "sort": 1,
     }  # fmt: skip
 
@@ -167,17 +202,33 @@ def _panel(panel: Panel, number: int, place: Mapping[str, int]) -> Json:
         "description": panel.says,
         "datasource": _DATASOURCE,
         "gridPos": dict(place),
-        "targets": [_target(letter, *query, panel) for letter, query in zip("ABCD", panel.queries, strict=False)],
+        "targets": [
+            _target(letter, *query, panel)
+            for letter, query in zip("ABCD", panel.queries, strict=False)
+        ],
         "fieldConfig": {
             "defaults": {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}},
-            "overrides": [_color_of(word, color) for word, color in _OUTCOMES.items()] if panel.title == "Outcome" else [],
+            "overrides": (
+                [_color_of(word, color) for word, color in _OUTCOMES.items()]
+                if panel.title == "Outcome"
+                else []
+            ),
         },
-        "options": {"textMode": "name" if panel.title == "Outcome" else "auto"} if panel.kind == "stat" else {},
+        "options": (
+            {"textMode": "name" if panel.title == "Outcome" else "auto"}
+            if panel.kind == "stat"
+            else {}
+        ),
     }
 
 
 def _target(letter: str, expression: str, legend: str, panel: Panel) -> Json:
-    return {"refId": letter, "expr": expression, "legendFormat": legend, "instant": panel.kind != "timeseries"}
+    return {
+        "refId": letter,
+        "expr": expression,
+        "legendFormat": legend,
+        "instant": panel.kind != "timeseries",
+    }
 
 
 def _color_of(word: str, color: str) -> Json:

@@ -23,13 +23,25 @@ class ListerMetrics:
         self._bookie = bookie_id
         self._lists = self._counter("lists", "Requests for a list, by how they ended.", "outcome")
         self._keys = self._counter("keys", "Keys read from the indexes.")
-        self._left_out = self._counter("entries_left_out", "Entries left out because their entry log is missing.")
-        self._readers_lost = self._counter("readers_lost", "Reader processes that did not answer and were ended.")
-        self._refused = self._counter("connections_refused", "Connections closed because there were too many.")
+        self._left_out = self._counter(
+            "entries_left_out", "Entries left out because their entry log is missing."
+        )
+        self._readers_lost = self._counter(
+            "readers_lost", "Reader processes that did not answer and were ended."
+        )
+        self._refused = self._counter(
+            "connections_refused", "Connections closed because there were too many."
+        )
         self._connections = self._gauge("connections", "Connections that are open.")
-        self._serves = self._gauge("bookie_serves", "1 if the bookie served when it was last asked.")
-        self._view_age = self._gauge("view_age_seconds", "Age of the oldest view of an index, -1 without one.")
-        self._gauge("build_info", "Version of the lister.", "version").labels(bookie_id, version).set(1)
+        self._serves = self._gauge(
+            "bookie_serves", "1 if the bookie served when it was last asked."
+        )
+        self._view_age = self._gauge(
+            "view_age_seconds", "Age of the oldest view of an index, -1 without one."
+        )
+        self._gauge("build_info", "Version of the lister.", "version").labels(
+            bookie_id, version
+        ).set(1)
         for outcome in (LISTED, IN_DOUBT, NOT_SERVING):
             self.count_lists(outcome, 0)
         for metric in (self._keys, self._left_out, self._readers_lost, self._refused):

@@ -26,14 +26,23 @@ CONSOLE_VIOLATIONS_MAX = 20
 TEXT_CHARS_MAX = 4_000
 """Characters of one text, or of one line of a traceback, that the console shows."""
 
-_CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
+_CHATTY = {
+    "kazoo": logging.WARNING,
+    "py4j": logging.ERROR,
+    "pyspark": logging.WARNING,
+    "urllib3": logging.WARNING,
+}
 """The lowest level logged for each library without --verbose; with it, INFO for all of them."""
 
 _BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "muted", "witness")
 
 
 def setup(
-    *, log_format: str = "console", verbose: bool = False, quiet: bool = False, stream: TextIO | None = None
+    *,
+    log_format: str = "console",
+    verbose: bool = False,
+    quiet: bool = False,
+    stream: TextIO | None = None,
 ) -> BoundLogger:
     """Send all log events of this process to `stream` (default stderr), and return the logger.
 
@@ -60,11 +69,17 @@ def setup(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger(LOGGER).setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+    logging.getLogger(LOGGER).setLevel(
+        logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    )
     for name, level in _CHATTY.items():
         logging.getLogger(name).setLevel(logging.INFO if verbose else level)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *before, ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *before,
+            ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=BoundLogger,
         cache_logger_on_first_use=False,
@@ -79,7 +94,11 @@ def bind_run(run_id: str) -> None:
 
 
 def violations(
-    logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str, is_shown: bool = False
+    logger: BoundLogger,
+    findings: Iterable[Mapping[str, Any]],
+    *,
+    log_format: str,
+    is_shown: bool = False,
 ) -> Counter[str]:
     """Log the findings of severity warning and above, then their counts by kind; return the counts.
 
@@ -97,7 +116,9 @@ def violations(
         if log_format == "json":
             violation(logger, finding)
         elif not watched and seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
-            violation(logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None})
+            violation(
+                logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None}
+            )
     for kind_word, number in sorted(seen.items()) if not (watched and is_shown) else ():
         logger.info("violations", kind=kind_word, findings=number)
     return seen
@@ -105,11 +126,16 @@ def violations(
 
 def _on_terminal() -> bool:
     """Return whether the log goes to a terminal."""
-    return any(isinstance(h, logging.StreamHandler) and h.stream.isatty() for h in logging.getLogger().handlers)
+    return any(
+        isinstance(h, logging.StreamHandler) and h.stream.isatty()
+        for h in logging.getLogger().handlers
+    )
 
 
 def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
-    """Log one finding as one event: an error if it is critical, else a warning; info if it is muted."""
+    """Log one finding as one event: an error if it is critical, else a warning; info if it is
+    muted.
+    """
     say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
     say = logger.info if finding.get("muted") else say
     say("violation", **finding)
@@ -122,11 +148,15 @@ def _json() -> list[Processor]:
 def _console(out: TextIO) -> list[Processor]:
     return [
         _escape_controls,
-        structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback),
+        structlog.dev.ConsoleRenderer(
+            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+        ),
     ]
 
 
-def _mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _mask_secrets(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
     """Mask the credentials of URLs in the texts of an event (a structlog processor)."""
     for key, value in event.items():
         if isinstance(value, str):
@@ -134,7 +164,9 @@ def _mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -
     return event
 
 
-def _escape_controls(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escape_controls(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
     """Escape control characters in the texts of an event (a structlog processor).
 
     Foreign text can then neither start a new line nor move the cursor. A traceback keeps its lines,

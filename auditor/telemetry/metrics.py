@@ -16,7 +16,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import basic_auth_handler, default_handler, generate_latest, push_to_gateway
+from prometheus_client.exposition import (
+    basic_auth_handler,
+    default_handler,
+    generate_latest,
+    push_to_gateway,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
@@ -44,7 +49,9 @@ _TIMESTAMP = PREFIX + "last_run_timestamp_seconds"
 _SUCCESS = PREFIX + "last_success_timestamp_seconds"
 
 
-def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = "") -> str:
+def exposition(
+    summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = ""
+) -> str:
     """Return the metrics of a finished run in Prometheus' text format. Pure.
 
     `summary` is summary.json. The counters are the sums over runs that it holds: `totals` by kind,
@@ -66,7 +73,9 @@ def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str =
     ])  # fmt: skip
 
 
-def failed_run(previous_text: str, *, outcome: str, now_s: float, cluster: str, version: str) -> str:
+def failed_run(
+    previous_text: str, *, outcome: str, now_s: float, cluster: str, version: str
+) -> str:
     """Return the metrics after a failed run: the last run's, with a new outcome and timestamp.
 
     Without a readable `previous_text` they are outcome, timestamp, build, and a last success of 0
@@ -76,20 +85,30 @@ def failed_run(previous_text: str, *, outcome: str, now_s: float, cluster: str, 
     if not kept:
         return _text([*_run(cluster, outcome, now_s, 0.0), _build(cluster, version, "")])
     own = kept[0].samples[0].labels.get("cluster", cluster)
-    fresh = {family.name: family for family in _run(own, outcome, now_s, 0.0) if family.name != _SUCCESS}
+    fresh = {
+        family.name: family for family in _run(own, outcome, now_s, 0.0) if family.name != _SUCCESS
+    }
     return _text([*(family for family in kept if family.name not in fresh), *fresh.values()])
 
 
-def _gauge(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
+def _gauge(
+    name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
+) -> Metric:
     return _family(GaugeMetricFamily, name, says, cluster, samples)
 
 
-def _counter(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
+def _counter(
+    name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
+) -> Metric:
     return _family(CounterMetricFamily, name, says, cluster, samples)
 
 
 def _family(
-    make: Callable[..., Any], name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
+    make: Callable[..., Any],
+    name: str,
+    says: str,
+    cluster: str,
+    samples: Iterable[tuple[dict[str, str], float]],
 ) -> Metric:
     """Return a family with the label `cluster` and the labels of `samples`.
 
@@ -105,19 +124,23 @@ def _family(
 def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     """Yield the counts of ledgers and findings, of every kind, standing and reason, zeros too."""
     yield _gauge(
-        PREFIX + "last_run_violations", "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
-        [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k, facts in CATALOGUE.items()],
+        PREFIX + "last_run_violations",
+        "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
+        [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k,
+        facts in CATALOGUE.items()],
     )  # fmt: skip
     yield _counter(
         PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
         [({"kind": k.value}, float(summary["totals"].get(k.value, 0))) for k in CATALOGUE],
     )  # fmt: skip
     yield _gauge(
-        PREFIX + "last_run_ledgers", "Ledgers by standing; they add up to the ledgers listed.", cluster,
+        PREFIX + "last_run_ledgers", "Ledgers by standing; they add up to the ledgers listed.",
+        cluster,
         [({"standing": s.word}, float(summary["ledgers"][s.word])) for s in Standing],
     )  # fmt: skip
     yield _gauge(
-        PREFIX + "last_run_indeterminate_ledgers", "Ledgers that could not be judged, by reason (or reasons).", cluster,
+        PREFIX + "last_run_indeterminate_ledgers",
+        "Ledgers that could not be judged, by reason (or reasons).", cluster,
         [({"reason": r.value}, float(summary["indeterminate"].get(r.value, 0))) for r in Unknown],
     )  # fmt: skip
     yield _gauge(
@@ -129,7 +152,8 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         [({}, float(summary["coverage"]))],
     )  # fmt: skip
     yield _gauge(
-        PREFIX + "last_run_oldest_underreplicated_seconds", "Age of the oldest under-replication mark.", cluster,
+        PREFIX + "last_run_oldest_underreplicated_seconds",
+        "Age of the oldest under-replication mark.", cluster,
         [({}, float(summary.get("oldest_underreplicated_s") or 0))],
     )  # fmt: skip
     yield _gauge(
@@ -140,8 +164,14 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
 
 def _muted_findings(summary: Mapping[str, Any], cluster: str) -> Metric:
     muted = (summary.get("mutes") or {}).get("by_kind") or {}
-    says = "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings of the kind are muted."
-    samples = [({"kind": k.value, "severity": f.severity.word}, float(muted.get(k.value, 0))) for k, f in CATALOGUE.items()]
+    says = (
+        "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings"
+        " of the kind are muted."
+    )
+    samples = [
+        ({"kind": k.value, "severity": f.severity.word}, float(muted.get(k.value, 0)))
+        for k, f in CATALOGUE.items()
+    ]
     return _gauge(PREFIX + "last_run_muted_findings", says, cluster, samples)
 
 
@@ -155,13 +185,15 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         [({}, float(maintenance.get("ledgers", 0)))],
     )
     yield _gauge(
-        PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
+        PREFIX + "last_run_assurance_ledgers",
+        "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
     marks = summary.get("marks") or {}
     yield _gauge(
         PREFIX + "last_run_marks",
-        "Under-replication marks; within_grace and beyond_grace add up to total, the others are counted beside.",
+        "Under-replication marks; within_grace and beyond_grace add up to total, the others are"
+        " counted beside.",
         cluster,
         [({"state": state}, float(marks.get(state, 0))) for state in MARK_STATES],
     )
@@ -177,11 +209,15 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
 
 def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
     """Return how likely a run of lost entries was found on bookies that cannot list."""
-    bounds = {"this": sampling.get("bounds"), "all": (sampling.get("accumulated") or {}).get("bounds")}
+    bounds = {
+        "this": sampling.get("bounds"),
+        "all": (sampling.get("accumulated") or {}).get("bounds"),
+    }
     return _gauge(
         PREFIX + "last_run_loss_found_ratio",
-        "Least chance that so many entries in a row, lost by a bookie that cannot list, were found by this run, or by one of "
-        "all runs of the series if lost before them; NaN where no ledger was judged so.",
+        "Least chance that so many entries in a row, lost by a bookie that cannot list, were found"
+        " by this run, or by one of all runs of the series if lost before them; NaN where no ledger"
+        " was judged so.",
         cluster,
         [
             ({"entries": str(length), "runs": runs}, float((found or {}).get(str(length), nan)))
@@ -195,7 +231,10 @@ def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     requests = summary["requests"]
     unread = requests.get("zookeeper_reads_failed", 0)
     alone = {
-        "bookie_requests": {"answered": requests["bookie_requests"] - requests["retries"], "failed": requests["retries"]},
+        "bookie_requests": {
+            "answered": requests["bookie_requests"] - requests["retries"],
+            "failed": requests["retries"],
+        },
         "zookeeper_reads": {"answered": requests["zookeeper_reads"] - unread, "failed": unread},
     }
     totals = summary.get("request_totals") or alone
@@ -204,24 +243,37 @@ def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         ("zookeeper_reads", "Znodes read, added up over runs."),
     ):
         yield _counter(
-            PREFIX + name, says, cluster, [({"outcome": o}, float(totals[name].get(o, 0))) for o in REQUEST_OUTCOMES]
+            PREFIX + name,
+            says,
+            cluster,
+            [({"outcome": o}, float(totals[name].get(o, 0))) for o in REQUEST_OUTCOMES],
         )
 
 
 def _run(cluster: str, outcome: str, now_s: float, success_s: float) -> Iterator[Metric]:
     assert outcome in OUTCOMES, outcome
-    yield _gauge(_TIMESTAMP, "When the last run ended, whatever its outcome.", cluster, [({}, now_s)])
     yield _gauge(
-        _SUCCESS, "When a run last ended with a verdict (SOUND, VIOLATED or INCOMPLETE); 0: never.", cluster, [({}, success_s)]
+        _TIMESTAMP, "When the last run ended, whatever its outcome.", cluster, [({}, now_s)]
     )
     yield _gauge(
-        _OUTCOME, "1 for the outcome of the last run.", cluster, [({"outcome": o}, float(o == outcome)) for o in OUTCOMES]
+        _SUCCESS,
+        "When a run last ended with a verdict (SOUND, VIOLATED or INCOMPLETE); 0: never.",
+        cluster,
+        [({}, success_s)],
+    )
+    yield _gauge(
+        _OUTCOME,
+        "1 for the outcome of the last run.",
+        cluster,
+        [({"outcome": o}, float(o == outcome)) for o in OUTCOMES],
     )
 
 
 def _build(cluster: str, version: str, spark_version: str) -> Metric:
     labels = {"version": version, "spark_version": spark_version}
-    return _gauge(PREFIX + "build_info", "Versions of the auditor and of Spark.", cluster, [(labels, 1.0)])
+    return _gauge(
+        PREFIX + "build_info", "Versions of the auditor and of Spark.", cluster, [(labels, 1.0)]
+    )
 
 
 class _Families(Collector):
@@ -284,15 +336,23 @@ def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -
     try:
         parts = urlsplit(url)
         plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        send = default_handler if parts.username is None else _authorise(unquote(parts.username), unquote(parts.password or ""))
-        push_to_gateway(plain, PUSH_JOB, _Families(_families(text)), {"cluster": cluster}, timeout_s, send)
+        send = (
+            default_handler
+            if parts.username is None
+            else _authorise(unquote(parts.username), unquote(parts.password or ""))
+        )
+        push_to_gateway(
+            plain, PUSH_JOB, _Families(_families(text)), {"cluster": cluster}, timeout_s, send
+        )
     except (OSError, HTTPException, ValueError) as error:
         return f"the metrics could not be pushed to {plain}: {error}"
     return None
 
 
 def _authorise(user: str, password: str) -> Callable[..., Callable[[], None]]:
-    def send(url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes) -> Callable[[], None]:
+    def send(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
         return basic_auth_handler(url, method, timeout, headers, data, user, password)
 
     return send

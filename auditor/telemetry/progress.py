@@ -47,7 +47,8 @@ class Bar:
 
     def __init__(self, console: Console) -> None:
         self._bars = RichProgress(
-            TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
+            TimeElapsedColumn(),
             console=console, transient=True,
         )  # fmt: skip
         self._task: TaskID | None = None

@@ -20,7 +20,9 @@ ADDRESSES_MAX = 16
 """Addresses kept for one name."""
 
 
-def addresses_of(names: Iterable[str], within_s: float = RESOLVE_WITHIN_S) -> Mapping[str, tuple[Address, ...]]:
+def addresses_of(
+    names: Iterable[str], within_s: float = RESOLVE_WITHIN_S
+) -> Mapping[str, tuple[Address, ...]]:
     """Return the addresses of each name in the resolver's order. Never raises.
 
     Names not resolved in time are left out; a name that cannot be resolved has no addresses. The

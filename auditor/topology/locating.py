@@ -56,7 +56,11 @@ class Topology:
 
 
 def locate(
-    sources: Sequence[Source], bookies: Iterable[BookieRecord], root: str, raw: Raw, resolve: Resolve = addresses_of
+    sources: Sequence[Source],
+    bookies: Iterable[BookieRecord],
+    root: str,
+    raw: Raw,
+    resolve: Resolve = addresses_of,
 ) -> Topology:
     """Ask each source, in order, for the bookies that no earlier source knew.
 
@@ -80,7 +84,9 @@ def locate(
                 locations.setdefault(bookie_id, match.location)
         problems += source.problems
     if len(problems) > PROBLEMS_MAX:
-        problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} problems more with the topology"]
+        problems[PROBLEMS_MAX:] = [
+            f"and {len(problems) - PROBLEMS_MAX} problems more with the topology"
+        ]
     located = tuple(found.get(member.bookie_id, Located(member.bookie_id)) for member in members)
     areas = takewhile(lambda area: area is not None, (source.areas() for source in sources))
     known_areas = tuple(area for area in areas if area)

@@ -47,7 +47,9 @@ class Places:
 
     def areas(self) -> Areas:
         """Return the locations by host, at any port, and by network."""
-        hosts = {host: at.location for (host, port), at in self._hosts.items() if at and port is None}
+        hosts = {
+            host: at.location for (host, port), at in self._hosts.items() if at and port is None
+        }
         return hosts | {
             str((IPv4Network if version == 4 else IPv6Network)((number, length))): match.location
             for (version, length), matches in self._networks.items()
@@ -67,7 +69,10 @@ class Places:
         if found is not None:
             return found
         own = member.address
-        candidates = sorted({*addresses, *([own] if own else [])}, key=lambda address: (address.version, int(address)))
+        candidates = sorted(
+            {*addresses, *([own] if own else [])},
+            key=lambda address: (address.version, int(address)),
+        )
         exact = (self._match_host(str(address), member.port) for address in candidates)
         return next((match for match in exact if match), None) or self._in_network(candidates)
 
@@ -80,7 +85,11 @@ class Places:
             prefixes = self._networks[version, length]
             for address in addresses:
                 rest = address.max_prefixlen - length
-                match = prefixes.get(int(address) >> rest << rest) if address.version == version else None
+                match = (
+                    prefixes.get(int(address) >> rest << rest)
+                    if address.version == version
+                    else None
+                )
                 if match is not None:
                     return match
         return None

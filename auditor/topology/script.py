@@ -58,7 +58,10 @@ class Script:
                 "interpreter that is there, as in #!/bin/sh"
             ) from None
         except ScriptFailure as failure:
-            return f"the topology script {self.path}, called without arguments, {failure}: BookKeeper would not take it"
+            return (
+                f"the topology script {self.path}, called without arguments, {failure}: BookKeeper"
+                " would not take it"
+            )
         return ""
 
     def locations(self, addresses: Sequence[str]) -> list[str]:
@@ -71,7 +74,11 @@ class Script:
 
     def _output(self, addresses: Sequence[str]) -> str:
         # Its own process group: its children end with it. Its environment has no secrets of ours.
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)}
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(ENVIRONMENT_PREFIX)
+        }
         try:
             process = subprocess.Popen(  # noqa: S603 - the operator named this file; addresses are no options and no shell reads them
                 [str(self.path), *addresses],

@@ -71,13 +71,24 @@ class PlacesSource:
                 for key, location in found.locations.items():
                     self._places.add(key, location, any_port=True)
                 return
-        self.problems.append(f"there is no rack map in ZooKeeper: no znode {' and no '.join(rack_map_paths)} that can be read")
+        self.problems.append(
+            f"there is no rack map in ZooKeeper: no znode {' and no '.join(rack_map_paths)} that"
+            " can be read"
+        )
 
     def find(self, members: Sequence[Member], resolve: Resolve) -> dict[BookieId, Match]:
-        found = {member.bookie_id: match for member in members if (match := self._places.find(member)) is not None}
+        found = {
+            member.bookie_id: match
+            for member in members
+            if (match := self._places.find(member)) is not None
+        }
         if not self._places.needs_addresses():
             return found
-        rest = [m for m in members if m.bookie_id not in found and m.host is not None and m.address is None]
+        rest = [
+            m
+            for m in members
+            if m.bookie_id not in found and m.host is not None and m.address is None
+        ]
         addresses = resolve([member.host for member in rest if member.host])
         for member in rest:
             match = self._places.find(member, addresses.get(member.host or "", ()))
@@ -133,14 +144,19 @@ class ScriptSource:
             words = self._script.locations(addresses)
         except ScriptFailure as failure:
             more = f" and {len(addresses) - 1} more" if len(addresses) > 1 else ""
-            self.problems.append(f"the topology script {self.name}, asked for {addresses[0]}{more}, {failure}")
+            self.problems.append(
+                f"the topology script {self.name}, asked for {addresses[0]}{more}, {failure}"
+            )
             return {}
         known = {}
         for address, word in zip(addresses, words, strict=True):
             try:
                 location = normal(word)
             except ValueError as error:
-                self.problems.append(f"the topology script {self.name} has {word[:100]!a} for {address}, which {error}")
+                self.problems.append(
+                    f"the topology script {self.name} has {word[:100]!a} for {address}, which"
+                    f" {error}"
+                )
                 continue
             if location is not None:
                 known[address] = location
@@ -164,15 +180,19 @@ def _source(item: str, settings: Settings) -> Source:
     path = Path(rest if said else item).expanduser()
     if not path.is_file():
         raise ConfigError(
-            f"--topology {item}: there is no file {path}. Write a table file, an executable script, or {ZOOKEEPER} for "
-            "Pulsar's rack map, with commas between several"
+            f"--topology {item}: there is no file {path}. Write a table file, an executable script,"
+            f" or {ZOOKEEPER} for Pulsar's rack map, with commas between several"
         )
     executable = os.access(path, os.X_OK)
     if said == "file" or (not said and not executable):
         return PlacesSource(str(path), read_table(path))
     if not executable:
         raise ConfigError(f"--topology {item}: {path} is not executable: chmod +x {path}")
-    script = Script(path.absolute(), settings.topology_script_args_max, settings.topology_script_timeout_ms / 1000)
+    script = Script(
+        path.absolute(),
+        settings.topology_script_args_max,
+        settings.topology_script_timeout_ms / 1000,
+    )
     source = ScriptSource(script)
     refused = script.check()
     if refused:

@@ -33,7 +33,8 @@ def read_table(path: Path) -> Places:
     content = read_small_file(path, TABLE_BYTES_MAX, "the topology table")
     if content.startswith(b"#!"):
         raise ConfigError(
-            f"the topology table {path} is a script: to have it run, name it alone and make it executable (chmod +x)"
+            f"the topology table {path} is a script: to have it run, name it alone and make it"
+            " executable (chmod +x)"
         )
     try:
         text = content.decode("utf-8")
@@ -42,8 +43,15 @@ def read_table(path: Path) -> Places:
         raise ConfigError(f"the topology table {path} is not UTF-8 text (line {line})") from None
     places, bad = parse_table(text)
     if bad:
-        more = f"; and {len(bad) - BAD_LINES_SHOWN_MAX} lines more" if len(bad) > BAD_LINES_SHOWN_MAX else ""
-        raise ConfigError(f"the topology table {path} cannot be used: {'; '.join(bad[:BAD_LINES_SHOWN_MAX])}{more}")
+        more = (
+            f"; and {len(bad) - BAD_LINES_SHOWN_MAX} lines more"
+            if len(bad) > BAD_LINES_SHOWN_MAX
+            else ""
+        )
+        raise ConfigError(
+            f"the topology table {path} cannot be used:"
+            f" {'; '.join(bad[:BAD_LINES_SHOWN_MAX])}{more}"
+        )
     return places
 
 
@@ -67,7 +75,9 @@ def parse_table(text: str) -> tuple[Places, list[str]]:
 def _add(places: Places, words: list[str], number: int, seen: dict[str, tuple[int, str]]) -> None:
     """Add one line to `places`. Raises ValueError with what is wrong."""
     if len(words) != 2:
-        raise ValueError(f"{len(words)} words, and not a host and its location: write host[:port] /rack")
+        raise ValueError(
+            f"{len(words)} words, and not a host and its location: write host[:port] /rack"
+        )
     location = _location(words[1])
     network = _network(words[0])
     key = str(network or _key(words[0]))

@@ -100,7 +100,13 @@ class BookieConnection:
         """
         txn_id = self._next_txn_id()
         frame = encode_get_list(txn_id, ledger_id)
-        self._questions[txn_id] = (_LIST, ledger_id, None, b"\x08\x00\x10%b\x1a" % varint(ledger_id), False)
+        self._questions[txn_id] = (
+            _LIST,
+            ledger_id,
+            None,
+            b"\x08\x00\x10%b\x1a" % varint(ledger_id),
+            False,
+        )
         return txn_id, frame
 
     def ask_read(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[TxnId, bytes]:
@@ -138,7 +144,9 @@ class BookieConnection:
         self._ignored_start_tls, self._asked_start_tls = self._asked_start_tls, None
 
     def ask_auth(self, payload: bytes) -> tuple[TxnId, bytes]:
-        """Return the transaction id and frame of an AUTH request for SASL. Raises LocalProtocolError."""
+        """Return the transaction id and frame of an AUTH request for SASL. Raises
+        LocalProtocolError.
+        """
         txn_id = self._next_txn_id()
         self._questions[txn_id] = (_AUTH, None, None, _NOT_PLAIN, False)
         return txn_id, encode_auth(txn_id, SASL_PLUGIN, payload)
@@ -242,26 +250,37 @@ class BookieConnection:
         """Return the response in a frame, None for a second one to START_TLS."""
         operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
         question = self._questions.pop(txn_id, None)
-        if question is None and (operation, txn_id, status) == (_START_TLS, self._ignored_start_tls, Status.EIO):
+        if question is None and (operation, txn_id, status) == (
+            _START_TLS,
+            self._ignored_start_tls,
+            Status.EIO,
+        ):
             self._ignored_start_tls = None
             return None
         if question is None:
             raise PeerProtocolError(f"an answer to transaction {txn_id}, which awaits none")
         asked, asked_ledger_id, asked_entry_id, _, abandoned = question
         if operation != asked:
-            raise PeerProtocolError(f"transaction {txn_id} asked operation {asked}, the answer is to {operation}")
+            raise PeerProtocolError(
+                f"transaction {txn_id} asked operation {asked}, the answer is to {operation}"
+            )
         if ledger_id is not None and (ledger_id != asked_ledger_id or entry_id != asked_entry_id):
             raise PeerProtocolError(
-                f"transaction {txn_id} asked about {_name_request(asked_ledger_id, asked_entry_id)}, "
-                f"the answer is about {_name_request(ledger_id, entry_id)}"
+                f"transaction {txn_id} asked about"
+                f" {_name_request(asked_ledger_id, asked_entry_id)}, the answer is about"
+                f" {_name_request(ledger_id, entry_id)}"
             )
-        return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra)
+        return Answered(
+            txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra
+        )
 
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:
         operation, txn_id = frame.addressee()
         question = self._questions.pop(txn_id, None)
         if question is None or operation != question[0]:
-            raise PeerProtocolError(f"a frame announces {frame.length} bytes and answers no question")
+            raise PeerProtocolError(
+                f"a frame announces {frame.length} bytes and answers no question"
+            )
         return AnswerTooLarge(txn_id, operation, frame.length, question[4])
 
 

@@ -48,19 +48,31 @@ def decode(bookie_id: BookieId, data: bytes) -> Endpoint:
     for endpoint in message.endpoints:
         if endpoint.protocol == BOOKIE_PROTOCOL:
             # protobuf returns a string that is not UTF-8 as bytes.
-            if not isinstance(endpoint.host, str) or not endpoint.host or not 1 <= endpoint.port <= PORT_MAX:
-                raise MalformedMetadata(f"the {BOOKIE_PROTOCOL} endpoint of {bookie_id} has no usable host and port")
+            if (
+                not isinstance(endpoint.host, str)
+                or not endpoint.host
+                or not 1 <= endpoint.port <= PORT_MAX
+            ):
+                raise MalformedMetadata(
+                    f"the {BOOKIE_PROTOCOL} endpoint of {bookie_id} has no usable host and port"
+                )
             return Endpoint(endpoint.host, endpoint.port, TLS_EXTENSION in endpoint.extensions)
-    raise MalformedMetadata(f"the registration of {bookie_id} has no {BOOKIE_PROTOCOL} endpoint", len(data))
+    raise MalformedMetadata(
+        f"the registration of {bookie_id} has no {BOOKIE_PROTOCOL} endpoint", len(data)
+    )
 
 
 def encode(host: str, port: int, *, tls: bool = False, http_port: int | None = None) -> bytes:
     """Return the registration of a bookie of 4.12 or later; `http_port` adds its admin endpoint."""
     message = BookieServiceInfoFormat()
     extensions = [TLS_EXTENSION] if tls else []
-    message.endpoints.add(id=BOOKIE_ENDPOINT_ID, port=port, host=host, protocol=BOOKIE_PROTOCOL, extensions=extensions)
+    message.endpoints.add(
+        id=BOOKIE_ENDPOINT_ID, port=port, host=host, protocol=BOOKIE_PROTOCOL, extensions=extensions
+    )
     if http_port is not None:
-        message.endpoints.add(id=HTTP_ENDPOINT_ID, port=http_port, host=host, protocol=HTTP_PROTOCOL)
+        message.endpoints.add(
+            id=HTTP_ENDPOINT_ID, port=http_port, host=host, protocol=HTTP_PROTOCOL
+        )
     return message.SerializeToString()
 
 
@@ -68,7 +80,9 @@ def _legacy(bookie_id: BookieId) -> Endpoint:
     host, *rest = bookie_id.split(":")
     port = int(rest[0]) if rest and _LEGACY_PORT.fullmatch(rest[0]) else 0
     if not host or not 1 <= port <= PORT_MAX or len(rest) >= _IPV6_COLONS_MIN:
-        raise MalformedMetadata(f"{bookie_id} registered without an address, and its id is not host:port")
+        raise MalformedMetadata(
+            f"{bookie_id} registered without an address, and its id is not host:port"
+        )
     return Endpoint(host, port)
 
 

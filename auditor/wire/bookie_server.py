@@ -141,7 +141,9 @@ class RequestBuffer:
         while len(self._pending) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._pending, at)
             if not 0 <= length <= self._frame_bytes_max:
-                raise PeerProtocolError(f"a request frame of {length} bytes, at most {self._frame_bytes_max} are taken")
+                raise PeerProtocolError(
+                    f"a request frame of {length} bytes, at most {self._frame_bytes_max} are taken"
+                )
             end = at + _LENGTH.size + length
             if end > len(self._pending):
                 break
@@ -160,7 +162,9 @@ def decode_request(body: bytes) -> Request | WrongVersion:
         raise PeerProtocolError("a request that is no protobuf message of version 3") from error
     if not message.IsInitialized():
         # proto2 moves an unknown enum value to the unknown fields: its required field is unset.
-        raise PeerProtocolError("a request without a field it must have, or with an unknown operation")
+        raise PeerProtocolError(
+            "a request without a field it must have, or with an unknown operation"
+        )
     request = _request(message)
     return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
 
@@ -178,11 +182,17 @@ def encode_status(request: Request, status: Status) -> bytes:
     return _frame(_response(request, status))
 
 
-def encode_read(request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None) -> bytes:
+def encode_read(
+    request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None
+) -> bytes:
     """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
     message = _response(request, status)
     answer = message.readResponse
-    answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
+    answer.status, answer.ledgerId, answer.entryId = (
+        _code(status),
+        request.ledger_id,
+        request.entry_id,
+    )
     if body is not None:
         answer.body = body
     if max_lac is not None:
@@ -194,7 +204,11 @@ def encode_add(request: AddEntry, status: Status) -> bytes:
     """Encode the response to ADD_ENTRY."""
     message = _response(request, status)
     answer = message.addResponse
-    answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
+    answer.status, answer.ledgerId, answer.entryId = (
+        _code(status),
+        request.ledger_id,
+        request.entry_id,
+    )
     return _frame(message)
 
 
@@ -208,7 +222,9 @@ def encode_list(request: ListEntries, status: Status, availability: bytes | None
     return _frame(message)
 
 
-def encode_info(request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0) -> bytes:
+def encode_info(
+    request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0
+) -> bytes:
     """Encode the response to GET_BOOKIE_INFO, with the requested fields only."""
     message = _response(request, status)
     answer = message.getBookieInfoResponse
@@ -220,7 +236,9 @@ def encode_info(request: BookieInfo, status: Status, total_bytes: int = 0, free_
     return _frame(message)
 
 
-def encode_auth(request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b"") -> bytes:
+def encode_auth(
+    request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b""
+) -> bytes:
     """Encode the response to AUTH."""
     message = _response(request, status)
     message.authResponse.authPluginName = plugin
@@ -265,10 +283,15 @@ def _request(message: pb.Request) -> Request:
             return ListEntries(txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
         case Operation.GET_BOOKIE_INFO:
             requested = message.getBookieInfoRequest.requested
-            total, free = pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY, pb.GetBookieInfoRequest.FREE_DISK_SPACE
+            total, free = (
+                pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY,
+                pb.GetBookieInfoRequest.FREE_DISK_SPACE,
+            )
             return BookieInfo(txn_id, bool(requested & total), bool(requested & free))
         case Operation.AUTH:
-            return Authenticate(txn_id, message.authRequest.authPluginName, message.authRequest.payload)
+            return Authenticate(
+                txn_id, message.authRequest.authPluginName, message.authRequest.payload
+            )
         case other:
             return OtherRequest(txn_id, Operation(other))
 

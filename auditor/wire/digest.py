@@ -34,7 +34,11 @@ class BodyCheck(Enum):
 
 
 def check_body(
-    body: bytes, ledger_id: LedgerId, entry_id: EntryId, digest_type: DigestType | None, password: bytes | None
+    body: bytes,
+    ledger_id: LedgerId,
+    entry_id: EntryId,
+    digest_type: DigestType | None,
+    password: bytes | None,
 ) -> BodyCheck:
     """Check that `body` is entry `entry_id` of `ledger_id`, undamaged. Never raises; one pass.
 
@@ -50,7 +54,11 @@ def check_body(
         return BodyCheck.UNVERIFIED
     covered = body[:HEADER_BYTES] + body[HEADER_BYTES + digest_bytes :]
     stored = body[HEADER_BYTES : HEADER_BYTES + digest_bytes]
-    return BodyCheck.OK if stored == digest_of(covered, digest_type, password or b"") else BodyCheck.WRONG_DIGEST
+    return (
+        BodyCheck.OK
+        if stored == digest_of(covered, digest_type, password or b"")
+        else BodyCheck.WRONG_DIGEST
+    )
 
 
 def digest_of(covered: bytes, digest_type: DigestType, password: bytes) -> bytes:

@@ -58,7 +58,9 @@ def answer_challenge(challenge: bytes, user: DigestUser, client_nonce: str) -> D
     if "nonce" not in directives:
         raise PeerProtocolError("a challenge of DIGEST-MD5 without a nonce")
     if "auth" not in (quality.strip() for quality in directives.get("qop", "auth").split(",")):
-        raise PeerProtocolError(f"DIGEST-MD5 with qop={directives['qop'][:40]!a}, and only auth is supported")
+        raise PeerProtocolError(
+            f"DIGEST-MD5 with qop={directives['qop'][:40]!a}, and only auth is supported"
+        )
     realm, nonce = directives.get("realm", ""), directives["nonce"]
     secret = _md5(b":".join(_secret_bytes(part) for part in (user.username, realm, user.password)))
     key = _md5(secret + f":{nonce}:{client_nonce}".encode()).hex()
@@ -107,7 +109,9 @@ def _parse(challenge: bytes) -> dict[str, str]:
 
 
 def _secret_bytes(text: str) -> bytes:
-    """Encode a part of the secret: ISO 8859-1 if that has every character, else UTF-8 (RFC 2831, 2.1.2.1)."""
+    """Encode a part of the secret: ISO 8859-1 if that has every character, else UTF-8 (RFC 2831,
+    2.1.2.1).
+    """
     try:
         return text.encode("iso-8859-1")
     except UnicodeEncodeError:

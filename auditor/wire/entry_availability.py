@@ -57,15 +57,27 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
     count = (len(payload) - HEADER_BYTES) // GROUP_BYTES
     reserved_used = False
     if not (
-        count < len(_PLAIN_HEADERS) and payload.startswith(_PLAIN_HEADERS[count]) and _is_whole(payload, count, groups_max)
+        count < len(_PLAIN_HEADERS)
+        and payload.startswith(_PLAIN_HEADERS[count])
+        and _is_whole(payload, count, groups_max)
     ):
         count, reserved_used = _group_count(payload, groups_max)
     if count == 0:
         return Decoded(b"", reserved_used)
-    body = payload[HEADER_BYTES:] if count < len(_PLAIN_HEADERS) else memoryview(payload)[HEADER_BYTES:]
+    body = (
+        payload[HEADER_BYTES:]
+        if count < len(_PLAIN_HEADERS)
+        else memoryview(payload)[HEADER_BYTES:]
+    )
     if count == 1:
         first, last, size, period = _GROUP.unpack(body)
-        if period == 0 and first == last and first >= 0 and size > 0 and first + size - 1 <= ENTRY_ID_MAX:
+        if (
+            period == 0
+            and first == last
+            and first >= 0
+            and size > 0
+            and first + size - 1 <= ENTRY_ID_MAX
+        ):
             return Decoded(bytes(body), reserved_used)
     ordered = _of_ordered(_GROUP.iter_unpack(body))
     if ordered is not None:
@@ -96,7 +108,9 @@ def encode_runs(items: Iterable[int | _Run]) -> bytes:
     start, size = -1, 0
     for item in items:
         first, length = (item, 1) if isinstance(item, int) else item
-        assert first >= 0 and length > 0, f"a run starts at 0 or later and holds an entry: ({first}, {length})"
+        assert first >= 0 and length > 0, (
+            f"a run starts at 0 or later and holds an entry: ({first}, {length})"
+        )
         if size and start <= first and first + length <= start + size:
             continue
         if size and first == start + size:
@@ -126,7 +140,9 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
     """Return the number of groups and if a reserved byte is set; or raise MalformedAvailability."""
     length = len(payload)
     if length < HEADER_BYTES:
-        raise MalformedAvailability(f"the list has {length} bytes, its header alone has {HEADER_BYTES}")
+        raise MalformedAvailability(
+            f"the list has {length} bytes, its header alone has {HEADER_BYTES}"
+        )
     version, count, reserved = _HEADER.unpack_from(payload)
     if version != 0:
         raise MalformedAvailability(f"the list's version is {version}, only 0 is known")
@@ -134,11 +150,14 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
         raise MalformedAvailability(f"the list announces {count} sequence groups")
     if count > groups_max:
         raise MalformedAvailability(
-            f"the list announces {count} sequence groups, at most {groups_max} are accepted (groups_max)"
+            f"the list announces {count} sequence groups, at most {groups_max} are accepted"
+            " (groups_max)"
         )
     expected = HEADER_BYTES + GROUP_BYTES * count
     if length != expected:
-        raise MalformedAvailability(f"the list announces {count} sequence groups, so {expected} bytes, and has {length}")
+        raise MalformedAvailability(
+            f"the list announces {count} sequence groups, so {expected} bytes, and has {length}"
+        )
     return count, reserved != _NO_RESERVED
 
 
@@ -178,7 +197,9 @@ def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
                 open_size += size
             else:
                 step = open_first - going_last
-                if open_size == going_size and (step == going_period or (going_period == 0 and step <= SIZE_MAX)):
+                if open_size == going_size and (
+                    step == going_period or (going_period == 0 and step <= SIZE_MAX)
+                ):
                     going_last = open_first
                     going_period = step
                 else:
@@ -203,7 +224,9 @@ def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
     if entry > ENTRY_ID_MAX:
         return None
     step = open_first - going_last
-    if open_size == going_size and (step == going_period or (going_period == 0 and step <= SIZE_MAX)):
+    if open_size == going_size and (
+        step == going_period or (going_period == 0 and step <= SIZE_MAX)
+    ):
         going_last, going_period, open_size = open_first, step, 0
     if going_size:
         out += _pack(going_first, going_last, going_size, going_period)
@@ -229,7 +252,10 @@ def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
     for index, group in enumerate(groups):
         checked.add(_check_group(index, group))
         if len(checked) > DISORDER_MAX:
-            raise MalformedAvailability(f"the list is out of order and has more than {DISORDER_MAX} groups: too many to sort")
+            raise MalformedAvailability(
+                f"the list is out of order and has more than {DISORDER_MAX} groups: too many to"
+                " sort"
+            )
     knot: list[_Group] = []
     knot_end = -1
     budget = DISORDER_MAX
@@ -242,7 +268,10 @@ def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
         if len(knot) > 1:
             budget -= _run_count(group) + (_run_count(knot[0]) if len(knot) == 2 else 0)
         if budget < 0:
-            raise MalformedAvailability(f"groups from entry {knot[0][0]} on interleave: more than {DISORDER_MAX} runs to sort")
+            raise MalformedAvailability(
+                f"groups from entry {knot[0][0]} on interleave: more than {DISORDER_MAX} runs to"
+                " sort"
+            )
     yield from _untangle(knot)
 
 
@@ -256,7 +285,11 @@ def _untangle(knot: list[_Group]) -> Iterator[_Group]:
     if len(knot) == 1:
         yield knot[0]
         return
-    runs = sorted((start, size) for first, last, size, period in knot for start in range(first, last + 1, period or 1))
+    runs = sorted(
+        (start, size)
+        for first, last, size, period in knot
+        for start in range(first, last + 1, period or 1)
+    )
     start, end = -1, -1
     for first, size in runs:
         if first > end:
@@ -291,7 +324,8 @@ def _check_group(index: int, group: _Group) -> _Group:
         problem = "goes beyond the largest entry id"
     if problem:
         raise MalformedAvailability(
-            f"sequence group {index} (first {first}, last {last}, size {size}, period {period}) {problem}"
+            f"sequence group {index} (first {first}, last {last}, size {size}, period {period})"
+            f" {problem}"
         )
     if period == size or last == first:
         return first, first, last - first + size, 0

@@ -92,7 +92,17 @@ def _request(header: bytes, txn_id: int, tag: bytes, sub_message: bytes) -> byte
     if not 0 <= txn_id <= TXN_ID_MAX:
         raise LocalProtocolError(f"transaction id {txn_id} is no uint64")
     txn = varint(txn_id)
-    body = b"".join((b"\x0a", varint(len(header) + len(txn)), header, txn, tag, varint(len(sub_message)), sub_message))
+    body = b"".join(
+        (
+            b"\x0a",
+            varint(len(header) + len(txn)),
+            header,
+            txn,
+            tag,
+            varint(len(sub_message)),
+            sub_message,
+        )
+    )
     return _LENGTH.pack(len(body)) + body
 
 
@@ -126,7 +136,12 @@ def encode_read(txn_id: int, ledger_id: int, entry_id: int) -> bytes:
     """
     if not -1 <= entry_id <= ENTRY_ID_MAX:
         raise LocalProtocolError(f"entry id {entry_id} is out of range")
-    return _request(b"\x08\x03\x10\x01\x18", txn_id, b"\xa2\x06", _ledger(ledger_id) + b"\x10" + varint(entry_id))
+    return _request(
+        b"\x08\x03\x10\x01\x18",
+        txn_id,
+        b"\xa2\x06",
+        _ledger(ledger_id) + b"\x10" + varint(entry_id),
+    )
 
 
 def encode_get_info(txn_id: int) -> bytes:
@@ -171,9 +186,15 @@ def decode_response(body: bytes) -> Response:
     try:
         message = pb.Response.FromString(body)
     except DecodeError:
-        why = f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
+        why = (
+            f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
+        )
         raise PeerProtocolError(why) from None
-    operation, txn_id, status = int(message.header.operation), message.header.txnId, int(message.status)
+    operation, txn_id, status = (
+        int(message.header.operation),
+        message.header.txnId,
+        int(message.status),
+    )
     if not message.IsInitialized():
         status = _status_beyond_enum(message)
     if operation == 11 and message.HasField("getListOfEntriesOfLedgerResponse"):
@@ -188,10 +209,16 @@ def decode_response(body: bytes) -> Response:
         return Response(8, txn_id, status, None, None, b"", unknown_bytes(message, LISTER_FIELD))
     if operation == 5 and message.HasField("authResponse"):
         payload, name = message.authResponse.payload, message.authResponse.authPluginName
-        more = name.encode() if isinstance(name, str) else name  # protobuf gives what is not UTF-8 as bytes
+        more = (
+            name.encode() if isinstance(name, str) else name
+        )  # protobuf gives what is not UTF-8 as bytes
         return Response(5, txn_id, status, None, None, payload, more)
-    if status == Status.EOK and not (operation == Operation.START_TLS and message.HasField("startTLSResponse")):
-        raise PeerProtocolError(f"an answer to operation {operation}, transaction {txn_id}, says EOK and nothing else")
+    if status == Status.EOK and not (
+        operation == Operation.START_TLS and message.HasField("startTLSResponse")
+    ):
+        raise PeerProtocolError(
+            f"an answer to operation {operation}, transaction {txn_id}, says EOK and nothing else"
+        )
     return Response(operation, txn_id, status, None, None, b"")
 
 
@@ -202,8 +229,15 @@ def _status_beyond_enum(message: pb.Response) -> int:
     PeerProtocolError for any other missing field.
     """
     if message.header.IsInitialized():
-        subs = [sub for field, sub in message.ListFields() if field.message_type is not None and field.name != "header"]
-        for holder, number in [(message, _STATUS_FIELD), *((sub, _SUB_STATUS_FIELD) for sub in subs)]:
+        subs = [
+            sub
+            for field, sub in message.ListFields()
+            if field.message_type is not None and field.name != "header"
+        ]
+        for holder, number in [
+            (message, _STATUS_FIELD),
+            *((sub, _SUB_STATUS_FIELD) for sub in subs),
+        ]:
             unknown = UnknownFieldSet(holder)
             for index in range(len(unknown)):
                 if unknown[index].field_number == number and isinstance(unknown[index].data, int):
@@ -231,7 +265,9 @@ class Oversized(NamedTuple):
             if not header.IsInitialized():
                 raise DecodeError
         except DecodeError:
-            raise PeerProtocolError(f"a frame announces {self.length} bytes and does not begin as an answer does") from None
+            raise PeerProtocolError(
+                f"a frame announces {self.length} bytes and does not begin as an answer does"
+            ) from None
         return int(header.operation), int(header.txnId)
 
 

@@ -41,19 +41,26 @@ def decode(data: bytes) -> LedgerLayout:
     match = _TEXT.fullmatch(data.decode("utf-8", "replace"))
     if match is None:
         raise StoreUnavailable(
-            "the LAYOUT znode cannot be read: two lines were expected, a version and <factory class>:<version>"
+            "the LAYOUT znode cannot be read: two lines were expected, a version and <factory"
+            " class>:<version>"
         )
     factory, manager_version = match["factory"], int(match["manager"])
     version = int(match["format"])
     if version not in FORMAT_VERSIONS:
-        raise StoreUnavailable(f"the LAYOUT znode has format version {version}; this auditor reads 1 and 2")
+        raise StoreUnavailable(
+            f"the LAYOUT znode has format version {version}; this auditor reads 1 and 2"
+        )
     layout = _SHORT_NAMES.get(factory) if version == 1 else _by_class(factory)
     if layout is None:
         known = ", ".join(_CLASSES.values())
-        raise StoreUnavailable(f"the ledgers are laid out by {factory}, which this auditor cannot list; it knows {known}")
+        raise StoreUnavailable(
+            f"the ledgers are laid out by {factory}, which this auditor cannot list; it knows"
+            f" {known}"
+        )
     if manager_version != MANAGER_VERSION:
         raise StoreUnavailable(
-            f"the ledgers are laid out by version {manager_version} of {factory}; this auditor knows version 1"
+            f"the ledgers are laid out by version {manager_version} of {factory}; this auditor"
+            " knows version 1"
         )
     return layout
 

@@ -60,7 +60,9 @@ def decode(data: bytes) -> LedgerMetadata:
         state=_STATES[message.state],
         ensemble_size=message.ensembleSize,
         write_quorum=message.quorumSize,
-        ack_quorum=message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize,
+        ack_quorum=(
+            message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize
+        ),
         last_entry_id=message.lastEntryId if message.HasField("lastEntryId") else None,
         length=message.length,
         segments=_segments(message, data, version, body),
@@ -91,14 +93,18 @@ def describe_malformed(data: bytes, error: MalformedMetadata) -> Malformed:
     return Malformed(error.reason, error.offset, len(data), hashlib.sha256(data).hexdigest())
 
 
-def encode(metadata: LedgerMetadata, *, password: bytes = b"", version: int | None = None, ctoken: int = 0) -> bytes:
+def encode(
+    metadata: LedgerMetadata, *, password: bytes = b"", version: int | None = None, ctoken: int = 0
+) -> bytes:
     """Return what BookKeeper's serializer writes for `metadata`; for the sandbox and for tests.
 
     `version` defaults to the metadata's own. `password` needs a digest type; without one neither is
     written. Formats without a place for `password` or `ctoken` leave it out. A `last_entry_id` of
     None is left out.
     """
-    assert metadata.digest_type is not None or not password, "a password is written together with its digest type"
+    assert metadata.digest_type is not None or not password, (
+        "a password is written together with its digest type"
+    )
     version = metadata.format_version if version is None else version
     assert 1 <= version <= LATEST_VERSION, f"there is no metadata format version {version}"
     header = _MAGIC + b"%d\n" % version
@@ -118,11 +124,22 @@ def _header(data: bytes) -> tuple[int, int]:
         return 3, len(_HEADER_3)
     start = len(_MAGIC)
     if not data.startswith(_MAGIC):
-        differs = next((i for i, (is_, must_be) in enumerate(zip(data, _MAGIC, strict=False)) if is_ != must_be), len(data))
-        raise MalformedMetadata("the header does not begin with BookieMetadataFormatVersion and a TAB", differs)
+        differs = next(
+            (
+                i
+                for i, (is_, must_be) in enumerate(zip(data, _MAGIC, strict=False))
+                if is_ != must_be
+            ),
+            len(data),
+        )
+        raise MalformedMetadata(
+            "the header does not begin with BookieMetadataFormatVersion and a TAB", differs
+        )
     end = data.find(b"\n", start, start + VERSION_CHARACTERS_MAX + 1)
     if end == -1:
-        raise MalformedMetadata(f"no LF within {VERSION_CHARACTERS_MAX} characters of the format version", start)
+        raise MalformedMetadata(
+            f"no LF within {VERSION_CHARACTERS_MAX} characters of the format version", start
+        )
     if not _VERSION.fullmatch(data, start, end) or int(data[start:end]) > _INT32_MAX:
         raise MalformedMetadata("the format version is not a number", start)
     version = int(data[start:end])
@@ -181,13 +198,19 @@ def _break_in(data: bytes, start: int, end: int) -> int:
     return start
 
 
-def _segments(message: LedgerMetadataFormat, data: bytes, version: int, body: int) -> tuple[Segment, ...]:
-    segments = tuple(Segment(segment.firstEntryId, tuple(segment.ensembleMember)) for segment in message.segment)
+def _segments(
+    message: LedgerMetadataFormat, data: bytes, version: int, body: int
+) -> tuple[Segment, ...]:
+    segments = tuple(
+        Segment(segment.firstEntryId, tuple(segment.ensembleMember)) for segment in message.segment
+    )
     for segment_index, segment in enumerate(segments):
         for position, member in enumerate(segment.ensemble):
             if not _is_member(member):
                 offset = _member_offset(data, version, body, segments, segment_index, position)
-                reason = f"segment {segment_index + 1}: ensemble position {position} is not a bookie id"
+                reason = (
+                    f"segment {segment_index + 1}: ensemble position {position} is not a bookie id"
+                )
                 raise MalformedMetadata(reason, offset)
     return segments
 
@@ -197,7 +220,9 @@ def _is_member(member: BookieId | bytes) -> bool:
     return isinstance(member, str) and is_bookie_id(member)
 
 
-def _member_offset(data: bytes, version: int, body: int, segments: tuple[Segment, ...], segment: int, position: int) -> int:
+def _member_offset(
+    data: bytes, version: int, body: int, segments: tuple[Segment, ...], segment: int, position: int
+) -> int:
     """Return the offset of the member's value (version 3) or of its field name (version 2)."""
     nth = sum(len(before.ensemble) for before in segments[:segment]) + position
     if version == 3:
@@ -211,7 +236,9 @@ def _binary_member_offsets(data: bytes, start: int, end: int) -> Iterator[int]:
     for field in binary_form.fields(data, start, end):
         if field.is_bytes and field.number == _SEGMENT:
             inner = binary_form.fields(data, field.start, field.end)
-            yield from (member.start for member in inner if member.is_bytes and member.number == _MEMBER)
+            yield from (
+                member.start for member in inner if member.is_bytes and member.number == _MEMBER
+            )
 
 
 def _digest_type(message: LedgerMetadataFormat) -> DigestType | None:

@@ -44,7 +44,9 @@ def decode(data: bytes, body: int) -> LedgerMetadata:
             raise MalformedMetadata("a line is neither a segment nor the closing line", line.offset)
         entry_id = _number(fields[0], line.offset, 64, "an entry id")
         if fields[1] == _CLOSED:
-            state = LedgerState.IN_RECOVERY if entry_id == IN_RECOVERY_ENTRY_ID else LedgerState.CLOSED
+            state = (
+                LedgerState.IN_RECOVERY if entry_id == IN_RECOVERY_ENTRY_ID else LedgerState.CLOSED
+            )
             last_entry_id = entry_id if state is LedgerState.CLOSED else None
             break
         segments.append(Segment(entry_id, tuple(_members(fields, line.offset))))
@@ -66,11 +68,17 @@ def encode(metadata: LedgerMetadata) -> bytes:
     That is the ack quorum, digest, creation time and custom metadata.
     """
     sizes = (metadata.write_quorum, metadata.ensemble_size, metadata.length)
-    segments = ("\t".join((str(segment.first_entry_id), *segment.ensemble)) for segment in metadata.segments)
+    segments = (
+        "\t".join((str(segment.first_entry_id), *segment.ensemble)) for segment in metadata.segments
+    )
     text = "".join(f"{line}\n" for line in (*sizes, *segments))
     if metadata.state is LedgerState.OPEN:
         return text.encode("ascii")
-    closing = IN_RECOVERY_ENTRY_ID if metadata.state is LedgerState.IN_RECOVERY else metadata.last_entry_id
+    closing = (
+        IN_RECOVERY_ENTRY_ID
+        if metadata.state is LedgerState.IN_RECOVERY
+        else metadata.last_entry_id
+    )
     assert closing is not None, "format 1 cannot say CLOSED without a last entry id"
     return f"{text}{closing}\tCLOSED".encode("ascii")
 
@@ -103,6 +111,8 @@ def _members(fields: list[bytes], offset: int) -> Iterator[BookieId]:
     for position, field in enumerate(fields[1:]):
         member = field.decode("ascii", "replace")
         if not is_bookie_id(member):
-            raise MalformedMetadata(f"ensemble position {position} of a segment is not a bookie id", offset)
+            raise MalformedMetadata(
+                f"ensemble position {position} of a segment is not a bookie id", offset
+            )
         yield member
         offset += len(field) + 1

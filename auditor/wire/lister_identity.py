@@ -1,8 +1,8 @@
 """How a lister says for which bookie it speaks: an extra field in the response to GET_BOOKIE_INFO.
 
-A lister answers like a bookie, so an audit that reached the wrong one would not notice. The field is
-appended to the Response message under a number that BookKeeper does not use. Protocol buffers keep
-unknown fields apart: BookKeeper's own clients read the response as that of any bookie.
+A lister answers like a bookie, so an audit that reached the wrong one would not notice. The field
+is appended to the Response message under a number that BookKeeper does not use. Protocol buffers
+keep unknown fields apart: BookKeeper's own clients read the response as that of any bookie.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
 
 def with_lister_field(frame: bytes, told: bytes) -> bytes:
     """Return an encoded response (with its length) that has this in the field of listers too."""
-    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(told)) + told
+    body = (
+        frame[_LENGTH.size :]
+        + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED)
+        + varint(len(told))
+        + told
+    )
     return _LENGTH.pack(len(body)) + body
 
 
@@ -58,7 +63,11 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
         return None
     if not isinstance(identity, dict) or identity.get("lister") != VERSION:
         return None
-    bookie_id, instance_id, age_ms = identity.get("bookie_id"), identity.get("instance_id"), identity.get("view_age_ms")
+    bookie_id, instance_id, age_ms = (
+        identity.get("bookie_id"),
+        identity.get("instance_id"),
+        identity.get("view_age_ms"),
+    )
     has_instance_or_none = instance_id is None or _is_name(instance_id)
     if not _is_name(bookie_id) or not has_instance_or_none or not isinstance(age_ms, int | None):
         return None

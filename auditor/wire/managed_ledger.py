@@ -37,7 +37,9 @@ def decode_managed_ledger(data: bytes) -> ManagedLedger:
     ledgers: dict[int, DataLedger] = {}
     for one in info.ledgerInfo:
         if not 0 <= one.ledgerId <= LEDGER_ID_MAX or one.ledgerId in ledgers:
-            raise MalformedMetadata(f"it has ledger {one.ledgerId} twice, or that is not a ledger id")
+            raise MalformedMetadata(
+                f"it has ledger {one.ledgerId} twice, or that is not a ledger id"
+            )
         if one.entries < 0 or one.size < 0:
             raise MalformedMetadata(f"it records less than nothing for ledger {one.ledgerId}")
         ledgers[one.ledgerId] = DataLedger(
@@ -59,19 +61,29 @@ def decode_cursor(data: bytes) -> Cursor:
     compacted = [one.value for one in info.properties if one.name == COMPACTED_LEDGER_PROPERTY]
     return Cursor(
         ledger_id=None if info.cursorsLedgerId == NO_LEDGER else _ledger_id(info.cursorsLedgerId),
-        mark_delete=Position(info.markDeleteLedgerId, info.markDeleteEntryId) if has_position else None,
-        acknowledged=tuple(
-            (_position(one.lowerEndpoint), _position(one.upperEndpoint)) for one in info.individualDeletedMessages
+        mark_delete=(
+            Position(info.markDeleteLedgerId, info.markDeleteEntryId) if has_position else None
         ),
-        compacted_ledger_id=compacted[-1] if compacted and 0 <= compacted[-1] <= LEDGER_ID_MAX else None,
+        acknowledged=tuple(
+            (_position(one.lowerEndpoint), _position(one.upperEndpoint))
+            for one in info.individualDeletedMessages
+        ),
+        compacted_ledger_id=(
+            compacted[-1] if compacted and 0 <= compacted[-1] <= LEDGER_ID_MAX else None
+        ),
     )
 
 
 def decode_schemas(data: bytes) -> tuple[SchemaVersion, ...]:
-    """Return where a topic's schema versions are, each once, oldest first. Raises MalformedMetadata."""
+    """Return where a topic's schema versions are, each once, oldest first. Raises
+    MalformedMetadata.
+    """
     locator = _parse(SchemaLocator(), data)
     entries = (*locator.index, locator.info)
-    found = {one.version: Position(_ledger_id(one.position.ledgerId), one.position.entryId) for one in entries}
+    found = {
+        one.version: Position(_ledger_id(one.position.ledgerId), one.position.entryId)
+        for one in entries
+    }
     return tuple(SchemaVersion(version, found[version]) for version in sorted(found))
 
 
@@ -84,7 +96,9 @@ def decompress_value(data: bytes) -> bytes:
         raise MalformedMetadata("its compression header ends too early", len(data))
     (length,) = _LENGTH.unpack_from(data, len(MAGIC))
     if not 0 <= length <= len(data) - start:
-        raise MalformedMetadata(f"its compression header has {length} bytes, which is not in the value", len(MAGIC))
+        raise MalformedMetadata(
+            f"its compression header has {length} bytes, which is not in the value", len(MAGIC)
+        )
     header = _parse(CompressionHeader(), data[start : start + length])
     return decompress(header.compressionType, data[start + length :], header.uncompressedSize)
 
@@ -108,11 +122,15 @@ def encode_managed_ledger(managed: ManagedLedger) -> bytes:
 
 def encode_cursor(cursor: Cursor) -> bytes:
     """Return what a broker writes for a subscription, uncompressed."""
-    info = ManagedCursorInfo(cursorsLedgerId=NO_LEDGER if cursor.ledger_id is None else cursor.ledger_id)
+    info = ManagedCursorInfo(
+        cursorsLedgerId=NO_LEDGER if cursor.ledger_id is None else cursor.ledger_id
+    )
     if cursor.mark_delete is not None:
         info.markDeleteLedgerId, info.markDeleteEntryId = cursor.mark_delete
     for lower, upper in cursor.acknowledged:
-        info.individualDeletedMessages.add(lowerEndpoint=_nested_position(lower), upperEndpoint=_nested_position(upper))
+        info.individualDeletedMessages.add(
+            lowerEndpoint=_nested_position(lower), upperEndpoint=_nested_position(upper)
+        )
     if cursor.compacted_ledger_id is not None:
         info.properties.add(name=COMPACTED_LEDGER_PROPERTY, value=cursor.compacted_ledger_id)
     return info.SerializeToString()

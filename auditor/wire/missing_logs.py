@@ -47,7 +47,9 @@ def decode_missing_logs(data: bytes) -> tuple[MissingLog, ...]:
 def _missing_log(words: Any) -> MissingLog:
     match words:
         case [str(path), int(entries), [*ranges]] if (
-            len(path) <= PATH_CHARACTERS_MAX and type(entries) is int and 1 <= len(ranges) <= RANGES_MAX
+            len(path) <= PATH_CHARACTERS_MAX
+            and type(entries) is int
+            and 1 <= len(ranges) <= RANGES_MAX
         ):
             found = tuple(_range(one) for one in ranges)
             if _is_in_order(found) and _count(found) <= entries <= ENTRY_ID_MAX:
@@ -58,7 +60,8 @@ def _missing_log(words: Any) -> MissingLog:
 def _range(words: Any) -> tuple[EntryId, EntryId]:
     match words:
         case [int(first), int(last)] if (
-            type(first) is type(last) is int and 0 <= first <= last <= ENTRY_ID_MAX  # True is an int
+            type(first) is type(last) is int
+            and 0 <= first <= last <= ENTRY_ID_MAX  # True is an int
         ):
             return first, last
     raise MalformedAvailability("its lister names a missing log with a range that has no entries")

@@ -42,14 +42,22 @@ def decode(data: bytes) -> RackMap:
     try:
         groups = json.loads(data)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
-        return RackMap(problems=(f"the rack map is not JSON ({len(data)} bytes): no bookie has a rack from it",))
+        return RackMap(
+            problems=(
+                f"the rack map is not JSON ({len(data)} bytes): no bookie has a rack from it",
+            )
+        )
     if not isinstance(groups, dict):
-        return RackMap(problems=("the rack map is no JSON object of groups: no bookie has a rack from it",))
+        return RackMap(
+            problems=("the rack map is no JSON object of groups: no bookie has a rack from it",)
+        )
     locations: dict[str, str] = {}
     problems: list[str] = []
     for number, (group, bookie_id, info) in enumerate(_entries(groups, problems)):
         if number >= ENTRIES_MAX:
-            problems.insert(0, f"the rack map names more than {ENTRIES_MAX} bookies: the others are not read")
+            problems.insert(
+                0, f"the rack map names more than {ENTRIES_MAX} bookies: the others are not read"
+            )
             break
         location = _location(group, bookie_id, info, problems)
         if location is None:
@@ -57,7 +65,8 @@ def decode(data: bytes) -> RackMap:
         first = locations.setdefault(bookie_id, location)
         if location != first:
             problems.append(
-                f"the rack map has {bookie_id!a} at {first} and, in group {group!a}, at {location}: the first counts"
+                f"the rack map has {bookie_id!a} at {first} and, in group {group!a}, at {location}:"
+                " the first counts"
             )
     if len(problems) > PROBLEMS_MAX:
         problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} more of this kind"]

@@ -90,7 +90,11 @@ def _pulsar(text: str) -> ServiceUri:
         _refuse("metadata-store: is not followed by the name of a store", PULSAR_FORM)
     store = match[1].lower()
     if store != "zk":
-        _refuse(f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads ZooKeeper only", PULSAR_FORM)
+        _refuse(
+            f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads"
+            " ZooKeeper only",
+            PULSAR_FORM,
+        )
     authority, path = _split(match[2].removeprefix("//"))
     chroot = _path(path).rstrip("/")
     roots = (chroot + DEFAULT_ROOT, DEFAULT_ROOT) if chroot else (DEFAULT_ROOT,)
@@ -101,11 +105,19 @@ def _layout_of(scheme: str) -> str | None:
     """Return the layout hint of a scheme such as `zk+hierarchical`."""
     store, _, layout = scheme.partition("+")
     if store != "zk":
-        _refuse(f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads ZooKeeper only")
+        _refuse(
+            f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads"
+            " ZooKeeper only"
+        )
     if layout == "ms":
-        _refuse("the layout ms keeps ledgers in another metadata store, which this auditor cannot read")
+        _refuse(
+            "the layout ms keeps ledgers in another metadata store, which this auditor cannot read"
+        )
     if layout == "legacyhierarchical":
-        _refuse("legacyhierarchical cannot be given in a URI: write zk+null, and the LAYOUT znode decides")
+        _refuse(
+            "legacyhierarchical cannot be given in a URI: write zk+null, and the LAYOUT znode"
+            " decides"
+        )
     if scheme.endswith("+") or layout not in ("", *LAYOUT_SUFFIXES):
         _refuse(f"the layout {_quote_word(layout)} is not one of {', '.join(LAYOUT_SUFFIXES)}")
     return layout if layout not in ("", "null") else None
@@ -132,7 +144,9 @@ def _host(text: str) -> str:
             _refuse("what stands in brackets is not an IPv6 address: write [2001:db8::1]:2181")
         return f"[{name}]:{_port(port)}"
     if text.count(":") > 1:
-        _refuse("a host has more than one colon: write an IPv6 address in brackets, [2001:db8::1]:2181")
+        _refuse(
+            "a host has more than one colon: write an IPv6 address in brackets, [2001:db8::1]:2181"
+        )
     name, colon, port = text.partition(":")
     if not _HOST_NAME.fullmatch(name):
         _refuse("a host is not a name or address")
@@ -174,4 +188,6 @@ def _quote_word(word: str) -> str:
 
 
 def _refuse(reason: str, form: str = RIGHT_FORM) -> NoReturn:
-    raise ConfigError(f"the metadata service URI cannot be used: {reason}. The right form is {form}")
+    raise ConfigError(
+        f"the metadata service URI cannot be used: {reason}. The right form is {form}"
+    )

@@ -44,7 +44,9 @@ def _where(text: str, start: int, line: int, column: int) -> MalformedMetadata:
     before = text.split("\n")[:line]
     before[-1] = before[-1][: column - 1]
     offset = start + len("\n".join(before).encode())
-    return MalformedMetadata(f"the text form cannot be parsed at line {line}, column {column}", offset)
+    return MalformedMetadata(
+        f"the text form cannot be parsed at line {line}, column {column}", offset
+    )
 
 
 def write(message: Message) -> bytes:

@@ -39,7 +39,9 @@ def parse_topic(text: str) -> TopicName:
     if len(parts) not in (3, 4 if separator else 3) or not all(parts):
         raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
     if len(text) > NAME_CHARS_MAX or not text.isprintable() or not {".", ".."}.isdisjoint(parts):
-        raise ConfigError(f"{_quote(text)} cannot be the name of a topic: the right form is {RIGHT_FORM}")
+        raise ConfigError(
+            f"{_quote(text)} cannot be the name of a topic: the right form is {RIGHT_FORM}"
+        )
     tenant, *cluster, namespace, local_name = parts
     return TopicName(tenant, cluster[0] if cluster else "", namespace, local_name)
 
@@ -71,7 +73,10 @@ def partitions_among(topic: TopicName, names: Iterable[str]) -> tuple[TopicName,
         base, _, number = decode_name(name).rpartition(_PARTITION)
         if base == topic.local_name and _NUMBER.fullmatch(number):
             numbers.add(int(number))
-    return tuple(topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}") for number in sorted(numbers))
+    return tuple(
+        topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}")
+        for number in sorted(numbers)
+    )
 
 
 def holds_topics(path: str) -> bool:
@@ -82,14 +87,21 @@ def holds_topics(path: str) -> bool:
 def topic_at(path: str) -> TopicName | None:
     """Return the topic whose znode has this path, or None if no topic can be there."""
     root, *parts = path[1:].split("/")
-    if f"/{root}" != MANAGED_LEDGERS or len(parts) not in (4, 5) or parts[-2] != PERSISTENT or not all(parts):
+    if (
+        f"/{root}" != MANAGED_LEDGERS
+        or len(parts) not in (4, 5)
+        or parts[-2] != PERSISTENT
+        or not all(parts)
+    ):
         return None
     tenant, *cluster, namespace = parts[:-2]
     return TopicName(tenant, cluster[0] if cluster else "", namespace, decode_name(parts[-1]))
 
 
 def is_canonical(path: str) -> bool:
-    """Return whether Pulsar itself would give the topic's znode this name, so that it is read there."""
+    """Return whether Pulsar itself would give the topic's znode this name, so that it is read
+    there.
+    """
     name = path.rpartition("/")[2]
     return encode_name(decode_name(name)) == name
 

@@ -86,11 +86,17 @@ class Branch(NamedTuple):
 
 def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
     """Return the path of a ledger's znode. Raises `ValueError` for an id the layout cannot hold."""
-    if not 0 <= ledger_id <= (LEGACY_ID_MAX if layout is LedgerLayout.LEGACY_HIERARCHICAL else LEDGER_ID_MAX):
+    if (
+        not 0
+        <= ledger_id
+        <= (LEGACY_ID_MAX if layout is LedgerLayout.LEGACY_HIERARCHICAL else LEDGER_ID_MAX)
+    ):
         raise ValueError(f"ledger {ledger_id} has no place in the {layout.value} layout")
     if layout is LedgerLayout.FLAT:
         return f"/L{ledger_id:010d}"
-    if layout is LedgerLayout.LONG_HIERARCHICAL or (layout is LedgerLayout.HIERARCHICAL and ledger_id >= LONG_ID_MIN):
+    if layout is LedgerLayout.LONG_HIERARCHICAL or (
+        layout is LedgerLayout.HIERARCHICAL and ledger_id >= LONG_ID_MIN
+    ):
         d = f"{ledger_id:019d}"
         return f"/{d[:3]}/{d[3:7]}/{d[7:11]}/{d[11:15]}/L{d[15:]}"
     d = f"{ledger_id:010d}"
@@ -103,7 +109,11 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
         match = pattern.fullmatch(path)
         if match is not None:
             ledger_id = int("".join(match.groups()))
-            return ledger_id if ledger_id <= LEDGER_ID_MAX and ledger_path(layout, ledger_id) == path else None
+            return (
+                ledger_id
+                if ledger_id <= LEDGER_ID_MAX and ledger_path(layout, ledger_id) == path
+                else None
+            )
     return None
 
 
@@ -164,7 +174,11 @@ def lock_id_of(name: str) -> LedgerId | None:
     if match is None:
         return None
     ledger_id = int(match[1])
-    return ledger_id if ledger_id <= LEDGER_ID_MAX and lock_path(ledger_id) == f"{LOCKS}/{name}" else None
+    return (
+        ledger_id
+        if ledger_id <= LEDGER_ID_MAX and lock_path(ledger_id) == f"{LOCKS}/{name}"
+        else None
+    )
 
 
 def votes_in_order(names: Iterable[str]) -> list[str]:
@@ -192,4 +206,7 @@ def tell_marks_apart(parent: str, names: Iterable[str]) -> Branch:
 
 
 def _leads_on(layout: LedgerLayout, path: str) -> bool:
-    return _INNER.fullmatch(path) is not None and len(path.split("/", 2)[1]) in _FIRST_LEVEL_DIGITS[layout]
+    return (
+        _INNER.fullmatch(path) is not None
+        and len(path.split("/", 2)[1]) in _FIRST_LEVEL_DIGITS[layout]
+    )

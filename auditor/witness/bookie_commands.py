@@ -35,16 +35,32 @@ def shell(command: str) -> str:
 
 def silent_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = quote_word(str(finding.bookie_id))
-    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
+    look = [
+        "listbookies -a -h",
+        f"endpointinfo -b {bookie}",
+        "bookieinfo",
+        f"listledgers -bookieid {bookie}",
+    ]
     return Steps([shell(command) for command in look], [])
 
 
 def lost_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = quote_word(str(finding.bookie_id))
     assert isinstance(finding.facts, LostFacts), finding
-    look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
+    look = [
+        "listbookies -a -h",
+        f"listledgers -bookieid {bookie}",
+        "clusterinfo",
+        "lostbookierecoverydelay -g",
+    ]
     if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
-        return Steps([shell(one) for one in (*look, f"endpointinfo -b {quote_word(finding.facts.renamed_to)}")], [])
+        return Steps(
+            [
+                shell(one)
+                for one in (*look, f"endpointinfo -b {quote_word(finding.facts.renamed_to)}")
+            ],
+            [],
+        )
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps([shell(command) for command in look], [shell(command) for command in change])
 
@@ -64,7 +80,10 @@ def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     """
     assert isinstance(finding.facts, FailingFacts), finding
     bookie = quote_word(str(finding.bookie_id))
-    read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]
+    read = [
+        f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}"
+        for ledger in finding.facts.some_ledgers[:1]
+    ]
     look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
     return Steps([*(shell(command) for command in look), *again], [])
@@ -74,7 +93,8 @@ def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     """Return commands that show the missing file and what the other copies are worth.
 
     The first change is to put the file back, which the bookie notices without a restart. Copying
-    from other bookies reads each of them: `auditor ledger` says before whether they have the entries.
+    from other bookies reads each of them: `auditor ledger` says before whether they have the
+    entries.
     """
     facts = finding.facts
     assert isinstance(facts, EntryLogLostFacts), finding
@@ -95,4 +115,6 @@ def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
 def population_steps(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     look = [shell("whatisinstanceid"), shell("listbookies -a -h"), shell("listledgers")]
     no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
-    return Steps(look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"])
+    return Steps(
+        look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"]
+    )

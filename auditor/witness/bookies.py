@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts, LostLog, SilentFacts
+from auditor.model.bookie_facts import (
+    EntryLogLostFacts,
+    FailingFacts,
+    LostContentFacts,
+    LostFacts,
+    LostLog,
+    SilentFacts,
+)
 from auditor.model.finding import Finding, Kind
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
@@ -11,32 +18,38 @@ from auditor.witness.sentences import TellOther
 def _silent_bookie_sentences(finding: Finding, facts: SilentFacts) -> str:
     why = f" ({facts.detail})" if facts.detail else ""
     return (
-        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and did not answer at any of "
-        f"{facts.looks} looks{why}.{_recovery(facts)}"
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and"
+        f" did not answer at any of {facts.looks} looks{why}.{_recovery(facts)}"
     )
 
 
 def _lost_bookie_sentences(finding: Finding, facts: LostFacts) -> str:
     cookie = "still has a cookie" if facts.has_cookie else "has no cookie"
     number = facts.unmarked_ledgers
-    ledgers = "1 closed ledger names it and is" if number == 1 else f"{number} closed ledgers name it and are"
+    ledgers = (
+        "1 closed ledger names it and is"
+        if number == 1
+        else f"{number} closed ledgers name it and are"
+    )
     marked = facts.marked_ledgers_last
     others = (
-        f" {marked} more that {'names' if marked == 1 else 'name'} it {'is' if marked == 1 else 'are'} marked, and "
-        f"{'was' if marked == 1 else 'were'} at the first look."
+        f" {marked} more that {'names' if marked == 1 else 'name'} it"
+        f" {'is' if marked == 1 else 'are'} marked, and {'was' if marked == 1 else 'were'} at the"
+        " first look."
         if marked
         else ""
     )
     before = (
-        f" Earlier runs saw it unregistered too, first {span(facts.unregistered_ms)} before the last look."
+        f" Earlier runs saw it unregistered too, first {span(facts.unregistered_ms)} before the"
+        " last look."
         if facts.unregistered_ms > facts.apart_ms
         else ""
     )
     return (
-        f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked under-replicated "
-        f"({name_some(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
-        f"{span(facts.apart_ms)} apart.{before}{others}"
-        f"{_rename_sentence(facts)}{_recovery(facts)}"
+        f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked"
+        f" under-replicated ({name_some(facts.some_ledgers, number)}). This was seen at each look;"
+        f" the first and the last were {span(facts.apart_ms)}"
+        f" apart.{before}{others}{_rename_sentence(facts)}{_recovery(facts)}"
     )
 
 
@@ -44,8 +57,8 @@ def _rename_sentence(facts: LostFacts) -> str:
     if not facts.renamed_to:
         return ""
     return (
-        f" It was probably renamed to {facts.renamed_to}, which holds what it should hold of the ledgers that were compared, "
-        "though none of their segments names it."
+        f" It was probably renamed to {facts.renamed_to}, which holds what it should hold of the"
+        " ledgers that were compared, though none of their segments names it."
     )
 
 
@@ -53,16 +66,20 @@ def _recovery(facts: SilentFacts | LostFacts) -> str:
     """Say how long the cluster's auditor waits for a lost bookie, and if auto-recovery is off."""
     delay = facts.lost_bookie_recovery_delay_s
     waits = f" lostBookieRecoveryDelay is {span(delay * 1000)}." if delay else ""
-    disabled = " Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it is enabled."
+    disabled = (
+        " Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it"
+        " is enabled."
+    )
     return waits + (disabled if facts.replication_disabled else "")
 
 
 def _lost_content_sentences(finding: Finding, facts: LostContentFacts) -> str:
     how = " (by reading entries, because it cannot list them)" if facts.was_probed else ""
     return (
-        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and answered for {facts.asked} "
-        f"ledgers{how}. Of {facts.lacking_most} of them ({name_some(facts.some_ledgers, facts.lacking_most)}) "
-        f"it lacked, at two looks, more than half of the entries it should hold: together {facts.absent} of {facts.expected}."
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and"
+        f" answered for {facts.asked} ledgers{how}. Of {facts.lacking_most} of them"
+        f" ({name_some(facts.some_ledgers, facts.lacking_most)}) it lacked, at two looks, more than"
+        f" half of the entries it should hold: together {facts.absent} of {facts.expected}."
     )
 
 
@@ -75,9 +92,10 @@ def _failing_bookie_sentences(finding: Finding, facts: FailingFacts) -> str:
     how = "" if facts.lists_refused else " (by reading entries, because it cannot list them)"
     statuses = ", ".join(f"{name}: {count}" for name, count in facts.statuses)
     return (
-        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and accepts connections. It was "
-        f"asked about ledgers that it should hold{how}: each of {' and '.join(parts)} ended in an error status ({statuses}). "
-        f"{facts.ledgers} ledgers were refused at two looks or more ({name_some(facts.some_ledgers, facts.ledgers)})."
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and"
+        f" accepts connections. It was asked about ledgers that it should hold{how}: each of"
+        f" {' and '.join(parts)} ended in an error status ({statuses}). {facts.ledgers} ledgers"
+        f" were refused at two looks or more ({name_some(facts.some_ledgers, facts.ledgers)})."
     )
 
 
@@ -91,21 +109,30 @@ def _entry_log_lost_sentences(finding: Finding, facts: EntryLogLostFacts) -> str
     left = facts.logs - len(facts.some_logs[:LOGS_SPELLED_MAX])
     more = f" {left} more {'is' if left == 1 else 'are'} missing too." if left else ""
     return (
-        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}. Its index names {logs} that "
-        f"its lister at {facts.lister} did not find on its disk, in two fresh views at each of two looks or more. {spelled}"
-        f"{more} At least {_of(facts.entries, 'entry', 'entries')} of {_of(facts.ledgers, 'ledger', 'ledgers')} lie in what "
-        "is missing."
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}. Its"
+        f" index names {logs} that its lister at {facts.lister} did not find on its disk, in two"
+        f" fresh views at each of two looks or more. {spelled}{more} At least"
+        f" {_of(facts.entries, 'entry', 'entries')} of {_of(facts.ledgers, 'ledger', 'ledgers')}"
+        " lie in what is missing."
     )
 
 
 def _log_sentence(log: LostLog) -> str:
     ledger, first, last = log.some[0]
     entries = f"entry {first}" if first == last else f"entries {first} to {last}"
-    others = f", and entries of {_of(log.ledgers - 1, 'ledger', 'ledgers')} more" if log.ledgers > 1 else ""
-    reads = "1 read of them ended" if log.reads_failed == 1 else f"{log.reads_failed} reads of them ended"
+    others = (
+        f", and entries of {_of(log.ledgers - 1, 'ledger', 'ledgers')} more"
+        if log.ledgers > 1
+        else ""
+    )
+    reads = (
+        "1 read of them ended"
+        if log.reads_failed == 1
+        else f"{log.reads_failed} reads of them ended"
+    )
     return (
-        f"{log.path}: at least {_of(log.entries, 'entry', 'entries')} are indexed there, such as {entries} of ledger "
-        f"{ledger}{others}; {reads} in EIO and none brought one."
+        f"{log.path}: at least {_of(log.entries, 'entry', 'entries')} are indexed there, such as"
+        f" {entries} of ledger {ledger}{others}; {reads} in EIO and none brought one."
     )
 
 

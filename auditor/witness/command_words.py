@@ -11,8 +11,8 @@ _NO_WORD = "\x00"
 def quote_word(name: str) -> str:
     """Return a name quoted for a shell.
 
-    A name that would be taken for an option, or that has characters that a terminal acts on, becomes
-    a word that `can_be_pasted` refuses: quotes do not help against either.
+    A name that would be taken for an option, or that has characters that a terminal acts on,
+    becomes a word that `can_be_pasted` refuses: quotes do not help against either.
     """
     return _NO_WORD if name.startswith("-") or not name.isprintable() else shlex.quote(name)
 

@@ -1,4 +1,6 @@
-"""Witnesses of the entry family: where the entry belongs, what each bookie said, the count, how far the search went."""
+"""Witnesses of the entry family: where the entry belongs, what each bookie said, the count, how far
+the search went.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ CORRUPT_BOOKIES_TOLD = 5
 """Bookies with corrupt copies in a sentence; the facts have all."""
 
 GARBAGE_COLLECTION = (
-    "Garbage collection there may delete these copies at its next check for over-replicated ledgers. Checks are 24 h apart by "
-    "default (gcOverreplicatedLedgerWaitTime), and the next one may be minutes away."
+    "Garbage collection there may delete these copies at its next check for over-replicated"
+    " ledgers. Checks are 24 h apart by default (gcOverreplicatedLedgerWaitTime), and the next one"
+    " may be minutes away."
 )
 """When a stranded copy may be deleted (ScanAndCompareGarbageCollector)."""
 
@@ -38,9 +41,15 @@ def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) 
     ]
     if facts.listed_outside:
         verb = "lists" if len(facts.listed_outside) == 1 else "list"
-        lines.append(f"Outside the write set {join_names(facts.listed_outside)} {verb} entry {facts.worst_entry}.")
+        lines.append(
+            f"Outside the write set {join_names(facts.listed_outside)} {verb} entry"
+            f" {facts.worst_entry}."
+        )
     if finding.entries_total > 1:
-        lines.append(f"{finding.entries_total} entries are hit: {runs(finding.entries, finding.entries_total)}.")
+        lines.append(
+            f"{finding.entries_total} entries are hit:"
+            f" {runs(finding.entries, finding.entries_total)}."
+        )
     if facts.at_tail:
         lines.append(_tail_sentence(finding))
     if facts.search is not None:
@@ -54,19 +63,29 @@ def _place_sentence(finding: Finding, entry: EntryId, write_set: Sequence[Bookie
     segment = finding.segment
     assert segment is not None, finding
     return (
-        f"Entry {entry} of ledger {finding.ledger_id} belongs on {join_names(write_set)} (segment {segment.first_entry_id}-"
-        f"{segment.last_entry_id}, ensemble {name_some(segment.ensemble)})."
+        f"Entry {entry} of ledger {finding.ledger_id} belongs on {join_names(write_set)} (segment"
+        f" {segment.first_entry_id}-{segment.last_entry_id}, ensemble"
+        f" {name_some(segment.ensemble)})."
     )
 
 
-def _count_sentence(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]) -> str:
+def _count_sentence(
+    finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]
+) -> str:
     """Count copies of the worst entry. A bookie that cannot list may count by other entries."""
     copies = finding.copies
     assert copies is not None, finding
     chain = _newest_state_looks(looks)
-    assumed = " or assumed" if any(_rests_on_a_sample(bookie, entry, chain) for bookie in write_set) else ""
+    assumed = (
+        " or assumed"
+        if any(_rests_on_a_sample(bookie, entry, chain) for bookie in write_set)
+        else ""
+    )
     unknown = f", {copies.unknown} unknown" if copies.unknown else ""
-    return f"{copies.confirmed} of {copies.write_quorum} copies found{assumed}{unknown}; ack quorum is {copies.ack_quorum}."
+    return (
+        f"{copies.confirmed} of {copies.write_quorum} copies found{assumed}{unknown}; ack quorum is"
+        f" {copies.ack_quorum}."
+    )
 
 
 def _tail_sentence(finding: Finding) -> str:
@@ -74,7 +93,10 @@ def _tail_sentence(finding: Finding) -> str:
     lacking = [bookie for bookie, _ in finding.missing_on]
     verb = "lacks" if len(lacking) == 1 else "lack"
     said = f"{join_names(lacking)} {verb} only the end of the ledger"
-    return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
+    return (
+        f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and"
+        " not wait for the rest."
+    )
 
 
 def _search_sentences(search: Search, looks: Sequence[Look]) -> Iterator[str]:
@@ -98,15 +120,27 @@ def _search_sentences(search: Search, looks: Sequence[Look]) -> Iterator[str]:
         yield f"{join_names(search.unheard)} gave no conclusive answer{each}."
     if search.not_asked:
         verb = "was" if len(search.not_asked) == 1 else "were"
-        yield f"{join_names(search.not_asked)} {verb} not read{each}, because of the limit for one bookie and run."
+        yield (
+            f"{join_names(search.not_asked)} {verb} not read{each}, because of the limit for one"
+            " bookie and run."
+        )
     if search.found_unnamed:
-        yield f"No segment of the ledger names {join_names(search.found_unnamed)}. {GARBAGE_COLLECTION}"
+        yield (
+            f"No segment of the ledger names {join_names(search.found_unnamed)}."
+            f" {GARBAGE_COLLECTION}"
+        )
 
 
 def _found_words(search: Search, looks: Sequence[Look]) -> str:
     """Say who holds the entries: a bookie that sent one has it, one that only names it lists it."""
     if not search.found_on:
-        return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
+        return (
+            "none holds a good copy"
+            if search.corrupt_on
+            else "none has it"
+            if search.entries == 1
+            else "none has any"
+        )
     is_one = len(search.found_on) == 1
     by_list = {_gave_a_list(bookie, looks) for bookie in search.found_on}
     verbs = {True: "lists" if is_one else "list", False: "has" if is_one else "have"}
@@ -115,12 +149,17 @@ def _found_words(search: Search, looks: Sequence[Look]) -> str:
         return f"{join_names(search.found_on)} {verb} it"
     count = "all" if search.entries_found == search.entries else search.entries_found
     of_what = f"these {search.entries}" if search.entries_left else "them"
-    return f"{join_names(search.found_on)} {verb if is_one else f'together {verb}'} {count} of {of_what}"
+    return (
+        f"{join_names(search.found_on)} {verb if is_one else f'together {verb}'} {count} of"
+        f" {of_what}"
+    )
 
 
 def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
     heard = [look for look in looks if bookie in look.answers]
-    return bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
+    return (
+        bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
+    )
 
 
 def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
@@ -130,14 +169,18 @@ def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Lo
         for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD]
     ]
     more = len(facts.copies) - len(copies)
-    others = f"; and copies on {more} other {'bookie' if more == 1 else 'bookies'}" if more > 0 else ""
+    others = (
+        f"; and copies on {more} other {'bookie' if more == 1 else 'bookies'}" if more > 0 else ""
+    )
     return " ".join(
         (
             _place_sentence(finding, facts.worst_entry, facts.write_set),
             *_answer_sentences(facts.worst_entry, facts.write_set, (), looks),
             _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
-            "Copies that were read at two looks, with the right ids and a digest that does not match their bytes: "
-            f"{'; '.join(copies)}{others}.",
+            (
+                "Copies that were read at two looks, with the right ids and a digest that does not"
+                f" match their bytes: {'; '.join(copies)}{others}."
+            ),
         )
     )
 
@@ -145,7 +188,9 @@ def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Lo
 def _answer_sentences(
     entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]
 ) -> Iterator[str]:
-    """Say what each bookie of the write set said of the entry: its newest conclusive word, and whether it was silent since."""
+    """Say what each bookie of the write set said of the entry: its newest conclusive word, and
+    whether it was silent since.
+    """
     chain = _newest_state_looks(looks)
     for bookie in write_set[:NAMES_TOLD]:
         if bookie in gone:
@@ -162,7 +207,9 @@ def _newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
     return looks[newest_state_start(looks) :]
 
 
-def _newest_answer_sentences(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Iterator[str]:
+def _newest_answer_sentences(
+    bookie: BookieId, entry: EntryId, looks: Sequence[Look]
+) -> Iterator[str]:
     heard = [look for look in looks if bookie in look.answers]
     if not heard:
         return
@@ -182,10 +229,17 @@ def _deciding_look(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> L
     digest counts whatever the list says.
     """
     answered = _newest_answered(bookie, heard)
-    read = next((look for look in reversed(heard) if _read_status(look, bookie, entry) in _CONCLUSIVE), answered)
+    read = next(
+        (look for look in reversed(heard) if _read_status(look, bookie, entry) in _CONCLUSIVE),
+        answered,
+    )
     answer = answered.answers[bookie]
     is_listed = answer.status is AnswerStatus.HELD and _lists(answer, entry)
-    return answered if is_listed and _read_status(read, bookie, entry) is not ReadStatus.CORRUPT else read
+    return (
+        answered
+        if is_listed and _read_status(read, bookie, entry) is not ReadStatus.CORRUPT
+        else read
+    )
 
 
 def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
@@ -195,12 +249,18 @@ def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
 
 def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
     status = look.answers[bookie].status
-    return status in VALID_ANSWERS or (status is AnswerStatus.UNSUPPORTED and bool(_sample(look, bookie)))
+    return status in VALID_ANSWERS or (
+        status is AnswerStatus.UNSUPPORTED and bool(_sample(look, bookie))
+    )
 
 
 def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
     """Return the results of reading entries that the bookie should hold."""
-    return {at: read.status for (where, at), read in look.reads.items() if where == bookie and not read.is_search}
+    return {
+        at: read.status
+        for (where, at), read in look.reads.items()
+        if where == bookie and not read.is_search
+    }
 
 
 def _read_status(look: Look, bookie: BookieId, entry: EntryId) -> ReadStatus | None:
@@ -222,27 +282,39 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
 def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
     """Say what reads of other entries show, for a bookie that cannot list and was not read."""
     answer = _newest_answered(bookie, heard).answers[bookie]
-    if answer.status is not AnswerStatus.UNSUPPORTED or any((bookie, entry) in look.reads for look in heard):
+    if answer.status is not AnswerStatus.UNSUPPORTED or any(
+        (bookie, entry) in look.reads for look in heard
+    ):
         return ""
     newest = next((found for look in reversed(heard) if (found := _sample(look, bookie))), {})
     without_ledger = [at for at, status in newest.items() if status is ReadStatus.NO_LEDGER]
     if without_ledger:
-        return f" and, read for entry {min(without_ledger)}, has no such ledger (READ_ENTRY: ENOLEDGER)"
+        return (
+            f" and, read for entry {min(without_ledger)}, has no such ledger (READ_ENTRY:"
+            " ENOLEDGER)"
+        )
     return " and was read for other entries, not for this one" if newest else " and was not read"
 
 
 def _rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
     """Return whether the bookie's copy is assumed: it cannot list, but sent other entries."""
     heard = [look for look in looks if bookie in look.answers]
-    if not heard or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED:
+    if (
+        not heard
+        or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED
+    ):
         return False
     samples = [_sample(look, bookie) for look in heard]
     if any(entry in sample for sample in samples):
         return False
     answered = [_CONCLUSIVE.intersection(sample.values()) for sample in samples]
     newest = next((statuses for statuses in reversed(answered) if statuses), frozenset())
-    lacks_ledger = ReadStatus.NO_LEDGER in newest and newest.isdisjoint({ReadStatus.PRESENT, ReadStatus.CORRUPT})
-    return not lacks_ledger and any(not statuses.isdisjoint(_SPEAK_FOR_OTHERS) for statuses in answered)
+    lacks_ledger = ReadStatus.NO_LEDGER in newest and newest.isdisjoint(
+        {ReadStatus.PRESENT, ReadStatus.CORRUPT}
+    )
+    return not lacks_ledger and any(
+        not statuses.isdisjoint(_SPEAK_FOR_OTHERS) for statuses in answered
+    )
 
 
 _ANSWERED: dict[AnswerStatus, str] = {
@@ -274,7 +346,9 @@ _READ: dict[ReadStatus, str] = {
 }
 assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
 
-_CONCLUSIVE = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
+_CONCLUSIVE = frozenset(
+    {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
+)
 """Results of a read that say what the bookie has."""
 _SPEAK_FOR_OTHERS = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY})
 """Results that let entries which were not read be assumed present."""

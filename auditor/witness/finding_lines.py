@@ -54,7 +54,9 @@ def assurance(probes: Probes | None) -> str:
     return LISTED if probes is None else PROBED
 
 
-def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None) -> Json:
+def ledger_testimony(
+    finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None
+) -> Json:
     """Return the outside form of a finding on a ledger, with every look at the ledger.
 
     `probes` are those of its verdict.
@@ -62,7 +64,9 @@ def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFact
     text = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
     witness = f"{text} {_time_sentence(looks)}".strip()
-    return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
+    return _outside(
+        finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes)
+    )
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
@@ -77,10 +81,17 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
 def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts) -> Json:
     """Return the outside form of a finding on the cluster, with what was seen at each look."""
     text = _TELL_OTHER[finding.kind](finding, finding.facts)
-    return _outside(finding, facts, text, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
+    return _outside(
+        finding,
+        facts,
+        text,
+        [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks],
+    )
 
 
-def reference_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Json | None) -> Json:
+def reference_testimony(
+    finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Json | None
+) -> Json:
     """Return the outside form of a finding on a ledger that topics reference.
 
     Its looks are those at the ledger's znode; no bookie is asked for it.
@@ -104,7 +115,9 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
     segment's first entry.
     """
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
-    subject = next((str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster")
+    subject = next(
+        (str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster"
+    )
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
     text = "\n".join((cluster, finding.family.value, subject, first))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -141,26 +154,32 @@ def _outside(
         "ledger_id": finding.ledger_id,
         "bookie_id": finding.bookie_id,
         "owner": owner,
-        "segment": segment
-        and {
-            "first_entry_id": segment.first_entry_id,
-            "last_entry_id": segment.last_entry_id,
-            "ensemble": list(segment.ensemble),
-        },
+        "segment": (
+            segment
+            and {
+                "first_entry_id": segment.first_entry_id,
+                "last_entry_id": segment.last_entry_id,
+                "ensemble": list(segment.ensemble),
+            }
+        ),
         "entries": [list(run) for run in finding.entries],
         "entries_total": finding.entries_total,
         "missing_on": {bookie: [list(run) for run in runs] for bookie, runs in finding.missing_on},
-        "copies": copies
-        and {
-            "write_quorum": copies.write_quorum,
-            "ack_quorum": copies.ack_quorum,
-            "confirmed": copies.confirmed,
-            "unknown": copies.unknown,
-        },
+        "copies": (
+            copies
+            and {
+                "write_quorum": copies.write_quorum,
+                "ack_quorum": copies.ack_quorum,
+                "confirmed": copies.confirmed,
+                "unknown": copies.unknown,
+            }
+        ),
         "facts": facts_json(finding.facts),
         "witness": witness,
         "looks": looks,
-        "next": next_commands(finding, replication_disabled=facts.replication_disabled, owner=owner),
+        "next": next_commands(
+            finding, replication_disabled=facts.replication_disabled, owner=owner
+        ),
         "runbook": runbook(finding.kind),
         "assurance": rests_on,
     }
@@ -179,11 +198,21 @@ def ledger_look(look: Look) -> Json:
 
 def _bookie_look(record: BookieRecord) -> Json:
     greeting = record.greeting.value if record.greeting else "not_asked"
-    return {"at": moment(record.read_at_ms), "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
+    return {
+        "at": moment(record.read_at_ms),
+        "znode_version": None,
+        "marked": False,
+        "answers": {record.bookie_id: greeting},
+    }
 
 
 def _cluster_look(look: ClusterLook, *, is_mark: bool) -> Json:
-    return {"at": moment(look.at_ms), "znode_version": None, "marked": is_mark, "answers": {look.what: look.seen}}
+    return {
+        "at": moment(look.at_ms),
+        "znode_version": None,
+        "marked": is_mark,
+        "answers": {look.what: look.seen},
+    }
 
 
 _ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
@@ -201,10 +230,16 @@ def _time_sentence(looks: Sequence[Look]) -> str:
     if newest.stamp is None:
         state = "it could not be read"
     else:
-        state = f"{'unchanged' if len(chain) > 1 else 'changed since the look before'} (version {newest.stamp.version})"
+        state = (
+            f"{'unchanged' if len(chain) > 1 else 'changed since the look before'} (version"
+            f" {newest.stamp.version})"
+        )
     mark = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
     if asked:
-        before, read = f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at", [newest.read_at_ms]
+        before, read = (
+            f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at",
+            [newest.read_at_ms],
+        )
     else:
         before, read = "Metadata was read at", [look.record.read_at_ms for look in chain]
     return f"{before} {clocks(read)} UTC: {state}, {mark}."
@@ -219,15 +254,24 @@ def _was_anyone_asked(look: Look) -> bool:
     return not _NOT_SENT.issuperset(answered | {read.status.value for read in look.reads.values()})
 
 
-_NOT_SENT = frozenset({ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value})
+_NOT_SENT = frozenset(
+    {ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value}
+)
 """Results of requests that were never sent."""
 
 
-_TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}
+_TELL: dict[Kind, TellLedger] = {
+    **tell_entries.TELL,
+    **tell_placement.TELL,
+    **tell_marks.TELL,
+    **tell_metadata.TELL,
+}
 _TELL_OTHER: dict[Kind, TellOther] = {
     **tell_bookies.TELL,
     **tell_metadata.TELL_CLUSTER,
     **tell_marks.TELL_CLUSTER,
     **tell_references.TELL,
 }
-assert _TELL.keys() | _TELL_OTHER.keys() == CATALOGUE.keys(), "each kind of the catalogue has its witness"
+assert _TELL.keys() | _TELL_OTHER.keys() == CATALOGUE.keys(), (
+    "each kind of the catalogue has its witness"
+)

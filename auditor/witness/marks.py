@@ -14,10 +14,14 @@ from auditor.witness.phrases import clock, join_names, name_some, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 _WHY = {
-    WhyMarked.NO_COPY: "an entry has no copy on any bookie of its write set, which is where replication reads",
+    WhyMarked.NO_COPY: (
+        "an entry has no copy on any bookie of its write set, which is where replication reads"
+    ),
     WhyMarked.NO_COPY_IN_REACH: "no bookie of an entry's write set that answered has a copy of it",
     WhyMarked.REPLICATION_DISABLED: "auto-recovery is disabled (underreplication/disable exists)",
-    WhyMarked.NO_AUDITOR: "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs",
+    WhyMarked.NO_AUDITOR: (
+        "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs"
+    ),
     WhyMarked.NO_SPARE_BOOKIE: "there is no writable bookie outside the ensemble to take a copy",
     WhyMarked.EMPTY_LEDGER: "the ledger is CLOSED without entries: there is nothing to replicate",
     WhyMarked.STALE: "every copy is where the metadata says",
@@ -29,7 +33,10 @@ assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its 
 def _reason_words(facts: MarkFacts) -> Iterator[str]:
     yield from (_WHY[reason] for reason in facts.why if reason in _WHY)
     if WhyMarked.STALE in facts.why and not facts.missing_replicas and not facts.problem:
-        yield "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled)"
+        yield (
+            "placement repair makes marks that name no bookie"
+            " (repairedPlacementPolicyNotAdheringBookieEnabled)"
+        )
     if facts.lock_since_ms is not None:
         holder = facts.lock_holder or "a worker that does not give its name"
         yield f"{holder} has held the replication lock since {clock(facts.lock_since_ms)} UTC"
@@ -41,16 +48,29 @@ def _why_sentences(facts: MarkFacts) -> str:
         unchecked = " The ledger's metadata could not be read: its entries are not checked."
     else:
         is_checked = facts.state is LedgerState.CLOSED
-        unchecked = "" if is_checked else f" The ledger is {facts.state.value}: its entries are not checked."
+        unchecked = (
+            ""
+            if is_checked
+            else f" The ledger is {facts.state.value}: its entries are not checked."
+        )
     reasons = "; ".join(_reason_words(facts))
-    why = f" Why it may still stand: {reasons}." if reasons else " Nothing that was read says why it still stands."
+    why = (
+        f" Why it may still stand: {reasons}."
+        if reasons
+        else " Nothing that was read says why it still stands."
+    )
     return why + unchecked
 
 
-def _unrecoverable_sentences(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:
+def _unrecoverable_sentences(
+    finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]
+) -> str:
     """Return the witness of the lost entry, followed by the mark and why it stands."""
     mark = facts.mark
-    age = f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to {span(mark.grace_ms)} is acceptable."
+    age = (
+        f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to"
+        f" {span(mark.grace_ms)} is acceptable."
+    )
     return f"{entry_sentences(finding, facts.entries, looks)} {age}{_why_sentences(mark)}"
 
 
@@ -66,7 +86,10 @@ def _mark_sentences(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) 
         age = f"{created}{field}: the mark is {span(facts.age_ms)} old."
     else:
         changed = f"its ctime field says {clock(facts.changed_ms)} UTC"
-        age = f"{created} and {changed}: by the older of the two the mark is {span(facts.age_ms)} old."
+        age = (
+            f"{created} and {changed}: by the older of the two the mark is {span(facts.age_ms)}"
+            " old."
+        )
     return (
         f"Ledger {finding.ledger_id} is marked under-replicated. {missing} {age} "
         f"Up to {span(facts.grace_ms)} is acceptable.{_why_sentences(facts)}"
@@ -77,12 +100,21 @@ def _without_ledger_sentences(_finding: Finding, facts: MarkWithoutLedgerFacts) 
     ids = name_some(facts.some_ledgers, facts.marks)
     which = f"Ledger {ids} is" if facts.marks == 1 else f"{facts.marks} ledgers ({ids}) are"
     has = "it has" if facts.marks == 1 else "they have"
-    rest = f" {facts.unchecked} more marks of ledgers that were not listed were not looked at." if facts.unchecked else ""
-    disabled = " Auto-recovery is disabled (underreplication/disable exists)." if facts.replication_disabled else ""
+    rest = (
+        f" {facts.unchecked} more marks of ledgers that were not listed were not looked at."
+        if facts.unchecked
+        else ""
+    )
+    disabled = (
+        " Auto-recovery is disabled (underreplication/disable exists)."
+        if facts.replication_disabled
+        else ""
+    )
     return (
-        f"{which} marked under-replicated, and {has} no metadata (NONODE after a sync). Both were so at two looks, "
-        f"{span(facts.apart_ms)} apart. The oldest mark is {span(facts.oldest_age_ms)} old ({facts.oldest_path}); up to "
-        f"{span(facts.grace_ms)} is acceptable.{rest}{disabled}"
+        f"{which} marked under-replicated, and {has} no metadata (NONODE after a sync). Both were"
+        f" so at two looks, {span(facts.apart_ms)} apart. The oldest mark is"
+        f" {span(facts.oldest_age_ms)} old ({facts.oldest_path}); up to {span(facts.grace_ms)} is"
+        f" acceptable.{rest}{disabled}"
     )
 
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Look
-from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, StuckFacts, UndecodableFacts
+from auditor.model.facts import (
+    BeyondEndFacts,
+    ContradictionFacts,
+    Contradicts,
+    StuckFacts,
+    UndecodableFacts,
+)
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 from auditor.witness.phrases import clock, join_names, runs, span
@@ -16,29 +22,43 @@ CONTRADICTIONS_TOLD = 5
 """Contradictions in a sentence; the facts have more."""
 
 _CLAUSES = {
-    Contradicts.QUORUM_BELOW_ONE: "a quorum is below one (ensemble size {0}, write quorum {1}, ack quorum {2})",
-    Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE: "the write quorum {0} is larger than the ensemble size {1}",
+    Contradicts.QUORUM_BELOW_ONE: (
+        "a quorum is below one (ensemble size {0}, write quorum {1}, ack quorum {2})"
+    ),
+    Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE: (
+        "the write quorum {0} is larger than the ensemble size {1}"
+    ),
     Contradicts.ACK_QUORUM_ABOVE_WRITE: "the ack quorum {0} is larger than the write quorum {1}",
     Contradicts.NO_SEGMENT: "there is no segment",
     Contradicts.FIRST_SEGMENT_NOT_AT_ZERO: "the first segment starts at entry {0}, not at 0",
     Contradicts.SEGMENTS_OUT_OF_ORDER: "the segment at entry {0} comes after the one at entry {1}",
-    Contradicts.WRONG_ENSEMBLE_SIZE: "the ensemble of the segment at entry {0} has {1} bookies, and the ensemble size is {2}",
+    Contradicts.WRONG_ENSEMBLE_SIZE: (
+        "the ensemble of the segment at entry {0} has {1} bookies, and the ensemble size is {2}"
+    ),
     Contradicts.NO_LAST_ENTRY: "the ledger is CLOSED and has no lastEntryId",
     Contradicts.LAST_ENTRY_BELOW_MINUS_ONE: "the ledger is CLOSED with lastEntryId {0}",
-    Contradicts.SEGMENT_BEYOND_LAST_ENTRY: "the last segment starts at entry {0}, beyond lastEntryId {1}",
+    Contradicts.SEGMENT_BEYOND_LAST_ENTRY: (
+        "the last segment starts at entry {0}, beyond lastEntryId {1}"
+    ),
 }
 assert _CLAUSES.keys() == set(Contradicts), "each contradiction has its clause"
 
 
-def _malformed_sentence(finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]) -> str:
+def _malformed_sentence(
+    finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]
+) -> str:
     if isinstance(facts, UndecodableFacts):
         return (
-            f"The metadata of ledger {finding.ledger_id} cannot be decoded: at byte {facts.offset_bytes} of "
-            f"{facts.length_bytes}, {facts.reason} (SHA-256 of the bytes: {facts.sha256})."
+            f"The metadata of ledger {finding.ledger_id} cannot be decoded: at byte"
+            f" {facts.offset_bytes} of {facts.length_bytes}, {facts.reason} (SHA-256 of the bytes:"
+            f" {facts.sha256})."
         )
     stamp = looks[-1].record.stamp
     version = "" if stamp is None else f" (version {stamp.version})"
-    against = "; ".join(_CLAUSES[one.what].format(*one.numbers) for one in facts.contradictions[:CONTRADICTIONS_TOLD])
+    against = "; ".join(
+        _CLAUSES[one.what].format(*one.numbers)
+        for one in facts.contradictions[:CONTRADICTIONS_TOLD]
+    )
     more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_TOLD)
     against += f"; and {more} more" if more > 0 else ""
     return f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
@@ -49,10 +69,15 @@ def _stuck_sentences(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]
     if facts.state is not LedgerState.OPEN:
         since = "the last write of its znode"
     else:
-        since = "its creation, by its own metadata" if facts.by_metadata else "the creation of its znode"
+        since = (
+            "its creation, by its own metadata"
+            if facts.by_metadata
+            else "the creation of its znode"
+        )
     return (
-        f"Ledger {finding.ledger_id} has been {facts.state.value} for {at_least}{span(facts.age_ms)}, since "
-        f"{clock(facts.since_ms)} UTC ({since}). --stuck-after is {span(facts.stuck_after_ms)}."
+        f"Ledger {finding.ledger_id} has been {facts.state.value} for"
+        f" {at_least}{span(facts.age_ms)}, since {clock(facts.since_ms)} UTC ({since})."
+        f" --stuck-after is {span(facts.stuck_after_ms)}."
     )
 
 
@@ -64,11 +89,15 @@ def _beyond_end_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Seque
     if count == 1:
         listed = f"entry {entries}: {join_names(facts.listed_by)}."
     else:
-        listed = f"each of the {count} entries {entries}. Those that list any of them: {join_names(facts.listed_by)}."
+        listed = (
+            f"each of the {count} entries {entries}. Those that list any of them:"
+            f" {join_names(facts.listed_by)}."
+        )
     return (
-        f"The metadata of ledger {finding.ledger_id} {ends}. At least {bookies} of the last ensemble (ack quorum "
-        f"{ack}) {verb} {listed} Either the metadata was truncated or the ledger was closed while adds were pending: "
-        "lists do not say whether an entry was acknowledged."
+        f"The metadata of ledger {finding.ledger_id} {ends}. At least {bookies} of the last"
+        f" ensemble (ack quorum {ack}) {verb} {listed} Either the metadata was truncated or the"
+        " ledger was closed while adds were pending: lists do not say whether an entry was"
+        " acknowledged."
     )
 
 
@@ -76,12 +105,18 @@ def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
     gone = f" Some that are gone: {join_names(facts.some_gone)}." if facts.some_gone else ""
     instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
     left = facts.ledgers_again * 100 // facts.previous_ledgers
-    repeated = f" {facts.runs_in_a_row} runs have found this since then, this one included." if facts.runs_in_a_row > 1 else ""
+    repeated = (
+        f" {facts.runs_in_a_row} runs have found this since then, this one included."
+        if facts.runs_in_a_row > 1
+        else ""
+    )
     return (
-        f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed {facts.previous_ledgers} ledgers of this "
-        f"cluster{instance}. This run listed {facts.ledgers}, and {facts.ledgers_again} when it listed them again "
-        f"{span(facts.apart_ms)} later: {left} % of the earlier number. --population-drop is {facts.drop_percent} %. "
-        f"Bookies delete the data of ledgers without metadata.{repeated}{gone}"
+        f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed"
+        f" {facts.previous_ledgers} ledgers of this cluster{instance}. This run listed"
+        f" {facts.ledgers}, and {facts.ledgers_again} when it listed them again"
+        f" {span(facts.apart_ms)} later: {left} % of the earlier number. --population-drop is"
+        f" {facts.drop_percent} %. Bookies delete the data of ledgers without"
+        f" metadata.{repeated}{gone}"
     )
 
 

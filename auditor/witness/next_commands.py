@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts, WhyMarked
+from auditor.model.facts import (
+    BeyondEndFacts,
+    CorruptFacts,
+    EntryFacts,
+    MarkFacts,
+    UnrecoverableFacts,
+    WhyMarked,
+)
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
@@ -28,7 +35,9 @@ _HOLDERS_MAX = 2
 """Bookies that hold entries outside their write set and get a command of their own."""
 
 
-def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner | None = None) -> Commands:
+def next_commands(
+    finding: Finding, *, replication_disabled: bool, owner: Owner | None = None
+) -> Commands:
     """Return commands for a person: first those that look, then those that change something.
 
     There are at most ten, however many entries are hit. Auto-recovery is enabled only if
@@ -62,7 +71,9 @@ def _metadata(finding: Finding) -> str:
     return shell(f"ledgermetadata -l {finding.ledger_id}")
 
 
-def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False) -> Commands:
+def _read_on(
+    finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False
+) -> Commands:
     """Return commands to read one entry on each bookie.
 
     With `-b` the shell leaves out the last entry it is given, so that entry is one higher.
@@ -82,7 +93,9 @@ def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
 
 
 def _entry_facts(finding: Finding) -> EntryFacts:
-    facts = finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    facts = (
+        finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    )
     assert isinstance(facts, EntryFacts), finding
     return facts
 
@@ -93,13 +106,19 @@ def _holders(finding: Finding) -> dict[BookieId, EntryId]:
     Those that list the worst entry come first.
     """
     facts = _entry_facts(finding)
-    found = zip(facts.search.found_on, facts.search.found_first, strict=False) if facts.search else ()
+    found = (
+        zip(facts.search.found_on, facts.search.found_first, strict=False) if facts.search else ()
+    )
     return dict.fromkeys(facts.listed_outside, facts.worst_entry) | dict(found)
 
 
 def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -> Commands:
     some = list(holders.items())[:most]
-    return [command for bookie, entry in some for command in _read_on(finding, [bookie], entry, save=True)]
+    return [
+        command
+        for bookie, entry in some
+        for command in _read_on(finding, [bookie], entry, save=True)
+    ]
 
 
 def _lacking_bookies(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
@@ -108,12 +127,18 @@ def _lacking_bookies(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     Gone bookies are left out, because they cannot be read.
     """
     gone = _entry_facts(finding).gone
-    return [bookie for bookie in _lacking_in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
+    return [bookie for bookie in _lacking_in_order(finding, worst_entry) if bookie not in gone][
+        :_BOOKIES_MAX
+    ]
 
 
 def _lacking_in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Return all bookies that lack entries; those that lack the worst entry come first."""
-    lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
+    lacks_it = [
+        b
+        for b, runs in finding.missing_on
+        if any(first <= worst_entry <= last for first, last in runs)
+    ]
     return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
 
 
@@ -132,7 +157,9 @@ def _topic(topic: PulsarLedger | None) -> Commands:
 
 def _without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
-    through_broker = pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
+    through_broker = (
+        pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
+    )
     look = [
         *_save_on(finding, _holders(finding), _HOLDERS_MAX),
         _metadata(finding),
@@ -154,14 +181,19 @@ def _outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Ste
         *_read_on(finding, _lacking_bookies(finding, entry)[:_HOLDERS_MAX], entry),
         *_topic(topic),
     ]
-    pause = [f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
+    pause = [
+        f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0"
+        for b in list(holders)[:_HOLDERS_MAX]
+    ]
     return Steps(look, pause)
 
 
 def _below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     recovered = _bookies_to_recover(finding, entry)
-    read = _read_on(finding, _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
+    read = _read_on(
+        finding, _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry
+    )
     plan = [_recover(finding, bookie, plan=True) for bookie in recovered[:1]]
     look = [_metadata(finding), *read, shell("clusterinfo"), *plan, *_topic(topic)]
     return Steps(look, [_recover(finding, bookie) for bookie in recovered])
@@ -187,7 +219,9 @@ def _duplicate_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _placement_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    return Steps(["auditor topology", _metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
+    return Steps(
+        ["auditor topology", _metadata(finding), shell("listbookies -a -h"), *_topic(topic)], []
+    )
 
 
 _LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
@@ -200,7 +234,11 @@ def _mark_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     """
     facts = finding.facts
     assert isinstance(facts, MarkFacts), finding
-    named = facts.missing_replicas[:1] if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why) else ()
+    named = (
+        facts.missing_replicas[:1]
+        if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why)
+        else ()
+    )
     look = [
         shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
@@ -217,7 +255,12 @@ def _mark_without_ledger_steps(finding: Finding, _topic_of: PulsarLedger | None)
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
     again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
-    look = [shell("listunderreplicated -pmr -prw"), *again, shell("queryautorecoverystatus"), shell("clusterinfo")]
+    look = [
+        shell("listunderreplicated -pmr -prw"),
+        *again,
+        shell("queryautorecoverystatus"),
+        shell("clusterinfo"),
+    ]
     return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {quote_word(facts.oldest_path)}"])
 
 
@@ -242,7 +285,14 @@ def _beyond_end_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
     entry = finding.entries[0][0]
-    return Steps([_metadata(finding), *_read_on(finding, facts.listed_by[:_BOOKIES_MAX], entry), *_topic(topic)], [])
+    return Steps(
+        [
+            _metadata(finding),
+            *_read_on(finding, facts.listed_by[:_BOOKIES_MAX], entry),
+            *_topic(topic),
+        ],
+        [],
+    )
 
 
 def _stuck_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:

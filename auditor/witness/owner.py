@@ -20,9 +20,16 @@ def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
     """Return `{application, component, name}` as far as the ledger says, None if it does not."""
     if metadata is None:
         return None
-    said = {key: value.decode("utf-8", "replace")[:TEXT_CHARS_MAX] for key, value in metadata.custom_metadata}
+    said = {
+        key: value.decode("utf-8", "replace")[:TEXT_CHARS_MAX]
+        for key, value in metadata.custom_metadata
+    }
     name = next((said[key] for key in _NAMES if key in said), None)
-    application, component, cursor = said.get("application"), said.get("component"), said.get("pulsar/cursor")
+    application, component, cursor = (
+        said.get("application"),
+        said.get("component"),
+        said.get("pulsar/cursor"),
+    )
     if name is None and application is None and component is None:
         return None
     if name is not None and cursor is not None:

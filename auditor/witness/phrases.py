@@ -19,7 +19,11 @@ def moment(at_ms: int) -> str:
     A time outside the calendar is returned in milliseconds: "123 ms".
     """
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return (
+            datetime.fromtimestamp(at_ms / 1000, UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z")
+        )
     except (OverflowError, ValueError, OSError):
         return f"{at_ms} ms"
 
@@ -49,11 +53,17 @@ def span(ms: int, *, tenths: bool = False) -> str:
     left = ms // 1000
     if tenths and left < 10:
         return f"{ms // 100 / 10:g} s"
-    for number, unit, smaller, small_unit in ((86_400, "day", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+    for number, unit, smaller, small_unit in (
+        (86_400, "day", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if left >= number:
             whole, rest = divmod(left, number)
             plural = "s" if unit == "day" and whole > 1 else ""
-            return f"{whole} {unit}{plural}" + (f" {rest // smaller} {small_unit}" if rest >= smaller else "")
+            return f"{whole} {unit}{plural}" + (
+                f" {rest // smaller} {small_unit}" if rest >= smaller else ""
+            )
     return f"{left} s"
 
 

@@ -1,4 +1,6 @@
-"""Witnesses of the placement family: which write sets, where their members are, and what the policy asks of them."""
+"""Witnesses of the placement family: which write sets, where their members are, and what the policy
+asks of them.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +26,34 @@ _MORE_WRITE_SETS = {
 
 def _duplicate_sentences(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
     assert finding.segment is not None, finding
-    twice = [f"{bookie} at positions {join_names(at)}" for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]]
+    twice = [
+        f"{bookie} at positions {join_names(at)}"
+        for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]
+    ]
     more = len(facts.positions) - len(twice)
     others = f"; and {more} more twice" if more > 0 else ""
     return (
-        f"{_segment_words(finding)} of ledger {finding.ledger_id} (ensemble {name_some(finding.segment.ensemble)}) names "
-        f"{'; '.join(twice)}{others}. An entry whose write set has two positions of one bookie has one copy there, not two."
+        f"{_segment_words(finding)} of ledger {finding.ledger_id} (ensemble"
+        f" {name_some(finding.segment.ensemble)}) names {'; '.join(twice)}{others}. An entry whose"
+        " write set has two positions of one bookie has one copy there, not two."
     )
 
 
 def _placement_sentences(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) -> str:
     shown = facts.shown[:WRITE_SETS_TOLD_MAX]
     more = facts.deciding - len(shown)
-    judged = "as the Java auditor judges" if facts.java_mode else "by the locations assigned to the bookies"
+    judged = (
+        "as the Java auditor judges"
+        if facts.java_mode
+        else "by the locations assigned to the bookies"
+    )
     parameters = ", ".join(f"{name}={value}" for name, value in facts.parameters)
     judged_by = f"{parameters}; {judged}" if parameters else judged
     lines = [
-        f"{_segment_words(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to the {facts.policy}-aware policy "
-        f"({judged_by}).",
+        (
+            f"{_segment_words(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to"
+            f" the {facts.policy}-aware policy ({judged_by})."
+        ),
         *(f"{_write_set_words(one, facts)}." for one in shown),
     ]
     if more > 0:
@@ -65,7 +77,10 @@ def _write_set_words(one: WriteSetFacts, facts: PlacementFacts) -> str:
         return f"{what} {one.why}"
     nowhere = "not writable" if facts.java_mode else "without location"
     places = zip(one.members, one.locations, strict=True)
-    members = [f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}" for bookie, place in places]
+    members = [
+        f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}"
+        for bookie, place in places
+    ]
     return f"{what} ({name_some(members)}) {one.why}"
 
 

@@ -69,7 +69,9 @@ def _of_managed_ledger(name: str) -> str:
     Return "" if the name has another form, as with ledgers of other plugins.
     """
     parts = name.split("/")
-    return _of_parts([*parts[:-2], parts[-1]], range(3, 5)) if parts[-2:-1] == ["persistent"] else ""
+    return (
+        _of_parts([*parts[:-2], parts[-1]], range(3, 5)) if parts[-2:-1] == ["persistent"] else ""
+    )
 
 
 def _of_parts(parts: list[str], wanted: range) -> str:
@@ -96,7 +98,10 @@ def read_commands(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) ->
     """
     if ledger.use is not Use.MESSAGES:
         return []
-    return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {quote_word(ledger.topic)}"]
+    return [
+        f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id}"
+        f" {quote_word(ledger.topic)}"
+    ]
 
 
 def unload_commands(ledger: PulsarLedger) -> list[str]:

@@ -19,15 +19,21 @@ def truncated_ledger_steps(finding: Finding, topic: PulsarLedger | None) -> Step
     facts = finding.facts
     assert isinstance(facts, TruncatedLedgerFacts), finding
     first_lost = str(facts.last_entry_id + 1)
-    through_broker = pulsar_commands.read_commands(topic, finding.ledger_id, first_lost) if topic else []
-    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic), *through_broker], [])
+    through_broker = (
+        pulsar_commands.read_commands(topic, finding.ledger_id, first_lost) if topic else []
+    )
+    return Steps(
+        [_metadata(finding), shell("listbookies -a -h"), *_topic(topic), *through_broker], []
+    )
 
 
 def orphan_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     """Suggest no deletion: who shares the bookies is not known here."""
     facts = finding.facts
     assert isinstance(facts, OrphanedFacts), finding
-    return Steps([shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]], [])
+    return Steps(
+        [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]], []
+    )
 
 
 def _metadata(finding: Finding) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from auditor.model.finding import Finding, Kind
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import Role
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
@@ -44,34 +49,54 @@ def _missing_sentences(finding: Finding, facts: MissingLedgerFacts) -> str:
     cursors = [use for use in facts.some_uses if use.role is Role.CURSOR]
     falls_back = ""
     if cursors and cursors[0].position is not None:
-        falls_back = f" ZooKeeper has position {cursors[0].position} for subscription {_name_of(cursors[0])}."
+        falls_back = (
+            f" ZooKeeper has position {cursors[0].position} for subscription"
+            f" {_name_of(cursors[0])}."
+        )
     return (
-        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}. It has no metadata "
-        f"(NONODE after a sync): BookKeeper does not know it. Both were so at two looks, {span(facts.apart_ms)} apart; each "
-        f"time the reference was read first.{held}{falls_back}"
+        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}."
+        " It has no metadata (NONODE after a sync): BookKeeper does not know it. Both were so at"
+        f" two looks, {span(facts.apart_ms)} apart; each time the reference was read"
+        f" first.{held}{falls_back}"
     )
 
 
 def _truncated_sentences(finding: Finding, facts: TruncatedLedgerFacts) -> str:
-    end = f"ends at entry {facts.last_entry_id}" if facts.last_entry_id >= 0 else "says that it has no entry"
+    end = (
+        f"ends at entry {facts.last_entry_id}"
+        if facts.last_entry_id >= 0
+        else "says that it has no entry"
+    )
     cut = facts.entries - 1 - facts.last_entry_id
     cut_off = "1 entry is" if cut == 1 else f"{cut} entries are"
     sizes = ""
     if facts.size_bytes is not None:
-        sizes = f" The recorded size is {facts.size_bytes} bytes, the length in the metadata {facts.length_bytes}."
+        sizes = (
+            f" The recorded size is {facts.size_bytes} bytes, the length in the metadata"
+            f" {facts.length_bytes}."
+        )
     return (
-        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}. By that record it has at "
-        f"least {facts.entries} entries. Its metadata is CLOSED and {end}: {cut_off} cut off. Both were so at two looks, "
-        f"{span(facts.apart_ms)} apart.{sizes}"
+        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}."
+        f" By that record it has at least {facts.entries} entries. Its metadata is CLOSED and"
+        f" {end}: {cut_off} cut off. Both were so at two looks, {span(facts.apart_ms)}"
+        f" apart.{sizes}"
     )
 
 
 def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
     one = facts.ledgers == 1
-    which = f"Ledger {facts.some_ledgers[0]} was" if one else f"{facts.ledgers} ledgers ({_ids(facts)}) were"
+    which = (
+        f"Ledger {facts.some_ledgers[0]} was"
+        if one
+        else f"{facts.ledgers} ledgers ({_ids(facts)}) were"
+    )
     it, names = ("it", "it names") if one else ("them", "they name")
     closed = facts.ledgers - facts.without_length
-    held = f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication." if closed else ""
+    held = (
+        f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication."
+        if closed
+        else ""
+    )
     rest = ""
     if facts.undecided:
         more, needed = (
@@ -81,10 +106,11 @@ def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
         )
         rest = f" {more} no known reference; it is not known whether something needs {needed}."
     return (
-        f"{which} written by Pulsar more than {span(facts.orphan_age_ms)} ago, and no topic referenced {it}, nor did the topic "
-        f"that {names} when it was read again. The looks were {span(facts.apart_ms)} apart; the oldest ledger is "
-        f"{span(facts.oldest_age_ms)} old.{held}{rest} If another Pulsar with the same namespaces shares these bookies, the "
-        "ledgers may be its own."
+        f"{which} written by Pulsar more than {span(facts.orphan_age_ms)} ago, and no topic"
+        f" referenced {it}, nor did the topic that {names} when it was read again. The looks were"
+        f" {span(facts.apart_ms)} apart; the oldest ledger is {span(facts.oldest_age_ms)}"
+        f" old.{held}{rest} If another Pulsar with the same namespaces shares these bookies, the"
+        " ledgers may be its own."
     )
 
 

@@ -10,4 +10,6 @@ from auditor.model.finding import Finding
 
 TellLedger: TypeAlias = Callable[[Finding, Any, Sequence[Look]], str]
 TellOther: TypeAlias = Callable[[Finding, Any], str]
-"""For findings on a bookie or on the cluster. The second argument is the facts dataclass of the kind."""
+"""For findings on a bookie or on the cluster. The second argument is the facts dataclass of the
+kind.
+"""

@@ -57,8 +57,9 @@ def find_root(session: Session, uri: ServiceUri) -> Place:
             layout = _layout(znode)
             return Place(root, layout, tuple(_oddities(uri, root, layout, found)))
     raise StoreUnavailable(
-        f"no BookKeeper cluster at {uri.text_without_secrets}: there is no znode {' and no '.join(paths)}. "
-        "Check the path of the metadata service URI, and that the cluster was initialised"
+        f"no BookKeeper cluster at {uri.text_without_secrets}: there is no znode"
+        f" {' and no '.join(paths)}. Check the path of the metadata service URI, and that the"
+        " cluster was initialised"
     )
 
 
@@ -67,7 +68,11 @@ def read_settings(session: Session, root: str) -> Settings:
 
     Raises StoreUnavailable when a read fails for any reason but a missing znode or its ACL.
     """
-    names = (znode_paths.INSTANCE_ID, znode_paths.REPLICATION_DISABLED, znode_paths.LOST_BOOKIE_RECOVERY_DELAY)
+    names = (
+        znode_paths.INSTANCE_ID,
+        znode_paths.REPLICATION_DISABLED,
+        znode_paths.LOST_BOOKIE_RECOVERY_DELAY,
+    )
     instance, disable, delay = read_many(session, [root + name for name in names])
     problems: list[str] = []
     for znode in (instance, disable, delay):
@@ -87,19 +92,24 @@ def _layout(znode: Znode) -> LedgerLayout:
     try:
         return layout_wire.decode(znode.data)
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"the cluster's layout at {znode.path} is not understood: {error}") from error
+        raise StoreUnavailable(
+            f"the cluster's layout at {znode.path} is not understood: {error}"
+        ) from error
 
 
 def _oddities(uri: ServiceUri, root: str, layout: LedgerLayout, found: list[Znode]) -> list[str]:
     oddities = []
     if uri.layout_hint is not None and uri.layout_hint != layout.value:
         oddities.append(
-            f"the metadata service URI says {uri.layout_hint}, {root}{znode_paths.LAYOUT} says {layout.value}: "
-            f"the ledgers are read as {layout.value}"
+            f"the metadata service URI says {uri.layout_hint}, {root}{znode_paths.LAYOUT} says"
+            f" {layout.value}: the ledgers are read as {layout.value}"
         )
     others = [z.path for z in found if z.error == OK and z.path != f"{root}{znode_paths.LAYOUT}"]
     if others:
-        oddities.append(f"another BookKeeper cluster has its layout at {', '.join(others)}: only {root} is audited")
+        oddities.append(
+            f"another BookKeeper cluster has its layout at {', '.join(others)}: only {root} is"
+            " audited"
+        )
     return oddities
 
 
@@ -108,7 +118,10 @@ def _instance_id(znode: Znode, problems: list[str]) -> str | None:
         return None
     text = znode.data.strip()
     if _INSTANCE_ID.fullmatch(text) is None:
-        problems.append(f"znode {znode.path} does not hold an instance id: {len(znode.data)} bytes that are no such text")
+        problems.append(
+            f"znode {znode.path} does not hold an instance id: {len(znode.data)} bytes that are no"
+            " such text"
+        )
         return None
     return text.decode("ascii")
 
@@ -117,6 +130,8 @@ def _seconds(znode: Znode, problems: list[str]) -> int | None:
     if znode.error != OK:
         return None
     if _SECONDS.fullmatch(znode.data) is None:
-        problems.append(f"znode {znode.path} does not hold a number of seconds: the recovery delay is not known")
+        problems.append(
+            f"znode {znode.path} does not hold a number of seconds: the recovery delay is not known"
+        )
         return None
     return int(znode.data)

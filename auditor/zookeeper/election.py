@@ -50,7 +50,9 @@ def read_elected(session: Session, root: str) -> Elected:
             return _refused_election(znode.path, znode.error)
         name = underreplication_mark.decode_name(znode.data)
         if name is None:
-            return Elected(NOT_KNOWN, f"the elected auditor is not known: znode {znode.path} names no bookie")
+            return Elected(
+                NOT_KNOWN, f"the elected auditor is not known: znode {znode.path} names no bookie"
+            )
         return Elected(name)
     return Elected(None)
 

@@ -1,4 +1,6 @@
-"""kazoo's log, threads and sockets: with our TLS, and with exceptions that end as one line of our log."""
+"""kazoo's log, threads and sockets: with our TLS, and with exceptions that end as one line of our
+log.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
     """kazoo's threads. A thread that ends on an exception writes one line to our log.
 
     Python would print a traceback. Replies out of order are such a case. The thread's connection is
-    lost, and those who wait for it notice by themselves. With `context` connections have TLS; kazoo's
-    own would trust the system's CAs too, and needs passwords of keys in its options."""
+    lost, and those who wait for it notice by themselves. With `context` connections have TLS;
+    kazoo's own would trust the system's CAs too, and needs passwords of keys in its options."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__()

@@ -50,7 +50,9 @@ class ListedParent:
     unexpected_znodes: int
 
 
-def find_partitions(session: Session, root: str, layout: LedgerLayout, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
+def find_partitions(
+    session: Session, root: str, layout: LedgerLayout, parents_max: int = PARENTS_PER_PARTITION
+) -> Listing:
     """Return the parents of all ledgers, in portions of at most `parents_max`.
 
     A znode that vanishes meanwhile counts as empty. Costs one list for ROOT and each inner znode
@@ -64,17 +66,24 @@ def find_partitions(session: Session, root: str, layout: LedgerLayout, parents_m
     unexpected = 0
     level = [""]
     while level:
-        found = [znode_paths.tell_apart(layout, parent, names) for parent, names in _children(session, root, level)]
+        found = [
+            znode_paths.tell_apart(layout, parent, names)
+            for parent, names in _children(session, root, level)
+        ]
         unexpected += sum(len(children.unexpected) for children in found)
         inner = [path for children in found for path in children.inner]
         parents += filter(_holds_ledgers, inner)
         level = [path for path in inner if not _holds_ledgers(path)]
     parents.sort()
-    portions = (parents[start : start + parents_max] for start in range(0, len(parents), parents_max))
+    portions = (
+        parents[start : start + parents_max] for start in range(0, len(parents), parents_max)
+    )
     return Listing(tuple(ListingPartition(tuple(portion)) for portion in portions), unexpected)
 
 
-def list_ids(session: Session, root: str, layout: LedgerLayout, partition: ListingPartition) -> Iterator[ListedParent]:
+def list_ids(
+    session: Session, root: str, layout: LedgerLayout, partition: ListingPartition
+) -> Iterator[ListedParent]:
     """Yield the ledgers below each parent of `partition`, in its order.
 
     A parent that vanished is empty. Names that are not ledgers of this layout are counted. Costs
@@ -86,7 +95,9 @@ def list_ids(session: Session, root: str, layout: LedgerLayout, partition: Listi
         yield ListedParent(parent, tuple(sorted(children.ledger_ids)), len(children.unexpected))
 
 
-def _children(session: Session, root: str, parents: list[str] | tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _children(
+    session: Session, root: str, parents: list[str] | tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     answers = children_of_many(session, (f"{root}{parent}" for parent in parents))
     for parent, children in zip(parents, answers, strict=True):
         vanished = children.error == NO_NODE and parent != ""

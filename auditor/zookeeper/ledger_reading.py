@@ -75,7 +75,9 @@ class _Marking(NamedTuple):
     def decode_mark(self) -> Mark | None:
         if self.mark.error != OK:
             return None
-        return with_lock(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
+        return with_lock(
+            underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock
+        )
 
 
 class _PlacedIds:
@@ -112,38 +114,70 @@ class _PlacedIds:
         return ledger_id
 
 
-def _unplaced_records(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]) -> Iterator[LedgerRecord]:
+def _unplaced_records(
+    unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]
+) -> Iterator[LedgerRecord]:
     for ledger_id, why in unplaced:
         yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE, detail=why)
 
 
-def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking | None, znode: Znode) -> LedgerRecord:
+def _record(
+    ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking | None, znode: Znode
+) -> LedgerRecord:
     mark = marking.decode_mark() if marking else None
     if znode.error == NO_NODE:
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.GONE, mark=mark)
     for read in (znode, marking.mark) if marking else (znode,):
         if read.error not in (OK, NO_NODE):
-            status = RecordStatus.NOT_AUTHORISED if read.error == NO_AUTH else RecordStatus.UNREADABLE
-            return LedgerRecord(ledger_id, look, read_at_ms, status, mark=mark, detail=refusal_sentence(read.path, read.error))
+            status = (
+                RecordStatus.NOT_AUTHORISED if read.error == NO_AUTH else RecordStatus.UNREADABLE
+            )
+            return LedgerRecord(
+                ledger_id,
+                look,
+                read_at_ms,
+                status,
+                mark=mark,
+                detail=refusal_sentence(read.path, read.error),
+            )
     return _decode_record(ledger_id, look, read_at_ms, mark, znode)
 
 
-def _decode_record(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode) -> LedgerRecord:
+def _decode_record(
+    ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode
+) -> LedgerRecord:
     stamp = ZnodeStamp(znode.czxid, znode.version, znode.ctime_ms, znode.mtime_ms)
     try:
         metadata = ledger_metadata.decode(znode.data)
     except MalformedMetadata as error:
         malformed = ledger_metadata.describe_malformed(znode.data, error)
         return LedgerRecord(
-            ledger_id, look, read_at_ms, RecordStatus.MALFORMED, stamp, malformed=malformed, mark=mark, detail=error.reason
+            ledger_id,
+            look,
+            read_at_ms,
+            RecordStatus.MALFORMED,
+            stamp,
+            malformed=malformed,
+            mark=mark,
+            detail=error.reason,
         )
     except UnknownMetadataFormat as error:
-        return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=str(error))
+        return LedgerRecord(
+            ledger_id,
+            look,
+            read_at_ms,
+            RecordStatus.UNREADABLE,
+            stamp,
+            mark=mark,
+            detail=str(error),
+        )
     except Exception as error:
         # A fault of the auditor that concerns this ledger only. The error's text is left out: it
         # may quote bytes, and these contain the password.
         detail = f"the auditor failed to decode the metadata: {type(error).__name__}"
-        return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=detail)
+        return LedgerRecord(
+            ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=detail
+        )
     return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.FOUND, stamp, metadata, mark=mark)
 
 

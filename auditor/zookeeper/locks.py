@@ -40,13 +40,17 @@ def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Loc
     if listed.error not in (OK, NO_NODE):
         if listed.error != NO_AUTH:
             raise unavailable_error(listed.path, listed.error)
-        locks.problem = f"who replicates the marked ledgers is not known: {refusal_sentence(listed.path, listed.error)}"
+        locks.problem = (
+            "who replicates the marked ledgers is not known:"
+            f" {refusal_sentence(listed.path, listed.error)}"
+        )
         return locks
     named = (znode_paths.lock_id_of(name) for name in listed.names)
     ids = sorted(ledger_id for ledger_id in named if ledger_id is not None and ledger_id in marked)
     if len(ids) > LOCKS_READ_MAX:
         locks.problem = (
-            f"{len(ids)} marked ledgers are locked by replication workers: the first {LOCKS_READ_MAX} locks are read"
+            f"{len(ids)} marked ledgers are locked by replication workers: the first"
+            f" {LOCKS_READ_MAX} locks are read"
         )
     read = ids[:LOCKS_READ_MAX]
     paths = (root + znode_paths.lock_path(ledger_id) for ledger_id in read)
@@ -67,7 +71,9 @@ def with_lock(mark: Mark, znode: Znode) -> Mark:
         return mark
     if znode.error != OK:
         return replace(
-            mark, problem=mark.problem or f"whether it is locked is not known: {refusal_sentence(znode.path, znode.error)}"
+            mark,
+            problem=mark.problem
+            or f"whether it is locked is not known: {refusal_sentence(znode.path, znode.error)}",
         )
     holder = underreplication_mark.decode_name(znode.data)
     return replace(mark, lock=ReplicationLock(holder or "", znode.ctime_ms))

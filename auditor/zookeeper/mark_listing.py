@@ -64,13 +64,17 @@ def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) ->
         yield from (root + path for path in children.inner)
 
 
-def _marked_ids(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[LedgerId]:
+def _marked_ids(
+    session: Session, root: str, parents: Iterable[str], marks: Marks
+) -> Iterator[LedgerId]:
     for children in _sort_children(session, root, parents, marks):
         marks.unexpected_znodes += len(children.unexpected)
         yield from children.ledger_ids
 
 
-def _sort_children(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Branch]:
+def _sort_children(
+    session: Session, root: str, parents: Iterable[str], marks: Marks
+) -> Iterator[znode_paths.Branch]:
     for children in children_of_many(session, parents):
         if children.error == OK:
             yield znode_paths.tell_marks_apart(children.path[len(root) :], children.names)

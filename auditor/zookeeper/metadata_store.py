@@ -13,7 +13,12 @@ from auditor.model.ledger import LedgerRecord
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper import cluster, election, ledger_listing, mark_listing, registrations
-from auditor.zookeeper.ledger_listing import PARENTS_PER_PARTITION, ListedParent, Listing, ListingPartition
+from auditor.zookeeper.ledger_listing import (
+    PARENTS_PER_PARTITION,
+    ListedParent,
+    Listing,
+    ListingPartition,
+)
 from auditor.zookeeper.ledger_reading import LedgerReader
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
@@ -54,7 +59,9 @@ class MetadataStore:
     a read.
     """
 
-    def __init__(self, session: Session, address: StoreAddress, problems: Iterable[str] = ()) -> None:
+    def __init__(
+        self, session: Session, address: StoreAddress, problems: Iterable[str] = ()
+    ) -> None:
         self.address = address
         self.problems: list[str] = list(problems)
         self._session = session
@@ -63,7 +70,12 @@ class MetadataStore:
     def __enter__(self) -> MetadataStore:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -181,4 +193,6 @@ def open_store(uri: ServiceUri, limits: ZooKeeperLimits) -> MetadataStore:
     except BaseException:
         session.close()
         raise
-    return MetadataStore(session, StoreAddress(uri, place.root, place.layout, limits), place.problems)
+    return MetadataStore(
+        session, StoreAddress(uri, place.root, place.layout, limits), place.problems
+    )

@@ -98,14 +98,20 @@ class GarbledReply(KazooException):  # type: ignore[misc]
     """A reply whose layout does not match the request."""
 
 
-def decode_reply(operation: int, paths: Sequence[str], buffer: bytes, offset: int) -> Sequence[Item]:
+def decode_reply(
+    operation: int, paths: Sequence[str], buffer: bytes, offset: int
+) -> Sequence[Item]:
     """Return the items of a multiRead reply that starts at `offset`. Raises GarbledReply."""
     try:
-        items, offset = (_data_items if operation == GET_DATA else _children_items)(paths, buffer, offset)
+        items, offset = (_data_items if operation == GET_DATA else _children_items)(
+            paths, buffer, offset
+        )
     except struct.error as error:
         raise GarbledReply(f"a multiRead reply of {len(buffer)} bytes ends too early") from error
     if buffer[offset:] != _END:
-        raise GarbledReply(f"a multiRead reply of {len(buffer)} bytes has no end after {len(paths)} items")
+        raise GarbledReply(
+            f"a multiRead reply of {len(buffer)} bytes has no end after {len(paths)} items"
+        )
     return items
 
 

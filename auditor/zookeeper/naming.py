@@ -47,7 +47,9 @@ def ledgers_naming(
             if len(unread_shown) < UNREAD_SHOWN_MAX:
                 unread_shown.append((record.ledger_id, record.detail))
     naming.sort(key=lambda ledger: ledger.ledger_id)
-    return Naming(bookie_id, bookie, marks.problem, listed, unread, tuple(unread_shown), tuple(naming))
+    return Naming(
+        bookie_id, bookie, marks.problem, listed, unread, tuple(unread_shown), tuple(naming)
+    )
 
 
 def _all_ids(store: MetadataStore) -> Iterator[LedgerId]:
@@ -56,13 +58,17 @@ def _all_ids(store: MetadataStore) -> Iterator[LedgerId]:
             yield from parent.ledger_ids
 
 
-def _naming_ledger(ledger_id: LedgerId, metadata: LedgerMetadata, bookie_id: BookieId, marks: Marks) -> NamingLedger | None:
+def _naming_ledger(
+    ledger_id: LedgerId, metadata: LedgerMetadata, bookie_id: BookieId, marks: Marks
+) -> NamingLedger | None:
     found = sum(bookie_id in segment.ensemble for segment in metadata.segments)
     if not found:
         return None
     is_marked = True if ledger_id in marks.by_ledger else None if marks.problem else False
     entries = _entries_on(metadata, bookie_id)
-    return NamingLedger(ledger_id, metadata.state, len(metadata.segments), found, entries, is_marked)
+    return NamingLedger(
+        ledger_id, metadata.state, len(metadata.segments), found, entries, is_marked
+    )
 
 
 def _entries_on(metadata: LedgerMetadata, bookie_id: BookieId) -> int | None:

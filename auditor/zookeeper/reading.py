@@ -76,12 +76,17 @@ class _Batch:
             self._results = [session.submit(single(path, None)) for path in self.paths]
 
     def is_lost(self) -> bool:
-        return any(isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results)
+        return any(
+            isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results
+        )
 
     def collect(self, session: Session) -> Sequence[Item]:
         """Wait for the replies and return them. Raises one of LOSSES, or UnimplementedError."""
         if not self._as_one:
-            return [self._single(path, session, result) for path, result in zip(self.paths, self._results, strict=True)]
+            return [
+                self._single(path, session, result)
+                for path, result in zip(self.paths, self._results, strict=True)
+            ]
         try:
             buffer, offset = session.answer(self._results[0])
             return decode_reply(self.operation, self.paths, buffer, offset)
@@ -96,15 +101,24 @@ class _Batch:
         except LOSSES:
             raise
         except KazooException as error:
-            return Znode(path, _code(error)) if self.operation == GET_DATA else Children(path, _code(error))
+            return (
+                Znode(path, _code(error))
+                if self.operation == GET_DATA
+                else Children(path, _code(error))
+            )
         if self.operation == GET_CHILDREN:
             return Children(path, OK, value)
         data, stat = value
-        return Znode(path, OK, data or b"", stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version)
+        return Znode(
+            path, OK, data or b"", stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version
+        )
 
     def fail_all(self, error: int) -> Sequence[Item]:
         """Return one item with this error for each path."""
-        return [Znode(path, error) if self.operation == GET_DATA else Children(path, error) for path in self.paths]
+        return [
+            Znode(path, error) if self.operation == GET_DATA else Children(path, error)
+            for path in self.paths
+        ]
 
 
 def _code(error: KazooException) -> int:
@@ -227,4 +241,6 @@ def _count(session: Session, items: Sequence[Item]) -> None:
     counts = session.counts
     counts.reads_ok += sum(item.error in (OK, NO_NODE) for item in items)
     for item in items:
-        counts.received_bytes += len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))
+        counts.received_bytes += (
+            len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))
+        )

@@ -18,7 +18,9 @@ READONLY_NAME: Final = "readonly"
 """The only child of `available` that is not a bookie."""
 
 
-def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
+def read_bookies(
+    session: Session, root: str, look: int, now_ms: Callable[[], int]
+) -> list[BookieRecord]:
     """Return every bookie that is registered or has a cookie, once, sorted by id.
 
     A bookie that turns read-only is registered in both places for a moment, and a listing may miss
@@ -32,7 +34,9 @@ def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], in
     records = []
     for bookie_id in ids:
         writable_znode, readonly_znode = next(znodes), next(znodes)
-        records.append(_record(bookie_id, look, now_ms(), writable_znode, readonly_znode, bookie_id in cookies))
+        records.append(
+            _record(bookie_id, look, now_ms(), writable_znode, readonly_znode, bookie_id in cookies)
+        )
     return records
 
 
@@ -44,8 +48,12 @@ def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
     return _list_registrations(session, root)[2]
 
 
-def _list_registrations(session: Session, root: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    paths = [root + name for name in (znode_paths.AVAILABLE, znode_paths.READONLY, znode_paths.COOKIES)]
+def _list_registrations(
+    session: Session, root: str
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    paths = [
+        root + name for name in (znode_paths.AVAILABLE, znode_paths.READONLY, znode_paths.COOKIES)
+    ]
     lists = []
     for children in children_of_many(session, paths):
         if children.error not in (OK, NO_NODE):
@@ -62,7 +70,12 @@ def _registration_paths(root: str, ids: list[BookieId]) -> Iterator[str]:
 
 
 def _record(
-    bookie_id: BookieId, look: int, read_at_ms: int, writable: Znode, readonly: Znode, has_cookie: bool
+    bookie_id: BookieId,
+    look: int,
+    read_at_ms: int,
+    writable: Znode,
+    readonly: Znode,
+    has_cookie: bool,
 ) -> BookieRecord:
     for znode in (writable, readonly):
         if znode.error not in (OK, NO_NODE, NO_AUTH):

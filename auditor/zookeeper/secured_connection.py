@@ -34,17 +34,21 @@ REFUSAL_POLL_S = 0.1
 """How often we check whether every server refused us while a connection is made, in seconds."""
 
 WRONG_LOGIN = (
-    "it refused the user name or password (--zookeeper-sasl-username, --zookeeper-sasl-password-file), "
-    "or has SASL switched off: the user must be in the section Server of its JAAS file"
+    "it refused the user name or password (--zookeeper-sasl-username,"
+    " --zookeeper-sasl-password-file), or has SASL switched off: the user must be in the section"
+    " Server of its JAAS file"
 )
 WANTS_SASL = "it serves sessions with a SASL login only: set --zookeeper-sasl digest-md5"
 NO_DIGEST = "it does not offer SASL DIGEST-MD5"
 NO_PROOF = "it could not prove that it knows the password: it may be another server in its place"
-NOT_TLS = "it closed the connection in the TLS handshake: is this its secureClientPort, and does it accept our certificate?"
+NOT_TLS = (
+    "it closed the connection in the TLS handshake: is this its secureClientPort, and does it"
+    " accept our certificate?"
+)
 
 LOST_LOGIN = (
-    "it ended the login, or did not answer it in time: it may be restarting, have SASL switched off, "
-    "or refuse the user name or password"
+    "it ended the login, or did not answer it in time: it may be restarting, have SASL switched"
+    " off, or refuse the user name or password"
 )
 
 Server = tuple[str, int]
@@ -72,7 +76,9 @@ class Refusals:
         self._last = why
 
     def note_drop(self, server: Server) -> None:
-        """Note that a server dropped our proof of the password: once may pass, twice is a refusal."""
+        """Note that a server dropped our proof of the password: once may pass, twice is a
+        refusal.
+        """
         if server in self._dropped:
             self.note(server, WRONG_LOGIN)
         else:
@@ -102,8 +108,12 @@ class Refusals:
         return bool(servers) and all(server in self._final for server in servers)
 
 
-def await_unless_refused(live: threading.Event, refusals: Refusals, servers: Sequence[Server], timeout_s: float) -> bool:
-    """Wait for `live`, and return whether it was set before the time or every server's refusal came."""
+def await_unless_refused(
+    live: threading.Event, refusals: Refusals, servers: Sequence[Server], timeout_s: float
+) -> bool:
+    """Wait for `live`, and return whether it was set before the time or every server's refusal
+    came.
+    """
     until = time.monotonic() + timeout_s
     while time.monotonic() < until and not refusals.has_all(servers):
         if live.wait(REFUSAL_POLL_S):
@@ -119,9 +129,13 @@ class Credentials:
         try:
             self.context = None if access.tls is None else client_context(access.tls)
             self.user = None if access.sasl is None else _user(access.sasl)
-            self.auth_data = [] if access.digest is None else [("digest", read_digest(access.digest))]
+            self.auth_data = (
+                [] if access.digest is None else [("digest", read_digest(access.digest))]
+            )
         except ConfigError as error:
-            raise StoreUnavailable(f"our credentials for ZooKeeper could not be read: {error}") from None
+            raise StoreUnavailable(
+                f"our credentials for ZooKeeper could not be read: {error}"
+            ) from None
         self.has_certificate = access.tls is not None and access.tls.certificate is not None
 
     def apply(self, client: KazooClient, refusals: Refusals) -> None:
@@ -174,7 +188,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         self._end_if_all_refused()
 
     def _end_if_all_refused(self) -> None:
-        """Raise AuthFailedError, which ends kazoo's attempts, if every server refused us for good."""
+        """Raise AuthFailedError, which ends kazoo's attempts, if every server refused us for
+        good.
+        """
         if self.refusals.has_all(self.client.hosts):
             raise AuthFailedError(self.refusals.last) from None
 
@@ -186,7 +202,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         if isinstance(failure, ssl.SSLEOFError):
             self.refusals.suspect(NOT_TLS)
             return
-        why = explain_tls_failure(failure, "zookeeper", has_certificate=self.credentials.has_certificate)
+        why = explain_tls_failure(
+            failure, "zookeeper", has_certificate=self.credentials.has_certificate
+        )
         if why:
             self.refusals.note(server, why)
 
@@ -211,7 +229,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             raise _LoginRefused(NO_PROOF)
 
     def _exchange(self, token: bytes, xid: int, timeout: float) -> bytes:
-        """Send one SASL message and return the server's. A server answers what it refuses with an error."""
+        """Send one SASL message and return the server's. A server answers what it refuses with an
+        error.
+        """
         try:
             self._submit(SASL(token), timeout, xid)
             header, buffer, offset = self._read_header(timeout)

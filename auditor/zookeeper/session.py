@@ -30,7 +30,12 @@ from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.kazoo_threads import KazooLog, KazooThreads
 from auditor.zookeeper.multi_read import MultiRead
-from auditor.zookeeper.secured_connection import Credentials, Refusals, await_unless_refused, is_refusal
+from auditor.zookeeper.secured_connection import (
+    Credentials,
+    Refusals,
+    await_unless_refused,
+    is_refusal,
+)
 
 LOSSES: Final = (
     ConnectionLoss,
@@ -122,7 +127,12 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @property
@@ -134,7 +144,8 @@ class Session:
         return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
 
     def open(self) -> None:
-        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, at once if all servers refuse us.
+        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, at once if all servers
+        refuse us.
 
         Ending a connection attempt that hangs takes up to one session time-out more."""
         self._live = self._client.start_async()
@@ -228,7 +239,9 @@ class Session:
                 return self.answer(self.submit(request))
             except LOSSES:
                 if not self.may_repeat(repeats):
-                    raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
+                    raise self.unavailable(
+                        "did not answer", self.limits.session_timeout_ms
+                    ) from None
             except KazooException as error:
                 if not is_refusal(error):
                     raise
@@ -249,8 +262,9 @@ class Session:
             return self._refusal_error(self.refusals.last)
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
         return StoreUnavailable(
-            f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
-            "service URI, that a quorum of servers is up, and that this host may reach them"
+            f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the"
+            " hosts in the metadata service URI, that a quorum of servers is up, and that this"
+            " host may reach them"
         )
 
     def _refusal_error(self, why: str) -> StoreUnavailable:

@@ -1,4 +1,6 @@
-"""Reads Pulsar's topics: which ledgers each topic, subscription and schema references. Read-only."""
+"""Reads Pulsar's topics: which ledgers each topic, subscription and schema references.
+Read-only.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import TypeVar
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import MalformedMetadata, StoreUnavailable
-from auditor.model.topic import ManagedLedger, SchemaVersion, Subscription, TopicName, TopicRecord, TopicStatus
+from auditor.model.topic import (
+    ManagedLedger,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+)
 from auditor.wire import topic_paths
 from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
 from auditor.wire.service_uri import ServiceUri
@@ -29,14 +38,18 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class TopicsAddress:
-    """What another process needs to open the same topics. It can be pickled and holds no secrets."""
+    """What another process needs to open the same topics. It can be pickled and holds no
+    secrets.
+    """
 
     uri: ServiceUri
     prefix: str
     limits: ZooKeeperLimits
 
     def open(self) -> TopicStore:
-        """Return a store with a session of its own. The caller closes it. Raises StoreUnavailable."""
+        """Return a store with a session of its own. The caller closes it. Raises
+        StoreUnavailable.
+        """
         return TopicStore(connect(self.uri, self.limits), self.prefix)
 
 
@@ -53,7 +66,12 @@ class TopicStore:
     def __enter__(self) -> TopicStore:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -94,7 +112,14 @@ class TopicStore:
         """
         paths = list(self._children([namespace]))
         odd = [path for path in paths if not topic_paths.is_canonical(path)]
-        return [*filter(None, map(topic_paths.topic_at, (path for path in paths if topic_paths.is_canonical(path))))], odd
+        return [
+            *filter(
+                None,
+                map(
+                    topic_paths.topic_at, (path for path in paths if topic_paths.is_canonical(path))
+                ),
+            )
+        ], odd
 
     def is_there(self) -> bool:
         """Return whether there are topics still. Costs one list. Raises StoreUnavailable."""
@@ -108,14 +133,18 @@ class TopicStore:
         for children in children_of_many(self._session, (self.prefix + path for path in paths)):
             if children.error not in (OK, NO_NODE):
                 raise unavailable_error(children.path, children.error)
-            yield from (f"{children.path[len(self.prefix) :]}/{name}" for name in sorted(children.names))
+            yield from (
+                f"{children.path[len(self.prefix) :]}/{name}" for name in sorted(children.names)
+            )
 
     def partitions(self, topic: TopicName) -> tuple[TopicName, ...]:
         """Return the partitions of a topic, in order: none if it has none. Costs one list.
 
         Raises StoreUnavailable if the namespace cannot be listed.
         """
-        (children,) = children_of_many(self._session, [self.prefix + topic_paths.namespace_path(topic)])
+        (children,) = children_of_many(
+            self._session, [self.prefix + topic_paths.namespace_path(topic)]
+        )
         if children.error not in (OK, NO_NODE):
             raise unavailable_error(children.path, children.error)
         return topic_paths.partitions_among(topic, children.names)
@@ -135,20 +164,31 @@ class TopicStore:
                 batch = []
         yield from self._read_batch(batch, now_ms)
 
-    def _read_batch(self, topics: Sequence[TopicName], now_ms: Callable[[], int]) -> Iterator[TopicRecord]:
+    def _read_batch(
+        self, topics: Sequence[TopicName], now_ms: Callable[[], int]
+    ) -> Iterator[TopicRecord]:
         paths = [self.prefix + topic_paths.topic_path(topic) for topic in topics]
         listed = list(children_of_many(self._session, paths))
         cursor_paths = [f"{one.path}/{name}" for one in listed for name in sorted(one.names)]
         cursors = read_many(self._session, cursor_paths)
         by_topic = [[next(cursors) for _ in one.names] for one in listed]
-        schemas = list(read_many(self._session, [self.prefix + topic_paths.schema_path(topic) for topic in topics]))
+        schemas = list(
+            read_many(
+                self._session, [self.prefix + topic_paths.schema_path(topic) for topic in topics]
+            )
+        )
         found = read_many(self._session, paths)
-        for topic, children, own, schema, znode in zip(topics, listed, by_topic, schemas, found, strict=True):
+        for topic, children, own, schema, znode in zip(
+            topics, listed, by_topic, schemas, found, strict=True
+        ):
             yield _record(topic, now_ms(), znode, children, own, schema)
 
 
 def open_topics(
-    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+    uri: ServiceUri,
+    prefixes: Sequence[str],
+    limits: ZooKeeperLimits,
+    counts: ReadCounts | None = None,
 ) -> TopicStore:
     """Connect, and return a store for the first of `prefixes` below which there are topics.
 
@@ -158,14 +198,17 @@ def open_topics(
     if found is None:
         paths = " and no ".join(prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes)
         raise StoreUnavailable(
-            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {paths}. "
-            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
+            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {paths}. If Pulsar"
+            " keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
         )
     return found
 
 
 def find_topics(
-    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+    uri: ServiceUri,
+    prefixes: Sequence[str],
+    limits: ZooKeeperLimits,
+    counts: ReadCounts | None = None,
 ) -> TopicStore | None:
     """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable.
 
@@ -190,7 +233,8 @@ def find_topics(
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
-    """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside ROOT.
+    """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside
+    ROOT.
 
     Never above: topics at the top would be another Pulsar's if ROOT is not directly below it, and
     all that they reference would seem to be missing.
@@ -199,7 +243,12 @@ def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
 
 
 def _record(
-    topic: TopicName, read_at_ms: int, znode: Znode, children: Children, cursors: Sequence[Znode], schema: Znode
+    topic: TopicName,
+    read_at_ms: int,
+    znode: Znode,
+    children: Children,
+    cursors: Sequence[Znode],
+    schema: Znode,
 ) -> TopicRecord:
     problems: list[str] = []
     managed = _decode_znode(znode, decode_managed_ledger, problems)
@@ -207,7 +256,9 @@ def _record(
         problems.append(refusal_sentence(children.path, children.error))
     subscriptions = tuple(filter(None, (_subscription(one, problems) for one in cursors)))
     schemas: tuple[SchemaVersion, ...] = _decode_znode(schema, decode_schemas, problems) or ()
-    return TopicRecord(topic, read_at_ms, _status(znode, managed), managed, subscriptions, schemas, tuple(problems))
+    return TopicRecord(
+        topic, read_at_ms, _status(znode, managed), managed, subscriptions, schemas, tuple(problems)
+    )
 
 
 def _status(znode: Znode, managed: ManagedLedger | None) -> TopicStatus:
@@ -226,7 +277,9 @@ def _subscription(znode: Znode, problems: list[str]) -> Subscription | None:
     return Subscription(name, cursor, "" if cursor is not None else problems[before])
 
 
-def _decode_znode(znode: Znode, decode: Callable[[bytes], _Value], problems: list[str]) -> _Value | None:
+def _decode_znode(
+    znode: Znode, decode: Callable[[bytes], _Value], problems: list[str]
+) -> _Value | None:
     """Return what a znode says, or None if it is missing or says nothing that can be read."""
     if znode.error == NO_NODE:
         return None
@@ -236,5 +289,7 @@ def _decode_znode(znode: Znode, decode: Callable[[bytes], _Value], problems: lis
     try:
         return decode(znode.data)
     except MalformedMetadata as error:
-        problems.append(f"znode {znode.path} of {len(znode.data)} bytes cannot be decoded: {error.reason}")
+        problems.append(
+            f"znode {znode.path} of {len(znode.data)} bytes cannot be decoded: {error.reason}"
+        )
         return None

@@ -1,11 +1,12 @@
 """A nightly audit of one BookKeeper cluster, for Airflow 3.
 
-Copy it to the DAG folder and set COMMAND. The auditor has its own virtual environment on the workers: Airflow and PySpark do
-not agree on versions, so the auditor is a process, never an import. Its exit code decides (docs: deploy/README.md):
+Copy it to the DAG folder and set COMMAND. The auditor has its own virtual environment on the
+workers: Airflow and PySpark do not agree on versions, so the auditor is a process, never an import.
+Its exit code decides (docs: deploy/README.md):
 
-    0            success
-    1, 2, 4      failed at once: findings, a wrong setting, or a fault of the auditor do not go away by trying again
-    3, 5, other  tried again: something could not be judged, or ZooKeeper or Spark was out of reach
+    0            success 1, 2, 4      failed at once: findings, a wrong setting, or a fault of the
+    auditor do not go away by trying again 3, 5, other  tried again: something could not be judged,
+    or ZooKeeper or Spark was out of reach
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-COMMAND = ["/opt/bookkeeper-auditor/bin/auditor", "run", "--config", "/etc/bookkeeper-auditor/auditor.toml"]
-"""On a Spark cluster: [".../deploy/spark-submit/auditor-submit.sh", "--master", "yarn", "--", "run", "--config", ...]."""
+COMMAND = [
+    "/opt/bookkeeper-auditor/bin/auditor",
+    "run",
+    "--config",
+    "/etc/bookkeeper-auditor/auditor.toml",
+]
+"""On a Spark cluster: [".../deploy/spark-submit/auditor-submit.sh", "--master", "yarn", "--",
+"run", "--config", ...].
+"""
 
 SOUND = 0
 FINAL = {
@@ -33,7 +41,9 @@ AGAIN = {
 
 
 class AuditOperator(BaseOperator):
-    """Runs the auditor, its output into the task's log; returns the last line of the report, which is made for machines."""
+    """Runs the auditor, its output into the task's log; returns the last line of the report, which
+    is made for machines.
+    """
 
     template_fields = ("command",)
 

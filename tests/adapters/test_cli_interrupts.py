@@ -1,4 +1,6 @@
-"""Stopped at any stage, a command ends with the signal's exit code, leaves no process and no files of its own behind."""
+"""Stopped at any stage, a command ends with the signal's exit code, leaves no process and no files
+of its own behind.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "the audit starts": (signal.SIGTERM, says("An embedded cluster with ")),
     "ask": (signal.SIGTERM, output("run-*/evidence/answers")),
 }
-"""Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit is that of `run`."""
+"""Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit
+is that of `run`.
+"""
 STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "Spark starts": (signal.SIGTERM, output("run-*/evidence/listing")),
     "load": (signal.SIGINT, output("run-*/evidence/ledgers")),
@@ -57,12 +61,16 @@ OF_THE_AUDIT = frozenset({"ask"})
 
 def quick_but(stages: Iterable[str], long: frozenset[str]) -> list[Any]:
     """Return the parameters of a test, those in `long` marked so."""
-    return [pytest.param(stage, marks=pytest.mark.long if stage in long else ()) for stage in stages]
+    return [
+        pytest.param(stage, marks=pytest.mark.long if stage in long else ()) for stage in stages
+    ]
 
 
 @pytest.mark.parametrize("stage", quick_but(STAGES, OF_THE_AUDIT))
 def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
-    """SIGINT to the whole group (Ctrl-C) is 130, SIGTERM (a scheduler) 143; no process, no temporary file, no result."""
+    """SIGINT to the whole group (Ctrl-C) is 130, SIGTERM (a scheduler) 143; no process, no
+    temporary file, no result.
+    """
     number, there = STAGES[stage]
     with started(tmp_path, "demo") as command:
         command.reach(there)
@@ -89,13 +97,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
     """A suspect, so that there is a second look."""
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), 3) as cluster:
         for ledger_id in range(1, 20):
-            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 99"), {"b1": "6"} if ledger_id == 3 else {})
+            cluster.place(
+                ledger_id,
+                cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 99"),
+                {"b1": "6"} if ledger_id == 3 else {},
+            )
         yield cluster
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("stage", quick_but(STAGES_OF_A_RUN, LIKE_ANOTHER))
-def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: SandboxCluster, tmp_path: Path, stage: str):
+def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(
+    cluster: SandboxCluster, tmp_path: Path, stage: str
+):
     """latest.json to the byte, no summary, no temporary file; the cluster goes on."""
     number, there = STAGES_OF_A_RUN[stage]
     delay = "30s" if stage == "between the looks" else "2s"
@@ -116,14 +130,23 @@ def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: Sand
     ("words", "running"),
     [
         pytest.param((), 2, id="in process"),
-        pytest.param(("--ledgers-in-process-max", "0"), 3, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
+        pytest.param(
+            ("--ledgers-in-process-max", "0"),
+            3,
+            id="on Spark",
+            marks=[pytest.mark.spark, pytest.mark.long],
+        ),
     ],
 )
-def test_a_demo_that_is_killed_leaves_no_process(tmp_path: Path, words: tuple[str, ...], running: int):
+def test_a_demo_that_is_killed_leaves_no_process(
+    tmp_path: Path, words: tuple[str, ...], running: int
+):
     """SIGKILL to the auditor alone: ZooKeeper, the JVM and the workers end by themselves."""
     with started(tmp_path, "demo", "--second-look-delay", "30s", *words) as command:
         command.reach(output("run-*/evidence/answers"))
-        assert len(in_session(command.pid)) >= running, "ZooKeeper should be running, and Spark where it is asked for"
+        assert len(in_session(command.pid)) >= running, (
+            "ZooKeeper should be running, and Spark where it is asked for"
+        )
         os.kill(command.pid, signal.SIGKILL)
         assert -signal.SIGKILL == command.ended()
         assert [] == command.survivors()

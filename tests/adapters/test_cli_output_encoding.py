@@ -1,4 +1,6 @@
-"""What stdout and stderr cannot carry is escaped, and a reader that goes away is no fault: as a shell sees it."""
+"""What stdout and stderr cannot carry is escaped, and a reader that goes away is no fault: as a
+shell sees it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     """`python -m auditor` in a process of its own; what it says as bytes."""
     line = [sys.executable, "-m", "auditor", *arguments]
     env = environment_of(**environment)
-    return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(
+        line, cwd=PROJECT, env=env, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
 
 
 def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,16 +41,28 @@ def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     script = f'set -o pipefail; auditor() {{ "{sys.executable}" -m auditor "$@"; }}; {line}'
     env = environment_of(**environment)
     return subprocess.run(
-        ["bash", "-c", script], cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        ["bash", "-c", script],
+        cwd=PROJECT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run in a directory with a name that ASCII cannot carry; its finding is on a topic with such a name."""
+    """A finished run in a directory with a name that ASCII cannot carry; its finding is on a topic
+    with such a name.
+    """
     directory = tmp_path_factory.mktemp("監査") / "run-20260101T030000Z-000001"
     directory.mkdir()
-    owner = {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/話題"}
+    owner = {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/話題",
+    }
     finding = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner)
     summary = told.summary(outcome="VIOLATED", exit_code=1, findings=told.counted([finding]))
     (directory / "run.json").write_text("{}")
@@ -57,10 +73,14 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_setting_is_shown_whatever_stdout_can_carry(encoding: str):
-    """Every sort of character in one path: exit 0, in the encoding that was asked for, and nothing on stderr."""
+    """Every sort of character in one path: exit 0, in the encoding that was asked for, and nothing
+    on stderr.
+    """
     done = auditor("config", "--output", "-".join(PATHS.values()), **ENCODINGS[encoding])
     assert (0, b"") == (done.returncode, done.stderr)
-    text = done.stdout.decode(ENCODINGS[encoding].get("PYTHONIOENCODING", "utf-8").partition(":")[0])
+    text = done.stdout.decode(
+        ENCODINGS[encoding].get("PYTHONIOENCODING", "utf-8").partition(":")[0]
+    )
     assert ("日本" if encoding in ("utf-8", "C") else "\\u65e5\\u672c") in text
     assert ("ü" if encoding in ("utf-8", "C", "latin-1") else "\\xfc") in text
 
@@ -96,7 +116,10 @@ def test_a_usage_error_names_what_was_written(path: str, encoding: str):
 def test_a_directory_that_has_no_name_in_utf_8_is_a_usage_error():
     """Parquet and Spark name files in UTF-8: said before anything is contacted."""
     done = auditor("report", UNDECODABLE)
-    assert (2, b"x\\udcff is not valid UTF-8") == (done.returncode, done.stderr.removeprefix(b"auditor: ")[:26])
+    assert (2, b"x\\udcff is not valid UTF-8") == (
+        done.returncode,
+        done.stderr.removeprefix(b"auditor: ")[:26],
+    )
     done = auditor("run", "--metadata-service-uri", "zk://127.0.0.1:1/x", "--output", UNDECODABLE)
     assert 2 == done.returncode, done.stderr
     assert b"--output = 'x\\udcff'" in done.stderr
@@ -105,9 +128,19 @@ def test_a_directory_that_has_no_name_in_utf_8_is_a_usage_error():
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "C"])
 @pytest.mark.parametrize("log_format", ["console", "json"])
 def test_the_log_is_escaped_too(log_format: str, encoding: str):
-    """A metadata service that nobody serves, with a root that ASCII lacks: exit 5, in the report and in the log."""
+    """A metadata service that nobody serves, with a root that ASCII lacks: exit 5, in the report
+    and in the log.
+    """
     uri = "zk+hierarchical://127.0.0.1:1/日本"
-    flags = ["--metadata-service-uri", uri, "--log-format", log_format, "--verbose", "--zookeeper-connect-timeout", "1s"]
+    flags = [
+        "--metadata-service-uri",
+        uri,
+        "--log-format",
+        log_format,
+        "--verbose",
+        "--zookeeper-connect-timeout",
+        "1s",
+    ]
     done = auditor("ledger", *flags, "7", **ENCODINGS[encoding])
     assert 5 == done.returncode, done.stderr
     assert b"Error" not in done.stderr and b"auditor: UNREACHABLE" in done.stdout
@@ -115,7 +148,9 @@ def test_the_log_is_escaped_too(log_format: str, encoding: str):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--help", "config", "config --format json", "run --help"], ids=lambda text: text.replace(" ", "_")
+    "arguments",
+    ["--help", "config", "config --format json", "run --help"],
+    ids=lambda text: text.replace(" ", "_"),
 )
 def test_a_reader_that_goes_away_changes_no_exit_code(arguments: str):
     """`| head -1`: the code is that of the command, and stderr stays empty."""

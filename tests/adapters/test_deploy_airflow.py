@@ -1,4 +1,6 @@
-"""The Airflow DAG: always as text; before Airflow itself with TEST_AIRFLOW=1, which installs it beside us (some 200 MB)."""
+"""The Airflow DAG: always as text; before Airflow itself with TEST_AIRFLOW=1, which installs it
+beside us (some 200 MB).
+"""
 
 import ast
 import json
@@ -22,7 +24,8 @@ bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 dag = bag.dags["bookkeeper_auditor"]
 task = dag.get_task("audit")
-said = {"dags": list(bag.dags), "retries": task.retries, "runs": dag.max_active_runs, "catchup": dag.catchup, "ends": {}}
+said = {"dags": list(bag.dags), "retries": task.retries, "runs": dag.max_active_runs}
+said.update(catchup=dag.catchup, ends={})
 said["command"] = task.command
 for code in sys.argv[2].split():
     task.command = [f"{sys.argv[3]}/{code}/auditor", "run"]
@@ -37,17 +40,30 @@ print("SAID " + json.dumps(said))
 def constant(name: str) -> object:
     """The value of a constant of the DAG's module, without running it."""
     for node in ast.parse(DAG.read_text()).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == name
+        ):
             return ast.literal_eval(node.value)
     raise AssertionError(f"{DAG} has no {name}")
 
 
 def test_the_dag_compiles_and_imports_airflow_alone():
-    """Nothing but Airflow and the standard library: the auditor is a process, in an environment of its own."""
+    """Nothing but Airflow and the standard library: the auditor is a process, in an environment of
+    its own.
+    """
     tree = ast.parse(DAG.read_text())
     compile(tree, str(DAG), "exec")
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported = {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    }
+    imported |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     roots = {name.partition(".")[0] for name in imported}
     assert "airflow" in roots and roots - {"airflow"} <= sys.stdlib_module_names
 
@@ -78,7 +94,11 @@ def airflow_python() -> Path:
     home = ROOT / ".cache" / f"airflow-{AIRFLOW}"
     python = home / "bin/python"
     if not (home / "complete").is_file():
-        subprocess.run([uv, "venv", "--clear", "-q", "-p", sys.executable, str(home)], check=True, timeout=INSTALL_S)
+        subprocess.run(
+            [uv, "venv", "--clear", "-q", "-p", sys.executable, str(home)],
+            check=True,
+            timeout=INSTALL_S,
+        )
         install = [uv, "pip", "install", "-q", "-p", str(python), f"apache-airflow=={AIRFLOW}"]
         subprocess.run(install, check=True, timeout=INSTALL_S)
         (home / "complete").touch()
@@ -87,7 +107,9 @@ def airflow_python() -> Path:
 
 @pytest.mark.timeout(INSTALL_S + RUN_S)
 def test_airflow_imports_the_dag_and_each_exit_code_ends_as_it_says(airflow_python, tmp_path):
-    """One DAG, no import error; 0 returns the report's last line, 1, 2 and 4 fail for good, 3, 5 and 143 are tried again."""
+    """One DAG, no import error; 0 returns the report's last line, 1, 2 and 4 fail for good, 3, 5
+    and 143 are tried again.
+    """
     dags = tmp_path / "dags"
     dags.mkdir()
     shutil.copy(DAG, dags)
@@ -95,7 +117,8 @@ def test_airflow_imports_the_dag_and_each_exit_code_ends_as_it_says(airflow_pyth
     for code in codes:
         stub(tmp_path / code, int(code), f"auditor: word {code}")
     environment = {
-        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path),
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "TMPDIR": str(tmp_path),
     }  # fmt: skip
     done = subprocess.run(
@@ -106,7 +129,12 @@ def test_airflow_imports_the_dag_and_each_exit_code_ends_as_it_says(airflow_pyth
     found = re.search(r"^SAID (.*)$", done.stdout, re.MULTILINE)
     assert found is not None, done.stdout[-4000:]
     said = json.loads(found[1])
-    assert (["bookkeeper_auditor"], 2, 1, False) == (said["dags"], said["retries"], said["runs"], said["catchup"])
+    assert (["bookkeeper_auditor"], 2, 1, False) == (
+        said["dags"],
+        said["retries"],
+        said["runs"],
+        said["catchup"],
+    )
     assert constant("COMMAND") == said["command"]
     assert ["returned", "auditor: word 0"] == said["ends"].pop("0")
     kinds = {code: kind for code, (kind, _) in said["ends"].items()}

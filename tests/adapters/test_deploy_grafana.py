@@ -1,4 +1,6 @@
-"""The dashboard: as its code makes it, with queries that Prometheus parses over metrics that exist."""
+"""The dashboard: as its code makes it, with queries that Prometheus parses over metrics that
+exist.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_the_file_is_what_the_code_makes():
 
 
 def test_panels_have_ids_of_their_own_and_do_not_overlap():
-    """Numbered once each, within the grid, no two in one place; each has a title, and each picture says what it shows."""
+    """Numbered once each, within the grid, no two in one place; each has a title, and each picture
+    says what it shows.
+    """
     panels = stored()["panels"]
     assert list(range(1, len(panels) + 1)) == [panel["id"] for panel in panels]
     for panel in panels:
@@ -54,7 +58,9 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap():
 def checked(tmp_path: Path, expressions: list[str]) -> int:
     """Promtool's exit code for rules with these expressions."""
     rules = [{"record": f"panel:{number}", "expr": one} for number, one in enumerate(expressions)]
-    (tmp_path / "rules.json").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    (tmp_path / "rules.json").write_text(
+        json.dumps({"groups": [{"name": "panels", "rules": rules}]})
+    )
     return promtool("check", "rules", "rules.json", cwd=tmp_path).returncode
 
 
@@ -67,8 +73,12 @@ def test_prometheus_parses_every_query(tmp_path: Path):
 
 
 def test_every_metric_of_a_query_exists():
-    """By docs/names.md, which is held against the code. Each metric of an audit is shown, or left out on purpose."""
-    named = set(re.findall(r"^\| `(bookkeeper_\w+)` \|", (ROOT / "docs/names.md").read_text(), re.MULTILINE))
+    """By docs/names.md, which is held against the code. Each metric of an audit is shown, or left
+    out on purpose.
+    """
+    named = set(
+        re.findall(r"^\| `(bookkeeper_\w+)` \|", (ROOT / "docs/names.md").read_text(), re.MULTILINE)
+    )
     used = {name for query in queries() for name in METRIC.findall(query)}
     assert used and used <= named
     left_out = {

@@ -1,4 +1,6 @@
-"""The recipes of images: hadolint has nothing to say, and each runs as nobody with what is pinned."""
+"""The recipes of images: hadolint has nothing to say, and each runs as nobody with what is
+pinned.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_an_image_is_slim_pinned_and_runs_as_nobody(path: Path) -> None:
     assert "--constraint /src/constraints.txt" in text
     user = re.findall(r"^USER (\d+)", text, re.MULTILINE)
     assert ["10001"] == user
-    copied = [name for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for name in line.split()]
+    copied = [
+        name for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for name in line.split()
+    ]
     assert all((DEPLOY.parent / name).exists() for name in copied)
     (extras,) = re.findall(r"'/src\[([\w,]+)\]'", text)
     project = (DEPLOY.parent / "pyproject.toml").read_text()
@@ -51,4 +55,8 @@ def test_an_image_is_slim_pinned_and_runs_as_nobody(path: Path) -> None:
 def test_the_image_of_a_run_has_java_and_no_health_check() -> None:
     """A run ends by itself: nothing is to be asked while it works."""
     text = (DEPLOY / "docker/auditor.Dockerfile").read_text()
-    assert "[jdk,lister]" in text and "\nHEALTHCHECK NONE\n" in text and 'ENTRYPOINT ["auditor"]' in text
+    assert (
+        "[jdk,lister]" in text
+        and "\nHEALTHCHECK NONE\n" in text
+        and 'ENTRYPOINT ["auditor"]' in text
+    )

@@ -1,4 +1,6 @@
-"""The files for Kubernetes and the Spark Operator: of the form of their schemas, and of options, paths and names that agree."""
+"""The files for Kubernetes and the Spark Operator: of the form of their schemas, and of options,
+paths and names that agree.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WAIT_S = 120
 
 def program(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     words = [str(Path(sys.executable).parent / name), *arguments]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
 
 
 def load(path: Path) -> Any:
@@ -43,17 +47,31 @@ def test_kubernetes_takes_each_resource():
 
 def test_kubernetes_would_refuse_a_misspelt_field(tmp_path: Path):
     """The check above can fail."""
-    (tmp_path / "x.yaml").write_text(CRONJOB.read_text().replace("concurrencyPolicy", "concurencyPolicy"))
-    assert 0 != program("kubernetes-validate", "--strict", "--quiet", str(tmp_path / "x.yaml")).returncode
+    (tmp_path / "x.yaml").write_text(
+        CRONJOB.read_text().replace("concurrencyPolicy", "concurencyPolicy")
+    )
+    assert (
+        0
+        != program(
+            "kubernetes-validate", "--strict", "--quiet", str(tmp_path / "x.yaml")
+        ).returncode
+    )
 
 
 def unknown_fields(given: Any, kept: Any, at: str = "") -> list[str]:
     """What a document has and its model dropped: the models take unknown fields without a word."""
     if isinstance(given, dict) and isinstance(kept, dict):
         lost = [f"{at}.{name}" for name in given if name not in kept]
-        return lost + [one for name in given if name in kept for one in unknown_fields(given[name], kept[name], f"{at}.{name}")]
+        return lost + [
+            one
+            for name in given
+            if name in kept
+            for one in unknown_fields(given[name], kept[name], f"{at}.{name}")
+        ]
     if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        return [one for a, b in zip(given, kept, strict=True) for one in unknown_fields(a, b, f"{at}[]")]
+        return [
+            one for a, b in zip(given, kept, strict=True) for one in unknown_fields(a, b, f"{at}[]")
+        ]
     return [] if given == kept else [at]
 
 
@@ -79,10 +97,15 @@ def test_the_spark_operator_would_refuse_a_misspelt_field():
 def test_a_kustomization_names_files_that_are_there(path: Path):
     """Resources, patches and files of the configuration; every file of its folder is named."""
     found = load(path)
-    named = [*found.get("resources", ()), *(one["path"] for one in found.get("patches", ()) if "path" in one)]
+    named = [
+        *found.get("resources", ()),
+        *(one["path"] for one in found.get("patches", ()) if "path" in one),
+    ]
     named += [file for one in found.get("configMapGenerator", ()) for file in one["files"]]
     assert named and [] == [name for name in named if not (path.parent / name).exists()]
-    beside = {file.name for file in path.parent.iterdir() if file.is_file()} - {"kustomization.yaml"}
+    beside = {file.name for file in path.parent.iterdir() if file.is_file()} - {
+        "kustomization.yaml"
+    }
     assert beside == {name for name in named if "/" not in name}
 
 
@@ -104,35 +127,65 @@ def pod() -> dict[str, Any]:
 
 
 def test_commands_paths_and_names_agree():
-    """Options of `run`, mounts of the same volumes, the config map and the claim of the base, the image of the recipe."""
+    """Options of `run`, mounts of the same volumes, the config map and the claim of the base, the
+    image of the recipe.
+    """
     (container,), template = pod()["containers"], load(SPARK)["spec"]["template"]
     for arguments in (container["args"], template["arguments"]):
         assert "run" == arguments[0] and set() == unknown_flags(arguments[1:])
     mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    assert {**mounts} == {"scratch": "/tmp"} | {one["name"]: one["mountPath"] for one in template["driver"]["volumeMounts"]}
+    assert {**mounts} == {"scratch": "/tmp"} | {
+        one["name"]: one["mountPath"] for one in template["driver"]["volumeMounts"]
+    }
     assert template["driver"]["volumeMounts"] == template["executor"]["volumeMounts"]
     for volumes in (pod()["volumes"], template["volumes"]):
-        assert "bookkeeper-auditor" == volumes[0]["configMap"]["name"] == volumes[1]["persistentVolumeClaim"]["claimName"]
+        assert (
+            "bookkeeper-auditor"
+            == volumes[0]["configMap"]["name"]
+            == volumes[1]["persistentVolumeClaim"]["claimName"]
+        )
     base = load(KUBERNETES / "base" / "kustomization.yaml")
-    assert base["generatorOptions"]["disableNameSuffixHash"], "kustomize writes no hash into kinds that it does not know"
+    assert base["generatorOptions"]["disableNameSuffixHash"], (
+        "kustomize writes no hash into kinds that it does not know"
+    )
     recipe = (DEPLOY / "docker/auditor.Dockerfile").read_text()
     assert f"--tag {container['image']} ." in recipe
     assert (DEPLOY / "spark-submit" / Path(template["mainApplicationFile"]).name).is_file()
-    assert re.search(r'^ENTRYPOINT \["auditor"\]$', recipe, re.MULTILINE) and "command" not in container
+    assert (
+        re.search(r'^ENTRYPOINT \["auditor"\]$', recipe, re.MULTILINE)
+        and "command" not in container
+    )
 
 
 def test_only_an_exit_code_that_another_try_may_change_is_tried_again():
     """As deploy/README.md says: 1, 2 and 4 stay as they are."""
     job = load(CRONJOB)["spec"]["jobTemplate"]["spec"]
-    (codes,) = [rule["onExitCodes"]["values"] for rule in job["podFailurePolicy"]["rules"] if "onExitCodes" in rule]
+    (codes,) = [
+        rule["onExitCodes"]["values"]
+        for rule in job["podFailurePolicy"]["rules"]
+        if "onExitCodes" in rule
+    ]
     assert ([1, 2, 4], 2, "Never") == (codes, job["backoffLimit"], pod()["restartPolicy"])
-    assert "Forbid" == load(CRONJOB)["spec"]["concurrencyPolicy"] == load(SPARK)["spec"]["concurrencyPolicy"]
+    assert (
+        "Forbid"
+        == load(CRONJOB)["spec"]["concurrencyPolicy"]
+        == load(SPARK)["spec"]["concurrencyPolicy"]
+    )
 
 
 def test_the_pod_may_do_little():
-    """Not as root, no token, no privilege, nothing writable but its volumes; the user is the image's."""
+    """Not as root, no token, no privilege, nothing writable but its volumes; the user is the
+    image's.
+    """
     own, (container,) = pod()["securityContext"], pod()["containers"]
     assert own["runAsNonRoot"] and pod()["automountServiceAccountToken"] is False
-    assert f"USER {own['runAsUser']}:{own['runAsGroup']}\n" in (DEPLOY / "docker/auditor.Dockerfile").read_text()
-    expected = {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert (
+        f"USER {own['runAsUser']}:{own['runAsGroup']}\n"
+        in (DEPLOY / "docker/auditor.Dockerfile").read_text()
+    )
+    expected = {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert expected == container["securityContext"]

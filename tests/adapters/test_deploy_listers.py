@@ -1,4 +1,6 @@
-"""The unit and the sidecar of a lister: what an operator copies is what works, and no more than it needs."""
+"""The unit and the sidecar of a lister: what an operator copies is what works, and no more than it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 SERVICE = DEPLOY / "systemd/bookkeeper-lister.service"
 SIDECAR = DEPLOY / "kubernetes/lister-sidecar.yaml"
 IMAGE = DEPLOY / "docker/lister.Dockerfile"
-FLAGS = {setting.flag: setting.key for setting in (*SETTINGS, CONFIG_FILE) if "lister" in setting.commands}
+FLAGS = {
+    setting.flag: setting.key
+    for setting in (*SETTINGS, CONFIG_FILE)
+    if "lister" in setting.commands
+}
 
 
 def settings_of(words: list[str]) -> Any:
@@ -30,26 +36,38 @@ def settings_of(words: list[str]) -> Any:
 
 def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
     """Known sections, keys and values."""
-    text = SERVICE.read_text().replace("/opt/bookkeeper-auditor/bin/auditor", str(stub(tmp_path / "bin", 0)))
+    text = SERVICE.read_text().replace(
+        "/opt/bookkeeper-auditor/bin/auditor", str(stub(tmp_path / "bin", 0))
+    )
     (tmp_path / SERVICE.name).write_text(text)
     done = systemd_analyze("verify", "--man=no", str(tmp_path / SERVICE.name))
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
 def test_the_unit_calls_the_lister_as_it_can_be_called() -> None:
-    """Options that exist. It is started again until the bookie has a cookie, and nothing may be written."""
+    """Options that exist. It is started again until the bookie has a cookie, and nothing may be
+    written.
+    """
     text = SERVICE.read_text()
     found = re.search(r"^ExecStart=\S+/auditor lister (.*)$", text, re.MULTILINE)
     assert found is not None
     settings = settings_of(shlex.split(found[1]))
     assert ("0.0.0.0:3182", "json") == (settings.listen, settings.log_format)
     assert "\nRestart=on-failure\n" in text and "RestartPreventExitStatus" not in text
-    assert "\nProtectSystem=strict\nPrivateTmp=yes\n" in text and "ReadWritePaths" not in text and "StateDirectory" not in text
+    assert (
+        "\nProtectSystem=strict\nPrivateTmp=yes\n" in text
+        and "ReadWritePaths" not in text
+        and "StateDirectory" not in text
+    )
 
 
 def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
     """Options that exist, and the directories that are mounted."""
-    command = re.findall(r"^            - (\S+)$", SIDECAR.read_text().split("command:")[1].split("env:")[0], re.MULTILINE)
+    command = re.findall(
+        r"^            - (\S+)$",
+        SIDECAR.read_text().split("command:")[1].split("env:")[0],
+        re.MULTILINE,
+    )
     assert ["auditor", "lister"] == command[:2]
     settings = settings_of(command[2:])
     assert settings.ledger_dirs is not None
@@ -62,16 +80,28 @@ def test_the_image_is_the_one_that_the_sidecar_names() -> None:
     text = IMAGE.read_text()
     tag = re.search(r"--tag (\S+) \.$", text, re.MULTILINE)
     assert tag is not None and f"image: {tag[1]}\n" in SIDECAR.read_text()
-    copied = [path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()]
-    assert {"pyproject.toml", "auditor"} <= set(copied) and all((DEPLOY.parent / path).exists() for path in copied)
-    assert "'/src[lister]'" in text and "lister = [" in (DEPLOY.parent / "pyproject.toml").read_text()
+    copied = [
+        path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()
+    ]
+    assert {"pyproject.toml", "auditor"} <= set(copied) and all(
+        (DEPLOY.parent / path).exists() for path in copied
+    )
+    assert (
+        "'/src[lister]'" in text and "lister = [" in (DEPLOY.parent / "pyproject.toml").read_text()
+    )
     user = re.search(r"^USER (\d+)$", text, re.MULTILINE)
     assert user is not None and f"runAsUser: {user[1]}\n" in SIDECAR.read_text()
     assert 'CMD ["auditor", "lister"]' in text
 
 
 @pytest.mark.parametrize(
-    "line", ["runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]"]
+    "line",
+    [
+        "runAsNonRoot: true",
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        "drop: [ALL]",
+    ],
 )
 def test_the_sidecar_may_do_nothing_but_read(line: str) -> None:
     """Not as root, no volume of the bookie writable, no privilege."""

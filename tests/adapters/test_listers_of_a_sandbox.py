@@ -1,4 +1,6 @@
-"""`auditor ledger` on bookies that cannot list, with listers that are whole, early, silent, stopped, or lie."""
+"""`auditor ledger` on bookies that cannot list, with listers that are whole, early, silent,
+stopped, or lie.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ MIDDLE = {"b1": "150", "b2": "150", "b3": "150"}
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
     """Three bookies that cannot list. The places of ledgers are left to the tests."""
-    with SandboxCluster(tmp_path / "cluster", bookies=3, named=True, storage="DbLedgerStorage") as cluster:
+    with SandboxCluster(
+        tmp_path / "cluster", bookies=3, named=True, storage="DbLedgerStorage"
+    ) as cluster:
         yield cluster
 
 
@@ -32,20 +36,30 @@ def listers(cluster: SandboxCluster, tmp_path: Path) -> Iterator[SandboxListers]
         yield listers
 
 
-def place(cluster: SandboxCluster, listers: SandboxListers, ledger_id: int, lose: dict[str, str] | None = None) -> None:
+def place(
+    cluster: SandboxCluster,
+    listers: SandboxListers,
+    ledger_id: int,
+    lose: dict[str, str] | None = None,
+) -> None:
     """The ledger on the bookies and in their indexes alike."""
     metadata = cluster.ledger(METADATA)
     cluster.place(ledger_id, metadata, lose)
     listers.place(ledger_id, metadata, lose)
 
 
-def test_one_lost_entry_is_found_and_a_sound_ledger_is_sound(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_one_lost_entry_is_found_and_a_sound_ledger_is_sound(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """By lists: no copy is assumed."""
     place(cluster, listers, LEDGER, MIDDLE)
     place(cluster, listers, OTHER)
     said = audit_ledgers(cluster, [LEDGER, OTHER], lister_map=str(listers.map))
     assert ["violated", "sound"] == said.standings(LEDGER, OTHER)
-    assert (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]) == (Kind(said.one(LEDGER)["kind"]), said.one(LEDGER)["entries"])
+    assert (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]) == (
+        Kind(said.one(LEDGER)["kind"]),
+        said.one(LEDGER)["entries"],
+    )
     assert (2, 0, 0) == (
         said.summary["assurance"]["listed"],
         said.summary["assurance"]["probed"],
@@ -53,7 +67,9 @@ def test_one_lost_entry_is_found_and_a_sound_ledger_is_sound(cluster: SandboxClu
     )
 
 
-def test_a_ledger_that_is_not_flushed_is_no_loss(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_a_ledger_that_is_not_flushed_is_no_loss(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """Its entries can be read: it is probed, as without listers."""
     metadata = cluster.ledger(METADATA)
     cluster.place(LEDGER, metadata)
@@ -63,7 +79,9 @@ def test_a_ledger_that_is_not_flushed_is_no_loss(cluster: SandboxCluster, lister
     assert 1 == said.summary["assurance"]["probed"]
 
 
-def test_an_entry_that_only_the_index_lost_is_no_loss(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_an_entry_that_only_the_index_lost_is_no_loss(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """The bookie serves it: a copy all the same."""
     metadata = cluster.ledger(METADATA)
     cluster.place(LEDGER, metadata)
@@ -72,8 +90,12 @@ def test_an_entry_that_only_the_index_lost_is_no_loss(cluster: SandboxCluster, l
     assert (["sound"], []) == (said.standings(LEDGER), said.findings)
 
 
-def test_a_lister_that_lies_makes_its_lists_unknown(cluster: SandboxCluster, listers: SandboxListers) -> None:
-    """An old copy of the index: it lists what the bookie has lost. All ledgers it lists are unknown, and not lost."""
+def test_a_lister_that_lies_makes_its_lists_unknown(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
+    """An old copy of the index: it lists what the bookie has lost. All ledgers it lists are
+    unknown, and not lost.
+    """
     for ledger_id in (LEDGER, OTHER):
         place(cluster, listers, ledger_id)
     cluster.bookie("b2").hold(LEDGER, [(1000, 1000)])
@@ -81,7 +103,9 @@ def test_a_lister_that_lies_makes_its_lists_unknown(cluster: SandboxCluster, lis
     assert ["indeterminate: answer_invalid"] * 2 == said.standings(LEDGER, OTHER)
 
 
-def test_a_lister_that_lied_at_one_look_is_not_believed_at_the_next(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_a_lister_that_lied_at_one_look_is_not_believed_at_the_next(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """A second look draws another entry, which may be there."""
     place(cluster, listers, LEDGER)
     cluster.bookie("b2").hold(LEDGER, [(1000, 1000)])
@@ -89,31 +113,47 @@ def test_a_lister_that_lied_at_one_look_is_not_believed_at_the_next(cluster: San
         cluster,
         [LEDGER],
         lister_map=str(listers.map),
-        between=lambda _: cluster.bookie("b2").hold(LEDGER, notation.placement(cluster.ledger(METADATA), None)["b2"]),
+        between=lambda _: cluster.bookie("b2").hold(
+            LEDGER, notation.placement(cluster.ledger(METADATA), None)["b2"]
+        ),
     )
     assert ["indeterminate: answer_invalid"] == said.standings(LEDGER)
 
 
-def test_a_ledger_that_a_bookie_lost_though_its_index_has_it_is_found(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_a_ledger_that_a_bookie_lost_though_its_index_has_it_is_found(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """The bookie says ENOLEDGER: what its lister lists of that ledger does not count."""
     place(cluster, listers, LEDGER)
     cluster.bookie("b2").forget(LEDGER)
     said = audit_ledgers(cluster, [LEDGER], lister_map=str(listers.map))
-    assert (["violated"], Kind.ENTRY_BELOW_ACK_QUORUM) == (said.standings(LEDGER), Kind(said.one(LEDGER)["kind"]))
+    assert (["violated"], Kind.ENTRY_BELOW_ACK_QUORUM) == (
+        said.standings(LEDGER),
+        Kind(said.one(LEDGER)["kind"]),
+    )
 
 
-def test_a_lister_that_ends_between_the_looks_withholds_nothing(cluster: SandboxCluster, listers: SandboxListers) -> None:
-    """The second look probes what the first look listed: the loss is found, and no ledger is accused of more."""
+def test_a_lister_that_ends_between_the_looks_withholds_nothing(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
+    """The second look probes what the first look listed: the loss is found, and no ledger is
+    accused of more.
+    """
     place(cluster, listers, LEDGER, {**MIDDLE, "b1": ""})
     place(cluster, listers, OTHER)
     said = audit_ledgers(
-        cluster, [LEDGER, OTHER], lister_map=str(listers.map), between=lambda _: [listers.stop(b) for b in ("b1", "b2", "b3")]
+        cluster,
+        [LEDGER, OTHER],
+        lister_map=str(listers.map),
+        between=lambda _: [listers.stop(b) for b in ("b1", "b2", "b3")],
     )
     assert ["violated", "sound"] == said.standings(LEDGER, OTHER)
     assert [[150, 150]] == said.one(LEDGER)["entries"]
 
 
-def test_without_an_answer_bookies_are_probed(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_without_an_answer_bookies_are_probed(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """A stopped lister costs the lists of its bookie alone."""
     place(cluster, listers, LEDGER)
     listers.stop("b2")
@@ -123,7 +163,9 @@ def test_without_an_answer_bookies_are_probed(cluster: SandboxCluster, listers: 
     assert ["b2"] == said.summary["assurance"]["bookies_unable"]
 
 
-def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(cluster: SandboxCluster, listers: SandboxListers) -> None:
+def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
     """What it listed before counts no more: a ledger that was sound by it is unknown."""
     place(cluster, listers, LEDGER, {"b1": "150"})
     place(cluster, listers, OTHER)
@@ -137,8 +179,12 @@ def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(cluster: San
     assert "sound" not in said.standings(LEDGER)
 
 
-def test_copies_in_a_missing_entry_log_are_unknown(cluster: SandboxCluster, listers: SandboxListers) -> None:
-    """The lister leaves them out, and the bookie ends their reads in EIO: that is no proof of absence."""
+def test_copies_in_a_missing_entry_log_are_unknown(
+    cluster: SandboxCluster, listers: SandboxListers
+) -> None:
+    """The lister leaves them out, and the bookie ends their reads in EIO: that is no proof of
+    absence.
+    """
     place(cluster, listers, LEDGER)
     place(cluster, listers, OTHER)
     listers.index["b2"].put(LEDGER, range(100, 150), log=5)

@@ -1,4 +1,6 @@
-"""Looking at marks of ledgers that were not listed, against a real ZooKeeper: what happens meanwhile accuses nobody."""
+"""Looking at marks of ledgers that were not listed, against a real ZooKeeper: what happens
+meanwhile accuses nobody.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,12 @@ def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
 class Scene:
     """One run's looks at marks: `first()`, then `again()`, and what they saw."""
 
-    def __init__(self, cluster: SandboxCluster, store: MetadataStore, run: Place, listed: list[int]) -> None:
-        run.write_table("evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all")
+    def __init__(
+        self, cluster: SandboxCluster, store: MetadataStore, run: Place, listed: list[int]
+    ) -> None:
+        run.write_table(
+            "evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all"
+        )
         self.cluster, self.store, self.run = cluster, store, run
         self.looks = MarkLooks(store, run, Terms(now_ms(), GRACE_MS, 16, 5))
         self.waits_s: list[float] = []
@@ -59,12 +65,17 @@ class Scene:
 
     def accused(self) -> list[int]:
         terms = self.looks.terms
-        return [one.ledger_id for one in confirmed_marks(self.seen().marks, terms.judged_at_ms, GRACE_MS)]
+        return [
+            one.ledger_id
+            for one in confirmed_marks(self.seen().marks, terms.judged_at_ms, GRACE_MS)
+        ]
 
 
 @pytest.fixture
 def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
-    """Ledger 1 is listed and marked. 2, 3, 4 are marked since long ago and have no metadata; 5 since just now."""
+    """Ledger 1 is listed and marked. 2, 3, 4 are marked since long ago and have no metadata; 5
+    since just now.
+    """
     cluster.add_ledger(1, cluster.ledger(EMPTY))
     for ledger_id in (1, 2, 3, 4):
         cluster.mark(ledger_id, ["b1"], OLD_MS)
@@ -74,11 +85,15 @@ def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_marks_without_metadata_at_two_looks_are_seen_as_such(scene: Scene) -> None:
-    """The listed one is not among them, the young one is seen once; the second look comes after the delay."""
+    """The listed one is not among them, the young one is seen once; the second look comes after the
+    delay.
+    """
     scene.first()
     assert scene.again() is None
     assert [2, 3, 4] == scene.accused()
-    assert {2: True, 3: True, 4: True, 5: False} == {one.ledger_id: one.again is not None for one in scene.seen().marks}
+    assert {2: True, 3: True, 4: True, 5: False} == {
+        one.ledger_id: one.again is not None for one in scene.seen().marks
+    }
     (waited,) = scene.waits_s
     assert DELAY_MS / 1000 - 5 < waited <= DELAY_MS / 1000
 

@@ -22,14 +22,22 @@ def opened(server: Server, root: str) -> tuple[Any, list[str]]:
     """What a run with these ledgers reads topics from, and what it warns of."""
     warned: list[str] = []
     logger = SimpleNamespace(warning=lambda _, problem: warned.append(problem))
-    settings = SimpleNamespace(pulsar="auto", ledgers_from=None, pulsar_metadata_uri=None, zookeeper_limits=lambda _: QUICK)
-    store = SimpleNamespace(address=SimpleNamespace(uri=uri(server.hosts, root)), root=root, counts=ReadCounts())
+    settings = SimpleNamespace(
+        pulsar="auto", ledgers_from=None, pulsar_metadata_uri=None, zookeeper_limits=lambda _: QUICK
+    )
+    store = SimpleNamespace(
+        address=SimpleNamespace(uri=uri(server.hosts, root)), root=root, counts=ReadCounts()
+    )
     context = cast(Context, SimpleNamespace(settings=settings, logger=logger))
     return pulsar_of_run(context, cast(MetadataStore, store)), warned
 
 
-def test_another_pulsars_topics_are_not_judged_against_these_ledgers(server: Server, tree: Znodes) -> None:
-    """Topics at the top do not belong to ledgers further down: each would seem to have lost all it references."""
+def test_another_pulsars_topics_are_not_judged_against_these_ledgers(
+    server: Server, tree: Znodes
+) -> None:
+    """Topics at the top do not belong to ledgers further down: each would seem to have lost all it
+    references.
+    """
     put_topic(tree.put, "t/n/other", [closed(7)])
     pulsar, warned = opened(server, "/cluster-b/ledgers")
     assert (None, [OTHER_TOPICS]) == (pulsar, warned)
@@ -45,7 +53,9 @@ def test_topics_beside_the_ledgers_come_before_all_others(server: Server, tree: 
         assert ("/cluster-b", []) == (store.prefix, warned)
 
 
-def test_topics_at_the_top_belong_to_ledgers_directly_below_it(server: Server, tree: Znodes) -> None:
+def test_topics_at_the_top_belong_to_ledgers_directly_below_it(
+    server: Server, tree: Znodes
+) -> None:
     """The usual cluster."""
     put_topic(tree.put, "t/n/own", [closed(7)])
     pulsar, warned = opened(server, "/ledgers")

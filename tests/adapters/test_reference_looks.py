@@ -1,4 +1,6 @@
-"""Looking at what topics reference, against a real ZooKeeper: what happens meanwhile accuses nobody."""
+"""Looking at what topics reference, against a real ZooKeeper: what happens meanwhile accuses
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ LIMITS = ZooKeeperLimits()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledgers 1 to 4; topic t references 1, 2 (which recorded more entries) and 70, which is not there."""
+    """Ledgers 1 to 4; topic t references 1, 2 (which recorded more entries) and 70, which is not
+    there.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=1, named=True) as made:
         for ledger_id in (1, 2):
             made.add_ledger(ledger_id, made.ledger(TEXT))
@@ -63,20 +67,30 @@ class Scene:
         self.address = TopicsAddress(uri, "", LIMITS)
         terms = Terms(now_ms(), 1_000, 16, 5, orphan_age_ms=3_600_000)
         facts = self.store.cluster_facts()
-        self.about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, terms, "warning", False)
+        self.about = About(
+            "20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, terms, "warning", False
+        )
         pulsar = PulsarTopics(self.topics, self.address)
-        self.looks = ReferenceLooks(pulsar, self.store, run, terms, cast(Stages, None), StopRequest())
+        self.looks = ReferenceLooks(
+            pulsar, self.store, run, terms, cast(Stages, None), StopRequest()
+        )
         self.waits_s: list[float] = []
 
     def first(self, listed: tuple[int, ...] = (1, 2, 3)) -> None:
-        """The references, the listing, the unlisted ledgers, and the metadata of the listed ones."""
+        """The references, the listing, the unlisted ledgers, and the metadata of the listed
+        ones.
+        """
         self.told = self.looks.record_first() or {}
-        self.run.write_table("evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all")
+        self.run.write_table(
+            "evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all"
+        )
         self.looks.read_unlisted()
         records = self.store.read_ledgers(listed, 1, now_ms, with_marks=False)
         self.run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
 
-    def again(self, meanwhile: Callable[[], object] = lambda: None, topics_at: str | None = None) -> ReferenceFindings:
+    def again(
+        self, meanwhile: Callable[[], object] = lambda: None, topics_at: str | None = None
+    ) -> ReferenceFindings:
         """The second look; what happens while it waits."""
 
         def wait(seconds: float) -> None:
@@ -84,7 +98,9 @@ class Scene:
             time.sleep(1.05 * LOOKS_APART_MIN_MS / 1000)
             meanwhile()
 
-        self.problems = self.looks.look_again(DELAY_MS, wait, self.told.get(TOPICS_AT) if topics_at is None else topics_at)
+        self.problems = self.looks.look_again(
+            DELAY_MS, wait, self.told.get(TOPICS_AT) if topics_at is None else topics_at
+        )
         found = reference_findings(self.run, self.about)
         assert () == found.differ
         return found
@@ -129,10 +145,14 @@ def test_what_is_trimmed_meanwhile_is_no_finding(scene: Scene, cluster: SandboxC
     assert (0, 0, 1, 0) == counted(found)
 
 
-def test_what_is_referenced_or_deleted_meanwhile_is_no_orphan(scene: Scene, cluster: SandboxCluster) -> None:
+def test_what_is_referenced_or_deleted_meanwhile_is_no_orphan(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
     """Its topic names it by then."""
     scene.first()
-    found = scene.again(lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(3)]))
+    found = scene.again(
+        lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(3)])
+    )
     assert (0, 0, 0, 0) == counted(found)
 
 
@@ -142,23 +162,33 @@ def test_a_ledger_that_the_listing_lacks_is_read_by_itself(scene: Scene) -> None
     assert (1, 1, 1, 0) == counted(scene.again())
 
 
-def test_a_second_look_without_orphans_reads_the_same_ledgers(scene: Scene, cluster: SandboxCluster) -> None:
-    """Of ledgers that came back nothing is found; the ids are whole numbers, whatever else is looked at."""
+def test_a_second_look_without_orphans_reads_the_same_ledgers(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """Of ledgers that came back nothing is found; the ids are whole numbers, whatever else is
+    looked at.
+    """
     scene.first(listed=(1, 2))
     assert (1, 1, 0, 0) == counted(scene.again())
 
 
-def test_no_more_suspects_than_fit_are_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_suspects_than_fit_are_read_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first ones, and as many orphans; the others are unknown."""
     monkeypatch.setattr(reference_looks, "SUSPECTS_MAX", 1)
     scene.first()
     assert (0, 1, 1, 1) == counted(scene.again())
 
 
-def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(scene: Scene, cluster: SandboxCluster) -> None:
+def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
     """What it references by then is not known."""
     scene.first()
-    found = scene.again(lambda: cluster.set_raw(topic_path(parse_topic("public/default/t")), b"\xff"))
+    found = scene.again(
+        lambda: cluster.set_raw(topic_path(parse_topic("public/default/t")), b"\xff")
+    )
     assert ((0, 0, 0, 2), False) == (counted(found), found.is_complete)
 
 
@@ -188,8 +218,12 @@ def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
     assert not found.is_complete
 
 
-def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(scene: Scene, cluster: SandboxCluster) -> None:
-    """It decodes to another's name, so what it references is not read: the run is not complete, and no orphan is near it."""
+def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """It decodes to another's name, so what it references is not read: the run is not complete, and
+    no orphan is near it.
+    """
     path = "/managed-ledgers/public/default/persistent/%74"
     cluster.set_raw(path, b"")
     try:
@@ -197,12 +231,17 @@ def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(scene: Scen
         found = scene.again()
     finally:
         cluster.delete_raw(path)
-    assert found.counts is not None and (1, 1) == (found.counts["topics"], found.counts["not_listed"])
+    assert found.counts is not None and (1, 1) == (
+        found.counts["topics"],
+        found.counts["not_listed"],
+    )
     assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
 
 
 def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:
-    """A run that goes on with another --pulsar-metadata-uri: its suspects are unknown, not cleared."""
+    """A run that goes on with another --pulsar-metadata-uri: its suspects are unknown, not
+    cleared.
+    """
     scene.first()
     found = scene.again(topics_at="zk:elsewhere:2181 ")
     assert ((0, 0, 0, 2), False) == (counted(found), found.is_complete)
@@ -210,7 +249,9 @@ def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:
 
 
 def test_topics_that_are_all_gone_clear_nobody(scene: Scene) -> None:
-    """Somebody took away Pulsar's metadata in mid-run: nothing shows that the references were dropped."""
+    """Somebody took away Pulsar's metadata in mid-run: nothing shows that the references were
+    dropped.
+    """
     scene.first()
     assert scene.looks.pulsar is not None
     scene.topics.prefix = "/nowhere"
@@ -223,7 +264,10 @@ def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -
     scene.topics.prefix = "/nowhere"
     scene.first()
     found = scene.again()
-    assert found.counts is not None and (1, False) == (found.counts["not_listed"], found.is_complete)
+    assert found.counts is not None and (1, False) == (
+        found.counts["not_listed"],
+        found.is_complete,
+    )
 
 
 def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:
@@ -236,13 +280,17 @@ def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluste
     moving = {"read_at_ms", *READ_COUNTS.names}
     kept = [name for name in read.schema.names if name not in moving]
     assert driver.select(kept).to_pylist() == read.select(kept).to_pylist()
-    assert [None, None, None] == read["zookeeper_reads"].to_pylist()[:3] and read["zookeeper_reads"].to_pylist()[-1] > 0
+    assert [None, None, None] == read["zookeeper_reads"].to_pylist()[:3] and read[
+        "zookeeper_reads"
+    ].to_pylist()[-1] > 0
 
 
 def test_a_task_without_zookeeper_says_so_of_each_topic(scene: Scene) -> None:
     """No topic is left out, and none seems to reference nothing."""
     nowhere = replace(
-        scene.address, uri=parse("zk+hierarchical://127.0.0.1:1/ledgers"), limits=replace(LIMITS, connect_timeout_ms=200)
+        scene.address,
+        uri=parse("zk+hierarchical://127.0.0.1:1/ledgers"),
+        limits=replace(LIMITS, connect_timeout_ms=200),
     )
     (read,) = reader(nowhere, 1)(iter([table(NAMES, [TopicName("t", "", "n", "x")])]))
     assert [("topic", "unreadable"), ("problem", None)] == list(

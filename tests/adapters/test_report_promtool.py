@@ -31,11 +31,17 @@ def program(name: str) -> str:
 
 
 def texts() -> dict[str, str]:
-    finished = metrics.exposition(stories.wiped_bookie(40)[0], cluster="prod", spark_version="4.3.0")
+    finished = metrics.exposition(
+        stories.wiped_bookie(40)[0], cluster="prod", spark_version="4.3.0"
+    )
     return {
         "finished": finished,
-        "failed": metrics.failed_run(finished, outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0"),
-        "first_failed": metrics.failed_run("", outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0"),
+        "failed": metrics.failed_run(
+            finished, outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0"
+        ),
+        "first_failed": metrics.failed_run(
+            "", outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0"
+        ),
     }
 
 
@@ -43,14 +49,23 @@ def texts() -> dict[str, str]:
 def test_promtool_finds_nothing_to_say(story):
     """Names, types, help and units are as Prometheus wants them."""
     check = [program("promtool"), "check", "metrics"]
-    done = subprocess.run(check, input=texts()[story], capture_output=True, text=True, timeout=WAIT_S, check=False)
+    done = subprocess.run(
+        check, input=texts()[story], capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_promtool_does_bite():
     """The check above can fail."""
     check = [program("promtool"), "check", "metrics"]
-    done = subprocess.run(check, input="some_total_things 1\n", capture_output=True, text=True, timeout=WAIT_S, check=False)
+    done = subprocess.run(
+        check,
+        input="some_total_things 1\n",
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
     assert done.returncode != 0
 
 
@@ -81,7 +96,9 @@ def pushgateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([path, f"--web.listen-address=127.0.0.1:{port}"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [path, f"--web.listen-address=127.0.0.1:{port}"], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
     try:
         wait_until_ready(url, process)
         yield url
@@ -103,7 +120,9 @@ def test_a_push_replaces_the_group_of_its_cluster_alone(pushgateway):
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["finished"])) + len(ours(other)) == len(served)
     assert all('job="bookkeeper_auditor"' in line and 'instance=""' in line for line in served)
-    assert any('kind="ENTRY_BELOW_WRITE_QUORUM"' in line and line.endswith(" 40") for line in served)
+    assert any(
+        'kind="ENTRY_BELOW_WRITE_QUORUM"' in line and line.endswith(" 40") for line in served
+    )
     assert metrics.push(f"{pushgateway}/", story["first_failed"], "prod") is None
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["first_failed"])) + len(ours(other)) == len(served)
@@ -116,7 +135,9 @@ def test_a_push_the_gateway_refuses_is_a_sentence(pushgateway):
 
 
 def test_credentials_go_into_the_header_alone(monkeypatch):
-    """user:password@ of the URL becomes Authorization, with %-escapes undone; the path names job and cluster only."""
+    """user:password@ of the URL becomes Authorization, with %-escapes undone; the path names job
+    and cluster only.
+    """
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     seen = []
 
@@ -134,7 +155,14 @@ def test_credentials_go_into_the_header_alone(monkeypatch):
         server.timeout = WAIT_S
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        said = metrics.push(f"http://joe:s3%40cret@127.0.0.1:{server.server_port}", texts()["finished"], "prod")
+        said = metrics.push(
+            f"http://joe:s3%40cret@127.0.0.1:{server.server_port}", texts()["finished"], "prod"
+        )
         thread.join(WAIT_S)
     assert said is None
-    assert [("/metrics/job/bookkeeper_auditor/cluster/prod", "Basic " + b64encode(b"joe:s3@cret").decode())] == seen
+    assert [
+        (
+            "/metrics/job/bookkeeper_auditor/cluster/prod",
+            "Basic " + b64encode(b"joe:s3@cret").decode(),
+        )
+    ] == seen

@@ -1,4 +1,6 @@
-"""Commands on bookies that want TLS and a login: what gets in, what ends before the first look, and what is shown."""
+"""Commands on bookies that want TLS and a login: what gets in, what ends before the first look, and
+what is shown.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,19 @@ class World:
         }
 
     def command(self, name: str, settings: Mapping[str, str], **environment: str) -> Done:
-        at = ["--metadata-service-uri", self.cluster.metadata_service_uri, "--rpc-timeout", "2s", "--second-look-delay", "0s"]
-        words = [word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", value)]
+        at = [
+            "--metadata-service-uri",
+            self.cluster.metadata_service_uri,
+            "--rpc-timeout",
+            "2s",
+            "--second-look-delay",
+            "0s",
+        ]
+        words = [
+            word
+            for key, value in settings.items()
+            for word in (f"--{key.replace('_', '-')}", value)
+        ]
         done = command_here(*name.split(), *at, *words, **environment)
         assert CANARY not in done.stdout + done.stderr
         return done
@@ -64,7 +77,9 @@ def world(tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         cluster = stack.enter_context(SandboxCluster(tmp_path / "cluster", 2, named=True))
         issued = pki.issue("bookie")
-        bookies = {name: GuardedBookie(tls=issued, ca=pki.ca(), password=PASSWORD) for name in ("b1", "b2")}
+        bookies = {
+            name: GuardedBookie(tls=issued, ca=pki.ca(), password=PASSWORD) for name in ("b1", "b2")
+        }
         for ledger_id in (SOUND, LOST):
             cluster.add_ledger(ledger_id, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 1"))
         for name, bookie in bookies.items():
@@ -130,7 +145,9 @@ def test_one_bookie_that_refuses_is_unknown_and_the_other_is_audited(world: Worl
 
 
 @pytest.mark.parametrize("command", ["run", f"ledger {SOUND}", "doctor"])
-def test_credentials_that_cannot_be_read_end_a_command_before_anything_is_contacted(world: World, command: str) -> None:
+def test_credentials_that_cannot_be_read_end_a_command_before_anything_is_contacted(
+    world: World, command: str
+) -> None:
     """Exit 2, with the file; `doctor` says it as a thing that is missing."""
     digest = {"zookeeper_digest_file": "/no/such/file"}
     done = world.command(command, digest)
@@ -141,10 +158,17 @@ def test_credentials_that_cannot_be_read_end_a_command_before_anything_is_contac
 def test_config_shows_where_secrets_are_and_none_of_them(world: World) -> None:
     """A file and a command are named; the variable's content is not shown."""
     settings = world.settings()
-    done = command_here("config", *(f"--{key.replace('_', '-')}={value}" for key, value in settings.items()))
+    done = command_here(
+        "config", *(f"--{key.replace('_', '-')}={value}" for key, value in settings.items())
+    )
     assert settings["bookie_tls_key_password_file"] in done.stdout
     shown = command_here(
-        "config", "--zookeeper-sasl", "digest-md5", "--zookeeper-sasl-username", "u", AUDITOR_ZOOKEEPER_SASL_PASSWORD=CANARY
+        "config",
+        "--zookeeper-sasl",
+        "digest-md5",
+        "--zookeeper-sasl-username",
+        "u",
+        AUDITOR_ZOOKEEPER_SASL_PASSWORD=CANARY,
     )
     assert shown.returncode == 0
     assert "environment AUDITOR_ZOOKEEPER_SASL_PASSWORD" in shown.stdout

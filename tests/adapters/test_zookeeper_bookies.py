@@ -24,7 +24,9 @@ def bookies(server: Server, root: str) -> list[BookieRecord]:
 
 
 def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None:
-    """Writable, read-only, registered without an address (the id is one), and gone but for its cookie; sorted by id."""
+    """Writable, read-only, registered without an address (the id is one), and gone but for its
+    cookie; sorted by id.
+    """
     root = "/bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/available/bookie-a", bookie_registration.encode("10.0.0.1", 3181))
@@ -42,7 +44,9 @@ def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None
 
 
 def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znodes) -> None:
-    """On its way to read-only a bookie is registered twice for a moment: one record, from the place BookKeeper reads first."""
+    """On its way to read-only a bookie is registered twice for a moment: one record, from the place
+    BookKeeper reads first.
+    """
     root = "/both/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/available/b1", bookie_registration.encode("10.0.0.1", 1))
@@ -51,8 +55,12 @@ def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znod
     assert (record.registration, record.port) == (Registration.WRITABLE, 1)
 
 
-def test_a_registration_that_cannot_be_read_is_one_without_address(server: Server, tree: Znodes) -> None:
-    """Undecodable, without a bookie's endpoint, under an odd name, or shut: registered all the same, and why is said."""
+def test_a_registration_that_cannot_be_read_is_one_without_address(
+    server: Server, tree: Znodes
+) -> None:
+    """Undecodable, without a bookie's endpoint, under an odd name, or shut: registered all the
+    same, and why is said.
+    """
     root = "/odd-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/available/b1", b"\xff\xff\xff")
@@ -66,7 +74,11 @@ def test_a_registration_that_cannot_be_read_is_one_without_address(server: Serve
         assert record.problem, record
     assert f"{root}/available/readonly/b3 may not be read" in records["b3"].problem
     assert {Registration.READONLY} == {records["b3"].registration}
-    assert all(record.registration is Registration.WRITABLE for bookie_id, record in records.items() if bookie_id != "b3")
+    assert all(
+        record.registration is Registration.WRITABLE
+        for bookie_id, record in records.items()
+        if bookie_id != "b3"
+    )
 
 
 def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes) -> None:
@@ -82,10 +94,15 @@ def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes
 
 
 @pytest.mark.parametrize("shut", ["available", "available/readonly", "cookies"])
-def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(server: Server, tree: Znodes, shut: str) -> None:
+def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(
+    server: Server, tree: Znodes, shut: str
+) -> None:
     """Not knowing which bookies there are is not "there are none"."""
     root = f"/shut-{shut.replace('/', '-')}-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/{shut}", shut=True)
-    with open_store(uri(server.hosts, root), QUICK) as store, pytest.raises(StoreUnavailable, match=f"{root}/{shut} may not"):
+    with (
+        open_store(uri(server.hosts, root), QUICK) as store,
+        pytest.raises(StoreUnavailable, match=f"{root}/{shut} may not"),
+    ):
         store.bookies(1, lambda: NOW_MS)

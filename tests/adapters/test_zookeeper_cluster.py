@@ -31,21 +31,32 @@ def test_a_cluster_is_found_at_the_path_of_its_uri(server: Server, tree: Znodes)
         assert store.problems == []
     assert (root, "longhierarchical", INSTANCE_ID) == (facts.root, facts.layout, facts.instance_id)
     assert (facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (True, 600)
-    assert ((server.hosts,), f"zk://{server.hosts}{root}") == (facts.hosts, facts.metadata_service_uri)
+    assert ((server.hosts,), f"zk://{server.hosts}{root}") == (
+        facts.hosts,
+        facts.metadata_service_uri,
+    )
 
 
 def test_settings_that_are_not_there_are_not_problems(server: Server, tree: Znodes) -> None:
-    """An old cluster has no instance id, and most have no delay: None, and nothing to complain about."""
+    """An old cluster has no instance id, and most have no delay: None, and nothing to complain
+    about.
+    """
     root = "/bare/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     with open_store(uri(server.hosts, root), QUICK) as store:
         facts = store.cluster_facts()
         assert store.problems == []
-    assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (None, False, None)
+    assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (
+        None,
+        False,
+        None,
+    )
 
 
 def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Znodes) -> None:
-    """Junk and shut znodes leave the setting unknown and are told once, by path, however often the facts are read."""
+    """Junk and shut znodes leave the setting unknown and are told once, by path, however often the
+    facts are read.
+    """
     root = "/odd/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/INSTANCEID", b"\xff\x00 no id")
@@ -55,15 +66,23 @@ def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Z
         facts = store.cluster_facts()
         store.cluster_facts()
         problems = store.problems
-    assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (None, True, None)
+    assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (
+        None,
+        True,
+        None,
+    )
     assert len(problems) == 3
     for name in ("INSTANCEID", "lostBookieRecoveryDelay", "disable"):
         assert any(name in problem for problem in problems), (name, problems)
-    assert any(f"{root}/underreplication/disable may not be read" in problem for problem in problems)
+    assert any(
+        f"{root}/underreplication/disable may not be read" in problem for problem in problems
+    )
 
 
 def test_no_layout_is_no_cluster(server: Server) -> None:
-    """Without LAYOUT there is nothing to audit, and the error names the znode that was looked for."""
+    """Without LAYOUT there is nothing to audit, and the error names the znode that was looked
+    for.
+    """
     with pytest.raises(StoreUnavailable, match=r"no znode /nowhere/ledgers/LAYOUT.*Check the path"):
         open_store(uri(server.hosts, "/nowhere/ledgers"), QUICK)
 
@@ -78,8 +97,12 @@ def test_no_layout_is_no_cluster(server: Server) -> None:
         (b"\xff\xfe", "cannot be read"),
     ],
 )
-def test_a_layout_that_is_not_known_is_refused(server: Server, tree: Znodes, data: bytes, says: str) -> None:
-    """Ledgers laid out in a way we can't list are not listed by guesswork; the znode and the reason are named."""
+def test_a_layout_that_is_not_known_is_refused(
+    server: Server, tree: Znodes, data: bytes, says: str
+) -> None:
+    """Ledgers laid out in a way we can't list are not listed by guesswork; the znode and the reason
+    are named.
+    """
     root = "/unknown-layout/ledgers"
     tree.put(f"{root}/LAYOUT", data)
     with pytest.raises(StoreUnavailable, match=says) as raised:
@@ -90,12 +113,17 @@ def test_a_layout_that_is_not_known_is_refused(server: Server, tree: Znodes, dat
 def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) -> None:
     """Not authorised is not "no cluster": the error says which znode needs read permission."""
     tree.put("/shut/ledgers/LAYOUT", layout_wire.encode(LedgerLayout.FLAT), shut=True)
-    with pytest.raises(StoreUnavailable, match="/shut/ledgers/LAYOUT may not be read by this session: give it read permission"):
+    with pytest.raises(
+        StoreUnavailable,
+        match="/shut/ledgers/LAYOUT may not be read by this session: give it read permission",
+    ):
         open_store(uri(server.hosts, "/shut/ledgers"), QUICK)
 
 
 def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
-    """A URI that names another layout than the cluster has is a problem to tell; LAYOUT is believed."""
+    """A URI that names another layout than the cluster has is a problem to tell; LAYOUT is
+    believed.
+    """
     root = "/hint/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
     with open_store(uri(server.hosts, root, "zk+flat"), QUICK) as store:
@@ -105,7 +133,9 @@ def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
 
 
 def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Znodes) -> None:
-    """The chroot's own cluster is taken before one at /ledgers, which is named; alone, the one at /ledgers is taken."""
+    """The chroot's own cluster is taken before one at /ledgers, which is named; alone, the one at
+    /ledgers is taken.
+    """
     pulsar = parse(f"metadata-store:zk:{server.hosts}/pulsar")
     tree.layout("/ledgers", LedgerLayout.HIERARCHICAL)
     with open_store(pulsar, QUICK) as store:
@@ -118,7 +148,9 @@ def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Zno
 
 
 def test_an_address_opens_the_same_store_elsewhere(server: Server, tree: Znodes) -> None:
-    """What goes into a Spark task is small, comes back equal, and opens the same cluster without looking for it again."""
+    """What goes into a Spark task is small, comes back equal, and opens the same cluster without
+    looking for it again.
+    """
     root = "/address/ledgers"
     tree.layout(root, LedgerLayout.FLAT)
     tree.ledgers(root, LedgerLayout.FLAT, [4, 2])
@@ -129,4 +161,6 @@ def test_an_address_opens_the_same_store_elsewhere(server: Server, tree: Znodes)
     address: StoreAddress = pickle.loads(pickled)
     with address.open() as elsewhere:
         assert [parent.ledger_ids for parent in elsewhere.list_ids(partition)] == [(2, 4)]
-        assert elsewhere.counts.reads_ok == 2, "the list, and a read that tells whether many can be read at once"
+        assert elsewhere.counts.reads_ok == 2, (
+            "the list, and a read that tells whether many can be read at once"
+        )

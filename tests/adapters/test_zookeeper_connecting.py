@@ -50,7 +50,9 @@ def test_one_host_that_answers_is_enough(server: ZooKeeperProcess, tree: Znodes)
 
 @pytest.mark.timeout(60)
 def test_a_server_without_its_quorum_is_not_read(tmp_path: Path) -> None:
-    """A server that serves read-only because its quorum is gone may be arbitrarily stale: it is no metadata service to us."""
+    """A server that serves read-only because its quorum is gone may be arbitrarily stale: it is no
+    metadata service to us.
+    """
     cut_off = ZooKeeperProcess(tmp_path / "zookeeper", cut_off_from_quorum=True)
     try:
         cut_off.start()
@@ -61,9 +63,14 @@ def test_a_server_without_its_quorum_is_not_read(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_ledger_reaches_the_log(
-    server: ZooKeeperProcess, tree: Znodes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    server: ZooKeeperProcess,
+    tree: Znodes,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """kazoo would log each answer at DEBUG, and metadata holds the password: with everything logged, it is not there."""
+    """kazoo would log each answer at DEBUG, and metadata holds the password: with everything
+    logged, it is not there.
+    """
     root = "/quiet/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.ledgers(root, LedgerLayout.HIERARCHICAL, [1], ledger_bytes(password=b"hunter2"))
@@ -114,8 +121,13 @@ def test_a_refused_read_says_how(server: ZooKeeperProcess, tree: Znodes) -> None
 
 @pytest.mark.timeout(60)
 def test_a_sync_without_server_is_unavailable(tmp_path: Path) -> None:
-    """A second look that can't be synced is not taken: the error is raised within the repeats, and again at once after."""
-    with zookeeper(tmp_path / "zookeeper") as own, connect(uri(own.hosts, "/ledgers"), QUICK) as session:
+    """A second look that can't be synced is not taken: the error is raised within the repeats, and
+    again at once after.
+    """
+    with (
+        zookeeper(tmp_path / "zookeeper") as own,
+        connect(uri(own.hosts, "/ledgers"), QUICK) as session,
+    ):
         session.sync("/")
         own.stop()
         for _ in range(50):

@@ -27,7 +27,9 @@ def vote(tree: Znodes, root: str, name: str, data: bytes, *, shut: bool = False)
 
 
 def test_the_smallest_sequence_number_is_the_auditor(server: Server, tree: Znodes) -> None:
-    """By number, not by name, and not by what the election's own znode says; names that are no votes are passed over."""
+    """By number, not by name, and not by what the election's own znode says; names that are no
+    votes are passed over.
+    """
     root = "/elected/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}{znode_paths.ELECTION}", underreplication_mark.encode_name("long-gone:3181"))
@@ -50,7 +52,9 @@ def test_without_votes_nobody_is_elected(server: Server, tree: Znodes) -> None:
 
 
 @pytest.mark.parametrize("shut", ["", "/V_0000000001"])
-def test_an_election_that_may_not_be_read_is_not_nobody(server: Server, tree: Znodes, shut: str) -> None:
+def test_an_election_that_may_not_be_read_is_not_nobody(
+    server: Server, tree: Znodes, shut: str
+) -> None:
     """There may well be an auditor: not known, and the problem says which znode to open, once."""
     root = f"/shut-election{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -63,7 +67,9 @@ def test_an_election_that_may_not_be_read_is_not_nobody(server: Server, tree: Zn
 
 
 def test_a_vote_that_names_nobody_is_somebody(server: Server, tree: Znodes) -> None:
-    """The first vote stands: the next in line is not the auditor because its predecessor cannot be read."""
+    """The first vote stands: the next in line is not the auditor because its predecessor cannot be
+    read.
+    """
     root = "/garbled-election/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     vote(tree, root, "V_0000000001", b"\xff\xfe")

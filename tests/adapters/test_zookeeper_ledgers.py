@@ -23,7 +23,9 @@ H = LedgerLayout.HIERARCHICAL
 NOW_MS = 1_700_000_000_000
 
 
-def read(server: Server, root: str, ids: Iterable[int], *, with_marks: bool = False) -> list[LedgerRecord]:
+def read(
+    server: Server, root: str, ids: Iterable[int], *, with_marks: bool = False
+) -> list[LedgerRecord]:
     with open_store(uri(server.hosts, root), QUICK) as store:
         return list(store.read_ledgers(ids, look=2, now_ms=lambda: NOW_MS, with_marks=with_marks))
 
@@ -33,20 +35,28 @@ def path_of(root: str, ledger_id: int) -> str:
 
 
 @pytest.mark.parametrize("layout", list(LedgerLayout))
-def test_ledgers_are_found_in_each_layout(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
+def test_ledgers_are_found_in_each_layout(
+    server: Server, tree: Znodes, layout: LedgerLayout
+) -> None:
     """What is read for an id is what was written for it, in the order asked."""
     root = f"/found-{layout.value}/ledgers"
     ids = [2_147_483_647, 0, 123_456_789, 9_999]
     tree.layout(root, layout)
     for ledger_id in ids:
-        tree.ledgers(root, layout, [ledger_id], ledger_bytes(closed_ledger(last_entry_id=ledger_id)))
+        tree.ledgers(
+            root, layout, [ledger_id], ledger_bytes(closed_ledger(last_entry_id=ledger_id))
+        )
     records = read(server, root, ids)
-    assert [(i, i) for i in ids] == [(r.ledger_id, r.metadata.last_entry_id) for r in records if r.metadata is not None]
+    assert [(i, i) for i in ids] == [
+        (r.ledger_id, r.metadata.last_entry_id) for r in records if r.metadata is not None
+    ]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_each_metadata_format_is_read(server: Server, tree: Znodes, version: int) -> None:
-    """Formats 1, 2 and 3 say the same of the same ledger (format 1 knows neither digest nor custom metadata)."""
+    """Formats 1, 2 and 3 say the same of the same ledger (format 1 knows neither digest nor custom
+    metadata).
+    """
     root = f"/format-{version}/ledgers"
     tree.layout(root, H)
     tree.put(path_of(root, 5), ledger_bytes(version=version))
@@ -61,7 +71,9 @@ def test_each_metadata_format_is_read(server: Server, tree: Znodes, version: int
 
 
 def test_one_record_for_each_id_whatever_is_there(server: Server, tree: Znodes) -> None:
-    """Found, gone, malformed, too new, shut and impossible: each id has one record, in order, and none hides another."""
+    """Found, gone, malformed, too new, shut and impossible: each id has one record, in order, and
+    none hides another.
+    """
     root = "/mixed/ledgers"
     tree.layout(root, H)
     tree.put(path_of(root, 1), ledger_bytes())
@@ -85,12 +97,17 @@ def test_one_record_for_each_id_whatever_is_there(server: Server, tree: Znodes) 
     assert f"{path_of(root, 5)} may not be read" in records[5].detail
     malformed = records[3].malformed
     assert malformed is not None
-    assert (31, hashlib.sha256(b"not metadata, password: hunter2").hexdigest()) == (malformed.length, malformed.sha256)
+    assert (31, hashlib.sha256(b"not metadata, password: hunter2").hexdigest()) == (
+        malformed.length,
+        malformed.sha256,
+    )
     assert "hunter2" not in repr(records)
 
 
 def test_the_stamp_tells_writes_and_incarnations_apart(server: Server, tree: Znodes) -> None:
-    """Another write changes the version, another znode in its place the czxid; reading again changes nothing."""
+    """Another write changes the version, another znode in its place the czxid; reading again
+    changes nothing.
+    """
     root = "/stamps/ledgers"
     tree.layout(root, H)
     tree.put(path_of(root, 7), ledger_bytes())
@@ -108,7 +125,9 @@ def test_the_stamp_tells_writes_and_incarnations_apart(server: Server, tree: Zno
 
 
 def test_the_stamp_has_the_time_of_the_last_write(server: Server, tree: Znodes) -> None:
-    """The znode's mtime moves with each write, its ctime does not; a malformed ledger's stamp has both too."""
+    """The znode's mtime moves with each write, its ctime does not; a malformed ledger's stamp has
+    both too.
+    """
     root = "/mtimes/ledgers"
     tree.layout(root, H)
     for ledger_id, data in ((7, ledger_bytes()), (8, b"malformed")):
@@ -119,22 +138,36 @@ def test_the_stamp_has_the_time_of_the_last_write(server: Server, tree: Znodes) 
     for record in read(server, root, [7, 8]):
         path = path_of(root, record.ledger_id)
         assert record.stamp is not None
-        assert (tree.ctime_ms(path), tree.mtime_ms(path)) == (record.stamp.ctime_ms, record.stamp.mtime_ms)
+        assert (tree.ctime_ms(path), tree.mtime_ms(path)) == (
+            record.stamp.ctime_ms,
+            record.stamp.mtime_ms,
+        )
         assert record.stamp.mtime_ms > record.stamp.ctime_ms
 
 
 def test_marks_come_with_their_ledgers(server: Server, tree: Znodes) -> None:
-    """Read with marks, each record has its own ledger's mark, a deleted ledger's too; without, none has."""
+    """Read with marks, each record has its own ledger's mark, a deleted ledger's too; without, none
+    has.
+    """
     root = "/with-marks/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [1, 2, 3])
-    tree.put(root + znode_paths.mark_path(2), underreplication_mark.encode(["b9:3181"], 1_600_000_000_000))
+    tree.put(
+        root + znode_paths.mark_path(2),
+        underreplication_mark.encode(["b9:3181"], 1_600_000_000_000),
+    )
     tree.put(root + znode_paths.mark_path(3), b"garbage {")
     tree.put(root + znode_paths.mark_path(4), underreplication_mark.encode([], None))
-    one, two, three, four = (record.mark for record in read(server, root, [1, 2, 3, 4], with_marks=True))
+    one, two, three, four = (
+        record.mark for record in read(server, root, [1, 2, 3, 4], with_marks=True)
+    )
     assert one is None
     assert two is not None
-    assert (two.changed_ms, two.missing_replicas, two.problem) == (1_600_000_000_000, ("b9:3181",), None)
+    assert (two.changed_ms, two.missing_replicas, two.problem) == (
+        1_600_000_000_000,
+        ("b9:3181",),
+        None,
+    )
     assert tree.ctime_ms(root + znode_paths.mark_path(2)) == two.created_ms
     assert three is not None and three.problem
     assert four is not None and four.missing_replicas == ()
@@ -142,14 +175,21 @@ def test_marks_come_with_their_ledgers(server: Server, tree: Znodes) -> None:
 
 
 def test_a_mark_comes_with_its_lock(server: Server, tree: Znodes) -> None:
-    """Who replicates the ledger since when; nobody where there is no lock; a lock on an unmarked ledger marks nothing."""
+    """Who replicates the ledger since when; nobody where there is no lock; a lock on an unmarked
+    ledger marks nothing.
+    """
     root = "/with-locks/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [1, 2, 3])
     for ledger_id in (1, 2):
-        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode(["b9:3181"], None))
+        tree.put(
+            root + znode_paths.mark_path(ledger_id), underreplication_mark.encode(["b9:3181"], None)
+        )
     for ledger_id in (1, 3):
-        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name(f"worker-{ledger_id}.example"))
+        tree.put(
+            root + znode_paths.lock_path(ledger_id),
+            underreplication_mark.encode_name(f"worker-{ledger_id}.example"),
+        )
     one, two, three = (record.mark for record in read(server, root, [1, 2, 3], with_marks=True))
     assert one is not None and two is not None
     since_ms = tree.ctime_ms(root + znode_paths.lock_path(1))
@@ -171,7 +211,9 @@ def test_a_lock_that_names_nobody_is_held_all_the_same(server: Server, tree: Zno
 
 
 def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: Server, tree: Znodes) -> None:
-    """The ledger is read and marked; only who is at work on it is not known, and the mark says which znode to open."""
+    """The ledger is read and marked; only who is at work on it is not known, and the mark says
+    which znode to open.
+    """
     root = "/shut-lock/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [1])
@@ -184,7 +226,9 @@ def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: Server, tr
 
 
 def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
-    """A repaired ledger loses its mark after its metadata was written: read in this order, "unmarked" is never older."""
+    """A repaired ledger loses its mark after its metadata was written: read in this order,
+    "unmarked" is never older.
+    """
     root = "/order/ledgers"
     tree.layout(root, H)
     asked: list[str] = []
@@ -198,12 +242,16 @@ def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
         store._session._client._call = recording
         list(store.read_ledgers([4, 2, 9], 1, lambda: NOW_MS, with_marks=True))
     beside = znode_paths.mark_path, znode_paths.lock_path
-    expected = [path for i in (4, 2, 9) for path in (*(root + one(i) for one in beside), path_of(root, i))]
+    expected = [
+        path for i in (4, 2, 9) for path in (*(root + one(i) for one in beside), path_of(root, i))
+    ]
     assert expected == asked[-9:]
 
 
 def test_a_mark_that_may_not_be_read_is_not_no_mark(server: Server, tree: Znodes) -> None:
-    """Whether the ledger is marked is unknown, so the record as a whole is not authorised, and says which znode."""
+    """Whether the ledger is marked is unknown, so the record as a whole is not authorised, and says
+    which znode.
+    """
     root = "/shut-mark/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [1])
@@ -214,14 +262,18 @@ def test_a_mark_that_may_not_be_read_is_not_no_mark(server: Server, tree: Znodes
 
 
 def test_ids_the_layout_cannot_hold_are_gone(server: Server, tree: Znodes) -> None:
-    """An id with too many digits for its layout can't exist; it is a record all the same, also when alone or last."""
+    """An id with too many digits for its layout can't exist; it is a record all the same, also when
+    alone or last.
+    """
     root = "/impossible/ledgers"
     tree.layout(root, LedgerLayout.LEGACY_HIERARCHICAL)
     tree.ledgers(root, LedgerLayout.LEGACY_HIERARCHICAL, [1])
     too_long = 10**10
     assert [record.status for record in read(server, root, [too_long])] == [RecordStatus.GONE]
     records = read(server, root, [1, too_long], with_marks=True)
-    assert [(1, RecordStatus.FOUND), (too_long, RecordStatus.GONE)] == [(r.ledger_id, r.status) for r in records]
+    assert [(1, RecordStatus.FOUND), (too_long, RecordStatus.GONE)] == [
+        (r.ledger_id, r.status) for r in records
+    ]
     assert "no place in the legacyhierarchical layout" in records[1].detail
     assert [(2, NOW_MS)] * 2 == [(record.look, record.read_at_ms) for record in records]
 
@@ -246,7 +298,9 @@ def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
         assert store.counts.reads_failed == 0
         assert store.counts.received_bytes >= 1_500 * len(ledger_bytes())
     assert list(range(3_000)) == [record.ledger_id for record in records]
-    assert all((record.status is RecordStatus.FOUND) == (record.ledger_id % 2 == 0) for record in records)
+    assert all(
+        (record.status is RecordStatus.FOUND) == (record.ledger_id % 2 == 0) for record in records
+    )
 
 
 def test_passwords_are_told_only_when_asked(server: Server, tree: Znodes) -> None:

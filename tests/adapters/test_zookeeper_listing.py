@@ -35,11 +35,25 @@ def listed(store: MetadataStore, parents_max: int = 2) -> tuple[list[int], int]:
     [
         (FLAT, [0, 1, 9_999, 123_456_789, 2_147_483_647, 12_345_678_901, 2**63 - 1]),
         (LEGACY, [0, 9_999, 10_000, 123_456_789, 2_147_483_646, 2_147_483_647, 9_999_999_999]),
-        (H, [0, 9_999, 10_000, 123_456_789, 2_147_483_646, 2_147_483_647, 12_345_678_901, 2**63 - 1]),
+        (
+            H,
+            [
+                0,
+                9_999,
+                10_000,
+                123_456_789,
+                2_147_483_646,
+                2_147_483_647,
+                12_345_678_901,
+                2**63 - 1,
+            ],
+        ),
         (L, [0, 9_999, 10_000, 123_456_789, 2_147_483_647, 12_345_678_901, 2**63 - 1]),
     ],
 )
-def test_every_id_is_listed_once(server: Server, tree: Znodes, layout: LedgerLayout, ids: list[int]) -> None:
+def test_every_id_is_listed_once(
+    server: Server, tree: Znodes, layout: LedgerLayout, ids: list[int]
+) -> None:
     """In each layout the ids written are the ids listed, and nothing is unexpected."""
     root = f"/once-{layout.value}/ledgers"
     tree.layout(root, layout)
@@ -76,7 +90,15 @@ def test_junk_is_counted_and_never_an_id(server: Server, tree: Znodes) -> None:
         "ID-0000000007",
     ):
         tree.put(f"{root}/{housekeeping}")
-    for junk in ("foo", "00/foo", "00/0000/foo", "00/0000/L001", "00/0000/L00001", "00/0000/0003", "0/0000"):
+    for junk in (
+        "foo",
+        "00/foo",
+        "00/0000/foo",
+        "00/0000/L001",
+        "00/0000/L00001",
+        "00/0000/0003",
+        "0/0000",
+    ):
         tree.put(f"{root}/{junk}")
     with open_store(uri(server.hosts, root), QUICK) as store:
         found, unexpected = listed(store)
@@ -85,7 +107,9 @@ def test_junk_is_counted_and_never_an_id(server: Server, tree: Znodes) -> None:
 
 
 def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
-    """In the flat layout ledgers, housekeeping and junk are siblings; only ledgers are listed, only junk is counted."""
+    """In the flat layout ledgers, housekeeping and junk are siblings; only ledgers are listed, only
+    junk is counted.
+    """
     root = "/flat-junk/ledgers"
     tree.layout(root, FLAT)
     tree.ledgers(root, FLAT, [3, 4])
@@ -98,7 +122,9 @@ def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
 
 
 @pytest.mark.parametrize("layout", [FLAT, H])
-def test_ten_thousand_ledgers_below_one_parent(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
+def test_ten_thousand_ledgers_below_one_parent(
+    server: Server, tree: Znodes, layout: LedgerLayout
+) -> None:
     """A full leaf parent, and a flat cluster of the same size, come in one piece and in order."""
     root = f"/many-{layout.value}/ledgers"
     tree.layout(root, layout)
@@ -108,7 +134,9 @@ def test_ten_thousand_ledgers_below_one_parent(server: Server, tree: Znodes, lay
 
 
 def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
-    """A parent removed between the listing of parents and that of its ledgers has no ledgers; the others are listed."""
+    """A parent removed between the listing of parents and that of its ledgers has no ledgers; the
+    others are listed.
+    """
     root = "/vanishing/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [5, 10_005, 20_005])
@@ -122,7 +150,9 @@ def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
 
 
 @pytest.mark.parametrize("layout", [FLAT, H])
-def test_a_root_that_vanished_is_not_empty(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
+def test_a_root_that_vanished_is_not_empty(
+    server: Server, tree: Znodes, layout: LedgerLayout
+) -> None:
     """No ledger at all is no answer where the cluster itself is gone."""
     root = f"/vanishing-root-{layout.value}/ledgers"
     tree.layout(root, layout)
@@ -141,8 +171,12 @@ def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:
 
 
 @pytest.mark.parametrize("shut", ["00", "00/0001"])
-def test_a_list_that_may_not_be_read_ends_the_listing(server: Server, tree: Znodes, shut: str) -> None:
-    """Ledgers below a shut znode would be left out unnoticed, so nothing is listed, and the znode is named."""
+def test_a_list_that_may_not_be_read_ends_the_listing(
+    server: Server, tree: Znodes, shut: str
+) -> None:
+    """Ledgers below a shut znode would be left out unnoticed, so nothing is listed, and the znode
+    is named.
+    """
     root = f"/shut-{shut.replace('/', '-')}/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [5, 10_005])

@@ -1,4 +1,6 @@
-"""Reading many znodes from a real ZooKeeper over connections that do not hold, and from one that has no multiRead."""
+"""Reading many znodes from a real ZooKeeper over connections that do not hold, and from one that
+has no multiRead.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def seeded(tree: Znodes) -> Znodes:
 def test_a_restarted_server_costs_repeats_and_no_item(own_server: ZooKeeperProcess) -> None:
     """The connection goes in the middle and comes back: every item is there, once, in order."""
     patient = replace(QUICK, retries_max=30)
-    with connect(uri(own_server.hosts, "/data"), patient) as reader, ThreadPoolExecutor(1) as beside:
+    with (
+        connect(uri(own_server.hosts, "/data"), patient) as reader,
+        ThreadPoolExecutor(1) as beside,
+    ):
         items = read_many(reader, PATHS)
         got = [next(items).path for _ in range(10)]
         own_server.stop()
@@ -70,7 +75,9 @@ def test_a_restarted_server_costs_repeats_and_no_item(own_server: ZooKeeperProce
 
 
 def test_an_expired_session_costs_repeats_and_no_item(own_server: ZooKeeperProcess) -> None:
-    """The server forgets the session in the middle: kazoo opens another, and every item is there."""
+    """The server forgets the session in the middle: kazoo opens another, and every item is
+    there.
+    """
     with session(own_server) as reader:
         items = read_many(reader, PATHS)
         got = [next(items).path]
@@ -81,8 +88,12 @@ def test_an_expired_session_costs_repeats_and_no_item(own_server: ZooKeeperProce
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("as_one", [True, False])
-def test_a_server_gone_for_good_leaves_items_that_say_so(own_server: ZooKeeperProcess, as_one: bool) -> None:
-    """What can't be read any more is lost, item by item, without a wait for each batch; once the server is back, reads work."""
+def test_a_server_gone_for_good_leaves_items_that_say_so(
+    own_server: ZooKeeperProcess, as_one: bool
+) -> None:
+    """What can't be read any more is lost, item by item, without a wait for each batch; once the
+    server is back, reads work.
+    """
     with connect(uri(own_server.hosts, "/data"), replace(QUICK, batch_paths=10)) as reader:
         if not as_one:
             reader.multi_read = False
@@ -100,7 +111,9 @@ def test_a_server_gone_for_good_leaves_items_that_say_so(own_server: ZooKeeperPr
 
 @pytest.mark.timeout(90)
 def test_a_silent_server_is_a_lost_one(own_server: ZooKeeperProcess) -> None:
-    """A server that keeps the connection and says nothing is given up as well; when it speaks again, reading works."""
+    """A server that keeps the connection and says nothing is given up as well; when it speaks
+    again, reading works.
+    """
     with session(own_server) as reader:
         assert_all_read(reader)
         own_server.pause()
@@ -111,8 +124,12 @@ def test_a_silent_server_is_a_lost_one(own_server: ZooKeeperProcess) -> None:
 
 
 @pytest.mark.timeout(90)
-def test_ledgers_of_a_lost_store_are_unreadable_and_the_run_goes_on(own_server: ZooKeeperProcess) -> None:
-    """One record for each id, lost or not, with the reason; nothing is raised and no id is missing or twice."""
+def test_ledgers_of_a_lost_store_are_unreadable_and_the_run_goes_on(
+    own_server: ZooKeeperProcess,
+) -> None:
+    """One record for each id, lost or not, with the reason; nothing is raised and no id is missing
+    or twice.
+    """
     root = "/lost/ledgers"
     ids = list(range(2_000))
     with znodes(own_server.hosts) as client:
@@ -129,8 +146,12 @@ def test_ledgers_of_a_lost_store_are_unreadable_and_the_run_goes_on(own_server: 
     assert "connection to ZooKeeper was lost" in rest[-1].detail
 
 
-def test_after_a_sync_no_read_is_older_even_over_another_connection(own_server: ZooKeeperProcess) -> None:
-    """A session that comes back may land on a server that is behind: it is synced again before the first read."""
+def test_after_a_sync_no_read_is_older_even_over_another_connection(
+    own_server: ZooKeeperProcess,
+) -> None:
+    """A session that comes back may land on a server that is behind: it is synced again before the
+    first read.
+    """
     with session(own_server) as reader:
         reader.sync("/data")
         sent = record_sent(reader)
@@ -142,17 +163,29 @@ def test_after_a_sync_no_read_is_older_even_over_another_connection(own_server: 
     assert [SYNC, *[MULTI_READ] * (COUNT // QUICK.batch_paths)] == sent
 
 
-def test_a_server_that_drops_multi_reads_is_read_one_by_one(server: ZooKeeperProcess, seeded: Znodes) -> None:
-    """No answer at all to multiRead, twice, while single reads are answered: it is not supported, and not tried again."""
-    with refusing(server.port, MULTI_READ) as proxy, connect(uri(proxy.hosts, "/data"), QUICK) as reader:
+def test_a_server_that_drops_multi_reads_is_read_one_by_one(
+    server: ZooKeeperProcess, seeded: Znodes
+) -> None:
+    """No answer at all to multiRead, twice, while single reads are answered: it is not supported,
+    and not tried again.
+    """
+    with (
+        refusing(server.port, MULTI_READ) as proxy,
+        connect(uri(proxy.hosts, "/data"), QUICK) as reader,
+    ):
         assert_all_read(reader)
         assert reader.multi_read is False
         assert proxy.refused == 2
 
 
-def test_a_session_moved_to_an_older_server_falls_back(server: ZooKeeperProcess, seeded: Znodes) -> None:
+def test_a_session_moved_to_an_older_server_falls_back(
+    server: ZooKeeperProcess, seeded: Znodes
+) -> None:
     """Unimplemented in the middle of a run, as in a rolling upgrade, costs no item."""
-    with refusing(server.port, error=-6) as proxy, connect(uri(proxy.hosts, "/data"), QUICK) as reader:
+    with (
+        refusing(server.port, error=-6) as proxy,
+        connect(uri(proxy.hosts, "/data"), QUICK) as reader,
+    ):
         items = read_many(reader, PATHS)
         got = [next(items).path]
         assert reader.multi_read is True
@@ -163,9 +196,14 @@ def test_a_session_moved_to_an_older_server_falls_back(server: ZooKeeperProcess,
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_an_error_code_kazoo_does_not_know_is_survived(server: ZooKeeperProcess, seeded: Znodes) -> None:
+def test_an_error_code_kazoo_does_not_know_is_survived(
+    server: ZooKeeperProcess, seeded: Znodes
+) -> None:
     """kazoo's thread dies of it; the session starts it again, and reading goes on."""
-    with refusing(server.port, error=-9_999) as proxy, connect(uri(proxy.hosts, "/data"), QUICK) as reader:
+    with (
+        refusing(server.port, error=-9_999) as proxy,
+        connect(uri(proxy.hosts, "/data"), QUICK) as reader,
+    ):
         assert_all_read(reader)
         proxy.opcodes = frozenset({MULTI_READ})
         assert {CONNECTION_LOSS} == {item.error for item in read_many(reader, PATHS[:1])}
@@ -176,16 +214,24 @@ def test_an_error_code_kazoo_does_not_know_is_survived(server: ZooKeeperProcess,
 
 @pytest.mark.real
 def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
-    """A real server without multiRead: Unimplemented and a closed connection are noticed once, and everything is read."""
+    """A real server without multiRead: Unimplemented and a closed connection are noticed once, and
+    everything is read.
+    """
     root = "/old/ledgers"
-    with zookeeper(tmp_path / "zookeeper", zookeeper_3_5_classpath()) as old, znodes(old.hosts) as client:
+    with (
+        zookeeper(tmp_path / "zookeeper", zookeeper_3_5_classpath()) as old,
+        znodes(old.hosts) as client,
+    ):
         assert b"Zookeeper version: 3.5." in old.four_letter_word(b"srvr")
         seed(client)
         client.layout(root, H)
         client.ledgers(root, H, [1, 2_147_483_647])
         client.put(root + znode_paths.mark_path(1), underreplication_mark.encode(["b1:3181"], None))
         client.put(root + znode_paths.lock_path(1), underreplication_mark.encode_name("worker-1"))
-        client.put(f"{root}{znode_paths.ELECTION}/V_0000000003", underreplication_mark.encode_name("b1:3181"))
+        client.put(
+            f"{root}{znode_paths.ELECTION}/V_0000000003",
+            underreplication_mark.encode_name("b1:3181"),
+        )
         since_ms = client.ctime_ms(root + znode_paths.lock_path(1))
         with session(old) as reader:
             assert_all_read(reader)
@@ -193,18 +239,31 @@ def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
             assert_same_both_ways(reader)
         with open_store(uri(old.hosts, root), QUICK) as store:
             listing = store.listing_partitions()
-            ids = [i for partition in listing.partitions for parent in store.list_ids(partition) for i in parent.ledger_ids]
+            ids = [
+                i
+                for partition in listing.partitions
+                for parent in store.list_ids(partition)
+                for i in parent.ledger_ids
+            ]
             assert ids == [1, 2_147_483_647]
-            assert [(1, ReplicationLock("worker-1", since_ms))] == [(i, m.lock) for i, m in store.marks().by_ledger.items()]
+            assert [(1, ReplicationLock("worker-1", since_ms))] == [
+                (i, m.lock) for i, m in store.marks().by_ledger.items()
+            ]
             assert "b1:3181" == store.elected_auditor()
             records = list(store.read_ledgers([*ids, 3], 1, lambda: 0, with_marks=True))
-        assert [record.status for record in records] == [RecordStatus.FOUND, RecordStatus.FOUND, RecordStatus.GONE]
+        assert [record.status for record in records] == [
+            RecordStatus.FOUND,
+            RecordStatus.FOUND,
+            RecordStatus.GONE,
+        ]
         assert len(ledger_bytes()) > 0 and records[0].mark is not None and records[1].mark is None
         assert ReplicationLock("worker-1", since_ms) == records[0].mark.lock
 
 
 def expire(server: ZooKeeperProcess, reader: Session) -> None:
-    """Close the reader's session behind its back, as a server does that has not heard of it for long; until it has another."""
+    """Close the reader's session behind its back, as a server does that has not heard of it for
+    long; until it has another.
+    """
     session_id = reader._client.client_id
     twin = KazooClient(server.hosts, client_id=session_id)
     twin.start(timeout=30)

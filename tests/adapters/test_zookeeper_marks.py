@@ -22,7 +22,9 @@ def read_marks(server: Server, root: str) -> Marks:
 
 
 def test_all_marks_are_read_with_both_ages(server: Server, tree: Znodes) -> None:
-    """Each mark has the znode's creation time and its own; ids from one tree of hex digits to the other end."""
+    """Each mark has the znode's creation time and its own; ids from one tree of hex digits to the
+    other end.
+    """
     root = "/marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     ids = [0, 9_999, 123_456_789, 12_345_678_901, 2**63 - 1]
@@ -36,7 +38,10 @@ def test_all_marks_are_read_with_both_ages(server: Server, tree: Znodes) -> None
     assert (marks.unexpected_znodes, marks.problem) == (0, "")
     for ledger_id in ids:
         mark = marks.by_ledger[ledger_id]
-        assert (1_700_000_000_000 + ledger_id % 97, ("b1:3181",)) == (mark.changed_ms, mark.missing_replicas)
+        assert (1_700_000_000_000 + ledger_id % 97, ("b1:3181",)) == (
+            mark.changed_ms,
+            mark.missing_replicas,
+        )
         assert tree.ctime_ms(root + znode_paths.mark_path(ledger_id)) == mark.created_ms
 
 
@@ -70,7 +75,9 @@ def test_names_that_mark_nothing_are_counted(server: Server, tree: Znodes) -> No
 
 
 def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
-    """A cluster that never marked a ledger, or has no auto-recovery at all, has no marks and no problem."""
+    """A cluster that never marked a ledger, or has no auto-recovery at all, has no marks and no
+    problem.
+    """
     root = "/no-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     assert Marks() == read_marks(server, root)
@@ -87,7 +94,9 @@ def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
         znode_paths.mark_path(70_000),
     ],
 )
-def test_what_may_not_be_read_makes_the_marks_unknown(server: Server, tree: Znodes, shut: str) -> None:
+def test_what_may_not_be_read_makes_the_marks_unknown(
+    server: Server, tree: Znodes, shut: str
+) -> None:
     """A shut part of the tree is a problem that names it, never "no marks"; the rest is read."""
     root = f"/shut-marks-{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -101,17 +110,28 @@ def test_what_may_not_be_read_makes_the_marks_unknown(server: Server, tree: Znod
 
 
 def test_marks_come_with_the_locks_on_them(server: Server, tree: Znodes) -> None:
-    """A lock on a marked ledger names the worker and since when; on an unmarked one, or misnamed, it is passed over."""
+    """A lock on a marked ledger names the worker and since when; on an unmarked one, or misnamed,
+    it is passed over.
+    """
     root = "/locked-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     for ledger_id in (1, 2, 2**40):
         tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
     for ledger_id in (2, 3, 2**40):
-        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name(f"worker-{ledger_id}"))
+        tree.put(
+            root + znode_paths.lock_path(ledger_id),
+            underreplication_mark.encode_name(f"worker-{ledger_id}"),
+        )
     tree.put(f"{root}{znode_paths.LOCKS}/urL1", underreplication_mark.encode_name("nobody"))
     marks = read_marks(server, root)
-    since = {ledger_id: tree.ctime_ms(root + znode_paths.lock_path(ledger_id)) for ledger_id in (2, 2**40)}
-    expected = {1: None, **{i: ReplicationLock(f"worker-{i}", since_ms) for i, since_ms in since.items()}}
+    since = {
+        ledger_id: tree.ctime_ms(root + znode_paths.lock_path(ledger_id))
+        for ledger_id in (2, 2**40)
+    }
+    expected = {
+        1: None,
+        **{i: ReplicationLock(f"worker-{i}", since_ms) for i, since_ms in since.items()},
+    }
     assert expected == {ledger_id: mark.lock for ledger_id, mark in marks.by_ledger.items()}
     assert ("", "", 0) == (marks.problem, marks.lock_problem, marks.unexpected_znodes)
 
@@ -129,18 +149,26 @@ def test_locks_that_may_not_be_listed_leave_the_marks_known(server: Server, tree
     assert f"{root}{znode_paths.LOCKS} may not be read" in marks.lock_problem
 
 
-def test_more_locks_than_are_read_are_said(server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound holds, the first ones are read, and the rest is not passed off as unlocked. As many as it are all read."""
+def test_more_locks_than_are_read_are_said(
+    server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound holds, the first ones are read, and the rest is not passed off as unlocked. As many
+    as it are all read.
+    """
     root = "/many-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     for ledger_id in range(5):
         tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
-        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker"))
+        tree.put(
+            root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker")
+        )
     monkeypatch.setattr(locks, "LOCKS_READ_MAX", 5)
     assert "" == read_marks(server, root).lock_problem
     monkeypatch.setattr(locks, "LOCKS_READ_MAX", 3)
     marks = read_marks(server, root)
-    assert {0, 1, 2} == {ledger_id for ledger_id, mark in marks.by_ledger.items() if mark.lock is not None}
+    assert {0, 1, 2} == {
+        ledger_id for ledger_id, mark in marks.by_ledger.items() if mark.lock is not None
+    }
     assert "5 marked ledgers are locked" in marks.lock_problem
 
 
@@ -149,6 +177,11 @@ def test_thousands_of_marks(server: Server, tree: Znodes) -> None:
     root = "/many-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     for ledger_id in range(1_500):
-        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([f"b{ledger_id}:1"], None))
+        tree.put(
+            root + znode_paths.mark_path(ledger_id),
+            underreplication_mark.encode([f"b{ledger_id}:1"], None),
+        )
     marks = read_marks(server, root)
-    assert {i: (f"b{i}:1",) for i in range(1_500)} == {i: mark.missing_replicas for i, mark in marks.by_ledger.items()}
+    assert {i: (f"b{i}:1",) for i in range(1_500)} == {
+        i: mark.missing_replicas for i, mark in marks.by_ledger.items()
+    }

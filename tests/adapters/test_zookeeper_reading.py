@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 from kazoo.protocol.serialization import GetChildren, GetData, Sync
-from support.zookeeper_many_znodes import PATHS, Server, assert_all_read, assert_same_both_ways, record_sent, seed, session
+from support.zookeeper_many_znodes import (
+    PATHS,
+    Server,
+    assert_all_read,
+    assert_same_both_ways,
+    record_sent,
+    seed,
+    session,
+)
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.model.ledger import RecordStatus
@@ -15,7 +23,12 @@ from auditor.pace import Pace
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import MULTI_READ, NO_NODE
-from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many, supports_multi_read
+from auditor.zookeeper.reading import (
+    REQUEST_BYTES_MAX,
+    children_of_many,
+    read_many,
+    supports_multi_read,
+)
 from auditor.zookeeper.session import connect
 
 pytestmark = pytest.mark.also_in_memory
@@ -37,7 +50,9 @@ def test_multi_read_is_the_single_reads_item_by_item(server: Server, seeded: Zno
 
 
 def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) -> None:
-    """Whatever the batch and the window, each path is read once, in order, and never more is asked ahead than they allow."""
+    """Whatever the batch and the window, each path is read once, in order, and never more is asked
+    ahead than they allow.
+    """
     for batch_paths, inflight_max in ((1, 1), (7, 3), (200, 4), (10_000, 1)):
         limits = replace(QUICK, batch_paths=batch_paths, inflight_max=inflight_max)
         asked = 0
@@ -52,12 +67,17 @@ def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) 
             for position, item in enumerate(read_many(reader, paths())):
                 assert item.path == PATHS[position]
                 # One batch is being handed out, one is being gathered.
-                assert asked <= position + 1 + batch_paths * (inflight_max + 2), (batch_paths, inflight_max)
+                assert asked <= position + 1 + batch_paths * (inflight_max + 2), (
+                    batch_paths,
+                    inflight_max,
+                )
         assert asked == 1_000
 
 
 def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes) -> None:
-    """Long paths in large batches are split before a request is too large for a server, which would drop the connection."""
+    """Long paths in large batches are split before a request is too large for a server, which would
+    drop the connection.
+    """
     paths = [f"/data/{number:04}" + "x" * 2_000 for number in range(2_000)]
     limits = replace(QUICK, batch_paths=100_000)
     with connect(uri(server.hosts, "/data"), limits) as reader:
@@ -68,12 +88,21 @@ def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes)
 
 
 def test_reads_are_counted_by_outcome(server: Server, seeded: Znodes) -> None:
-    """A missing znode is an answer; one that may not be read is a failed read; bytes are the data received."""
+    """A missing znode is an answer; one that may not be read is a failed read; bytes are the data
+    received.
+    """
     with session(server) as reader:
         assert supports_multi_read(reader)
-        assert (reader.counts.reads, reader.counts.reads_ok) == (1, 1), "to find that out takes a read"
+        assert (reader.counts.reads, reader.counts.reads_ok) == (
+            1,
+            1,
+        ), "to find that out takes a read"
         list(read_many(reader, ["/odd/shut", "/odd/nope", PATHS[0], "/odd/large"]))
-        assert (reader.counts.reads, reader.counts.reads_ok, reader.counts.reads_failed) == (5, 4, 1)
+        assert (reader.counts.reads, reader.counts.reads_ok, reader.counts.reads_failed) == (
+            5,
+            4,
+            1,
+        )
         assert len(PATHS[0]) + 500_000 == reader.counts.received_bytes
 
 
@@ -96,7 +125,9 @@ def test_every_read_is_paced(server: Server, seeded: Znodes) -> None:
 
 
 def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
-    """Everything a store can do, with every request watched: no opcode among them that could write."""
+    """Everything a store can do, with every request watched: no opcode among them that could
+    write.
+    """
     root = "/watched/ledgers"
     seeded.layout(root, H)
     seeded.ledgers(root, H, [1])
@@ -111,14 +142,21 @@ def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
             store.sync()
             store.passwords([1, 2])
             ids = [
-                i for portion in store.listing_partitions().partitions for p in store.list_ids(portion) for i in p.ledger_ids
+                i
+                for portion in store.listing_partitions().partitions
+                for p in store.list_ids(portion)
+                for i in p.ledger_ids
             ]
-            assert [RecordStatus.FOUND] == [record.status for record in store.read_ledgers(ids, 1, lambda: 0, with_marks=True)]
+            assert [RecordStatus.FOUND] == [
+                record.status for record in store.read_ledgers(ids, 1, lambda: 0, with_marks=True)
+            ]
         reads = {MULTI_READ, SYNC} if as_one else {GetData.type, GetChildren.type, SYNC}
         assert reads == set(sent)
 
 
-def test_a_reader_that_stops_early_leaves_the_session_usable(server: Server, seeded: Znodes) -> None:
+def test_a_reader_that_stops_early_leaves_the_session_usable(
+    server: Server, seeded: Znodes
+) -> None:
     """Answers nobody waits for any more do not end up with the next reader."""
     with session(server) as reader:
         first = next(iter(read_many(reader, PATHS)))

@@ -1,4 +1,6 @@
-"""Sessions with a real ZooKeeper that has TLS, logins and ACLs: what gets in, and what is said to what does not."""
+"""Sessions with a real ZooKeeper that has TLS, logins and ACLs: what gets in, and what is said to
+what does not.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ class Guarded:
         """Why there is no store, and it came without waiting for the time-out of the connection."""
         began = time.monotonic()
         with pytest.raises(StoreUnavailable) as raised:
-            open_store(uri(hosts or self.hosts(access), ROOT), self.limits(access, connect_timeout_ms=60_000, **limits))
+            open_store(
+                uri(hosts or self.hosts(access), ROOT),
+                self.limits(access, connect_timeout_ms=60_000, **limits),
+            )
         assert time.monotonic() - began < 30
         assert "canary" not in str(raised.value)
         return str(raised.value)
@@ -95,7 +100,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 def _plant(hosts: str) -> None:
     client = KazooClient(hosts, timeout=30.0)
     client.start(30)
-    guard = [ACL(Permissions.ALL, Id("sasl", USER)), make_digest_acl(READER, READER_PASSWORD, read=True)]
+    guard = [
+        ACL(Permissions.ALL, Id("sasl", USER)),
+        make_digest_acl(READER, READER_PASSWORD, read=True),
+    ]
     client.ensure_path(ROOT)
     client.create(f"{ROOT}{znode_paths.LAYOUT}", LAYOUT, acl=guard)
     for number in range(LEDGERS):
@@ -114,8 +122,12 @@ def access(guarded: Guarded, way: str) -> ZooKeeperAccess:
 
 
 @pytest.mark.parametrize("way", ["sasl", "digest", "tls sasl", "tls digest"])
-def test_each_login_reads_what_its_acl_allows_also_below_a_chroot(guarded: Guarded, way: str) -> None:
-    """Batched reads and single ones, more than fit into one TLS record, with nothing readable above."""
+def test_each_login_reads_what_its_acl_allows_also_below_a_chroot(
+    guarded: Guarded, way: str
+) -> None:
+    """Batched reads and single ones, more than fit into one TLS record, with nothing readable
+    above.
+    """
     with guarded.open(access(guarded, way)) as store:
         assert store.root == ROOT
         znodes = list(read_many(store._session, [f"{ROOT}/x{number}" for number in range(LEDGERS)]))
@@ -133,7 +145,9 @@ def test_a_login_is_made_again_on_each_new_connection(guarded: Guarded, way: str
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "canary-wrong"), ("nobody", PASSWORD)])
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_a_wrong_login_is_told_at_once(guarded: Guarded, user: str, password: str, with_tls: bool) -> None:
+def test_a_wrong_login_is_told_at_once(
+    guarded: Guarded, user: str, password: str, with_tls: bool
+) -> None:
     """kazoo alone says that the connection was lost."""
     ours = guarded.tls(guarded.pki.issue("auditor")) if with_tls else None
     said = guarded.refusal(ZooKeeperAccess(ours, guarded.sasl(password, user)))
@@ -158,8 +172,12 @@ def test_a_wrong_digest_is_no_permission_on_the_znodes(guarded: Guarded, digest:
         ("ca", {"is_expired": True}, "expired|refused our certificate|closed the connection"),
     ],
 )
-def test_each_fault_of_certificates_has_its_word(guarded: Guarded, server_ca: str, ours: Any, why: str) -> None:
-    """The server's CA, and ours missing, of another CA or expired. kazoo alone says that the time was up."""
+def test_each_fault_of_certificates_has_its_word(
+    guarded: Guarded, server_ca: str, ours: Any, why: str
+) -> None:
+    """The server's CA, and ours missing, of another CA or expired. kazoo alone says that the time
+    was up.
+    """
     issued = None if ours is None else guarded.pki.issue("ours", **ours)
     tls = guarded.tls(issued, ca=str(guarded.pki.ca(server_ca)))
     said = guarded.refusal(ZooKeeperAccess(tls))
@@ -179,16 +197,25 @@ def test_the_name_of_the_server_is_checked_unless_switched_off(guarded: Guarded)
 
 def test_a_server_that_demands_logins_is_told(tmp_path: Path) -> None:
     """It ends a session without one, and kazoo would connect again for ever."""
-    flags = [jaas_of_zookeeper(tmp_path, USER, PASSWORD), "-Dzookeeper.sessionRequireClientSASLAuth=true"]
+    flags = [
+        jaas_of_zookeeper(tmp_path, USER, PASSWORD),
+        "-Dzookeeper.sessionRequireClientSASLAuth=true",
+    ]
     provider = {"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
     server = ZooKeeperProcess(tmp_path / "server", more=provider, flags=flags)
     try:
         server.start()
         guarded = Guarded(server, 0, None, tmp_path)  # type: ignore[arg-type]  # no certificates here
         for password in (None, "canary-wrong"):
-            access = ZooKeeperAccess() if password is None else ZooKeeperAccess(sasl=guarded.sasl(password))
+            access = (
+                ZooKeeperAccess()
+                if password is None
+                else ZooKeeperAccess(sasl=guarded.sasl(password))
+            )
             said = guarded.refusal(access)
-            assert ("SASL login only" if password is None else "refused the user name or password") in said
+            assert (
+                "SASL login only" if password is None else "refused the user name or password"
+            ) in said
         assert "there is no znode" in guarded.refusal(ZooKeeperAccess(sasl=guarded.sasl()))
     finally:
         server.stop()
@@ -198,7 +225,10 @@ def test_tls_to_a_port_without_it_is_told(guarded: Guarded) -> None:
     """After the time-out of the connection: the server may also just be starting."""
     tls = guarded.tls(guarded.pki.issue("auditor"))
     with pytest.raises(StoreUnavailable, match=r"secureClientPort|does not speak TLS"):
-        connect(uri(guarded.server.hosts, ROOT), guarded.limits(ZooKeeperAccess(tls), connect_timeout_ms=1_500))
+        connect(
+            uri(guarded.server.hosts, ROOT),
+            guarded.limits(ZooKeeperAccess(tls), connect_timeout_ms=1_500),
+        )
 
 
 def test_credentials_that_cannot_be_read_are_told_before_anything_is_sent(guarded: Guarded) -> None:

@@ -22,7 +22,14 @@ from auditor.model.topic import (
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.session import ReadCounts
-from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicsAddress, TopicStore, find_topics, open_topics, prefixes_of
+from auditor.zookeeper.topics import (
+    TOPICS_AT_ONCE,
+    TopicsAddress,
+    TopicStore,
+    find_topics,
+    open_topics,
+    prefixes_of,
+)
 
 pytestmark = pytest.mark.also_in_memory
 
@@ -47,22 +54,30 @@ def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree
     for record in read(server, "/whole", "persistent://t/n/whole topic", "persistent://t/eu/n/old"):
         managed = ManagedLedger((closed(5), DataLedger(6)))
         told = (Subscription("a/two", cursors["a/two"]), Subscription("b one", cursors["b one"]))
-        assert TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, told, schemas) == record
+        assert (
+            TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, told, schemas) == record
+        )
 
 
 def test_every_topic_has_a_record_in_the_order_asked_for(server: Server, tree: Znodes) -> None:
     """Also one that is not there, and more than fit in one batch."""
     put_topic(tree.put, "t/n/there", [closed(1)], prefix="/order")
-    names = ["t/n/there" if number % 2 else f"t/n/no-{number}" for number in range(TOPICS_AT_ONCE + 3)]
+    names = [
+        "t/n/there" if number % 2 else f"t/n/no-{number}" for number in range(TOPICS_AT_ONCE + 3)
+    ]
     records = read(server, "/order", *names)
     assert list(map(parse_topic, names)) == [one.topic for one in records]
     assert [TopicStatus.MISSING, TopicStatus.FOUND] == [one.status for one in records[:2]]
     assert {()} == {one.problems for one in records}
 
 
-def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(server: Server, tree: Znodes) -> None:
+def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(
+    server: Server, tree: Znodes
+) -> None:
     """A cursor, the schemas, a topic: each is a problem that names its znode."""
-    put_topic(tree.put, "t/n/bad", [closed(1)], {"good": Cursor(None, Position(1, 1))}, prefix="/bad")
+    put_topic(
+        tree.put, "t/n/bad", [closed(1)], {"good": Cursor(None, Position(1, 1))}, prefix="/bad"
+    )
     path = "/bad" + topic_path(parse_topic("t/n/bad"))
     tree.put(f"{path}/odd", b"\xff")
     tree.put(f"{path}/shut", b"", shut=True)
@@ -72,19 +87,27 @@ def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(server:
     assert (TopicStatus.FOUND, TopicStatus.UNREADABLE) == (bad.status, worse.status)
     assert ["good", "odd", "shut"] == [one.name for one in bad.subscriptions]
     assert [True, False, False] == [one.cursor is not None for one in bad.subscriptions]
-    assert [f"{path}/odd" in bad.problems[0], f"{path}/shut" in bad.problems[1], "/schemas/" in bad.problems[2]] == [True] * 3
+    assert [
+        f"{path}/odd" in bad.problems[0],
+        f"{path}/shut" in bad.problems[1],
+        "/schemas/" in bad.problems[2],
+    ] == [True] * 3
     assert [bad.subscriptions[1].problem, bad.subscriptions[2].problem] == list(bad.problems[:2])
     assert 1 == len(worse.problems)
     assert "give it read permission" in bad.problems[1]
 
 
-def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(server: Server, tree: Znodes) -> None:
+def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(
+    server: Server, tree: Znodes
+) -> None:
     """Its subscriptions are not known either."""
     path = "/secret" + topic_path(parse_topic("t/n/x"))
     tree.put(path, b"", shut=True)
     (record,) = read(server, "/secret", "t/n/x")
     assert (TopicStatus.UNREADABLE, ()) == (record.status, record.subscriptions)
-    why = f"znode {path} may not be read by this session: give it read permission in the znode's ACL"
+    why = (
+        f"znode {path} may not be read by this session: give it read permission in the znode's ACL"
+    )
     assert 2 == sum(problem.startswith(why) for problem in record.problems) == len(record.problems)
 
 
@@ -93,20 +116,30 @@ def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> N
     for name in ("t/n/p-partition-1", "t/n/p-partition-0", "t/n/other"):
         put_topic(tree.put, name, [closed(1)], prefix="/parts")
     with open_at(server, "/parts") as store:
-        assert ["p-partition-0", "p-partition-1"] == [one.local_name for one in store.partitions(parse_topic("t/n/p"))]
+        assert ["p-partition-0", "p-partition-1"] == [
+            one.local_name for one in store.partitions(parse_topic("t/n/p"))
+        ]
         assert () == store.partitions(parse_topic("t/nowhere/p"))
 
 
 def test_each_znode_that_is_read_is_counted(server: Server, tree: Znodes) -> None:
     """A topic's list, its own znode and its schemas, and one for each subscription."""
-    put_topic(tree.put, "t/n/counted", [closed(1)], {"a": Cursor(None, None), "b": Cursor(None, None)}, prefix="/counted")
+    put_topic(
+        tree.put,
+        "t/n/counted",
+        [closed(1)],
+        {"a": Cursor(None, None), "b": Cursor(None, None)},
+        prefix="/counted",
+    )
     with open_at(server, "/counted") as store:
         before = store.counts.reads
         list(store.read([parse_topic("t/n/counted")], lambda: NOW_MS))
         assert 3 + 2 == store.counts.reads - before
 
 
-def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(server: Server, tree: Znodes) -> None:
+def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(
+    server: Server, tree: Znodes
+) -> None:
     """The first place that has topics; without any, an error that says where it looked."""
     tree.put("/chroot/managed-ledgers")
     beside = prefixes_of(parse(f"zk://{server.hosts}/chroot/ledgers"), "/chroot/ledgers")
@@ -130,7 +163,9 @@ def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> 
 
 
 def test_pulsars_znodes_are_beside_the_ledgers():
-    """Not above them: what is at the top there is another Pulsar's, and seems to have lost all its ledgers here."""
+    """Not above them: what is at the top there is another Pulsar's, and seems to have lost all its
+    ledgers here.
+    """
     assert ("",) == prefixes_of(parse("zk://h/ledgers"), "/ledgers")
     assert ("/cluster-b",) == prefixes_of(parse("zk://h/cluster-b/ledgers"), "/cluster-b/ledgers")
     assert ("/c", "") == prefixes_of(parse_pulsar("zk:h/c"), "/ledgers")
@@ -143,7 +178,9 @@ def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znod
         store.partitions(parse_topic("t/n/p"))
 
 
-def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(server: Server, tree: Znodes) -> None:
+def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(
+    server: Server, tree: Znodes
+) -> None:
     """Each namespace and each topic once; whatever else lies there is no topic."""
     names = [
         "persistent://a/n/one",
@@ -158,7 +195,9 @@ def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(server: Serve
     with open_at(server, "/all") as store:
         before = store.counts.reads
         namespaces = store.namespaces()
-        lists = 1 + 4 + 5 + 2  # the root, tenants, what is below them, and what of that is not a namespace
+        lists = (
+            1 + 4 + 5 + 2
+        )  # the root, tenants, what is below them, and what of that is not a namespace
         assert lists == store.counts.reads - before
         assert [
             "/managed-ledgers/a/eu/n/persistent",
@@ -177,8 +216,12 @@ def test_a_tree_that_may_not_be_listed_is_an_error(server: Server, tree: Znodes)
         store.namespaces()
 
 
-def test_where_there_are_no_topics_none_are_found_and_the_reads_count(server: Server, tree: Znodes) -> None:
-    """A cluster without Pulsar is no error; what was asked of it is counted with what the run asks."""
+def test_where_there_are_no_topics_none_are_found_and_the_reads_count(
+    server: Server, tree: Znodes
+) -> None:
+    """A cluster without Pulsar is no error; what was asked of it is counted with what the run
+    asks.
+    """
     counts = ReadCounts()
     assert find_topics(uri(server.hosts, "/ledgers"), ("/nowhere",), QUICK, counts) is None
     assert counts.reads > 0 == counts.reads_failed

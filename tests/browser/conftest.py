@@ -15,7 +15,13 @@ from auditor.page.contents import PageContents
 from auditor.page.rendering import render_page
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def missing(reason: str) -> str:
@@ -28,7 +34,9 @@ def missing(reason: str) -> str:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A Chromium of this module."""
-    program = shutil.which("chromium") or missing("chromium is not installed (Debian: apt-get install chromium)")
+    program = shutil.which("chromium") or missing(
+        "chromium is not installed (Debian: apt-get install chromium)"
+    )
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         yield started
@@ -59,12 +67,16 @@ class Opened:
 
     def rows(self) -> list[str]:
         """The subject of each row that the table has now."""
-        return self.page.locator("#table > tbody > tr:not(.detail) > td:nth-child(2)").all_inner_texts()
+        return self.page.locator(
+            "#table > tbody > tr:not(.detail) > td:nth-child(2)"
+        ).all_inner_texts()
 
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
-    """Opens the page of a run from a file, as a person does; `options` are those of a browser's context."""
+    """Opens the page of a run from a file, as a person does; `options` are those of a browser's
+    context.
+    """
     contexts = []
 
     def opens(contents: PageContents, fragment: str = "", **options: Any) -> Opened:

@@ -1,4 +1,6 @@
-"""report.html in a real Chromium: it loads nothing, says nothing on the console, and does what its controls say."""
+"""report.html in a real Chromium: it loads nothing, says nothing on the console, and does what its
+controls say.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ def hundred_thousand() -> PageContents:
     return PageContents(told.summary(outcome="VIOLATED", exit_code=1), many(100_000), "", "/run")
 
 
-@pytest.mark.parametrize("made", [contents(), sound(), contents(HOSTILE)], ids=["everything", "sound", "hostile names"])
+@pytest.mark.parametrize(
+    "made", [contents(), sound(), contents(HOSTILE)], ids=["everything", "sound", "hostile names"]
+)
 def test_it_opens_offline_and_in_silence(opened: Opens, made: PageContents):
-    """The one thing that is asked for is the file; no message, no dialog, also when every finding is opened."""
+    """The one thing that is asked for is the file; no message, no dialog, also when every finding
+    is opened.
+    """
     seen = opened(made, offline=True)
     for button in seen.page.locator(".open").all():
         button.click()
@@ -38,7 +44,9 @@ def test_it_opens_offline_and_in_silence(opened: Opens, made: PageContents):
 
 
 def test_no_name_becomes_code_or_markup(opened: Opens):
-    """What the script puts on the page is the name, as text that a terminal and a reader can bear."""
+    """What the script puts on the page is the name, as text that a terminal and a reader can
+    bear.
+    """
     seen = opened(contents(HOSTILE))
     for button in seen.page.locator(".open").all():
         button.click()
@@ -46,8 +54,19 @@ def test_no_name_becomes_code_or_markup(opened: Opens):
     assert seen.page.evaluate("window.pwned") is None
     assert 0 == seen.page.locator("img, [onfocus], [onerror]").count()
     assert printable(HOSTILE) in seen.page.locator("#table").inner_text().replace("\n", " ")
-    assert seen.page.locator("body").inner_text().replace("\u2013", "-").replace("\u00b7", ".").isascii()
-    assert 0 == seen.page.locator(".detail .commands", has_text="bookkeeper shell").locator(".copy").count()
+    assert (
+        seen.page.locator("body")
+        .inner_text()
+        .replace("\u2013", "-")
+        .replace("\u00b7", ".")
+        .isascii()
+    )
+    assert (
+        0
+        == seen.page.locator(".detail .commands", has_text="bookkeeper shell")
+        .locator(".copy")
+        .count()
+    )
 
 
 def test_the_policy_stops_what_is_not_ours(opened: Opens):
@@ -111,7 +130,9 @@ def test_columns_sort_both_ways(opened: Opens):
 
 
 def test_the_keyboard_is_enough(opened: Opens):
-    """The slash goes to the search, the tab key on to the first finding; enter opens and closes it, and the focus stays."""
+    """The slash goes to the search, the tab key on to the first finding; enter opens and closes it,
+    and the focus stays.
+    """
     made = contents("b")
     page = opened(made).page
     page.keyboard.press("/")
@@ -134,7 +155,9 @@ def test_the_keyboard_is_enough(opened: Opens):
 def test_an_opened_finding_tells_all_of_it(opened: Opens):
     """Its witness, each look, what each bookie said of the entries, and its commands."""
     made = contents("b")
-    place = next(n for n, found in enumerate(made.findings) if found["kind"] == "ENTRY_BELOW_WRITE_QUORUM")
+    place = next(
+        n for n, found in enumerate(made.findings) if found["kind"] == "ENTRY_BELOW_WRITE_QUORUM"
+    )
     found = made.findings[place]
     page = opened(made).page
     page.locator(".open").nth(place).click()
@@ -164,11 +187,16 @@ def test_an_address_names_a_finding(opened: Opens):
     assert f"ledger {made.findings[120]['ledger_id']}" in seen.page.locator(".detail").inner_text()
 
 
-def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(opened: Opens, hundred_thousand: PageContents):
+def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(
+    opened: Opens, hundred_thousand: PageContents
+):
     """However many there are, so many rows exist; filters and sorting work on all of them."""
     seen = opened(hundred_thousand)
     page = seen.page
-    assert ("100,000 findings", ROWS_SHOWN) == (page.locator("#shown").inner_text(), len(seen.rows()))
+    assert ("100,000 findings", ROWS_SHOWN) == (
+        page.locator("#shown").inner_text(),
+        len(seen.rows()),
+    )
     page.fill("#search", "t-10000000000999")  # owners t-1000000000099900 to ...999
     assert "100 findings of 100,000" == page.locator("#shown").inner_text()
     page.fill("#search", "")
@@ -190,8 +218,12 @@ def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(opened: Opens, hu
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_it_fits_and_axe_finds_no_serious_problem(opened: Opens, axe: str, width: int, scheme: str):
-    """At the width of a desk and of a telephone, in the light and in the dark, with findings open: nothing is cut off."""
-    seen = opened(contents(), viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    """At the width of a desk and of a telephone, in the light and in the dark, with findings open:
+    nothing is cut off.
+    """
+    seen = opened(
+        contents(), viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
     for button in seen.page.locator(".open").all()[:6]:
         button.click()
     seen.page.locator("summary").click()
@@ -199,7 +231,11 @@ def test_it_fits_and_axe_finds_no_serious_problem(opened: Opens, axe: str, width
     seen.page.evaluate(axe)
     result = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert result["testEngine"]["version"] and len(result["passes"]) > 20
-    assert [] == [(one["id"], one["nodes"][0]["html"]) for one in result["violations"] if one["impact"] in SERIOUS]
+    assert [] == [
+        (one["id"], one["nodes"][0]["html"])
+        for one in result["violations"]
+        if one["impact"] in SERIOUS
+    ]
 
 
 def test_axe_does_bite(opened: Opens, axe: str):

@@ -1,6 +1,8 @@
-"""Real BookKeeper for the tests: loudly skipped by hand where Java or Maven is missing, failed in CI.
+"""Real BookKeeper for the tests: loudly skipped by hand where Java or Maven is missing, failed in
+CI.
 
-`shared_cluster` serves all tests that destroy nothing; `real_cluster` makes one for a test that does (`support.real_cluster`).
+`shared_cluster` serves all tests that destroy nothing; `real_cluster` makes one for a test that
+does (`support.real_cluster`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ REAL_TEST_TIMEOUT_S = 900
 SHARED_STORAGES = ["SortedLedgerStorage"] * 3 + ["InterleavedLedgerStorage"] * 2
 LEDGER_ID_FIRST = 1_000
 LEDGER_IDS_A_TEST = 1_000
-"""Ids a test may draw; enough for any story, and the shared cluster stays far below the contract's own ids."""
+"""Ids a test may draw; enough for any story, and the shared cluster stays far below the contract's
+own ids.
+"""
 
 _ranges = count(LEDGER_ID_FIRST, LEDGER_IDS_A_TEST)
 
@@ -47,15 +51,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three Sorted (b1 b2 b3) and two Interleaved (b4 b5) bookies for the whole run; leave them as they are."""
-    with RealCluster(tmp_path_factory.mktemp("shared"), bookies=len(SHARED_STORAGES), storage=SHARED_STORAGES) as cluster:
+    """Three Sorted (b1 b2 b3) and two Interleaved (b4 b5) bookies for the whole run; leave them as
+    they are.
+    """
+    with RealCluster(
+        tmp_path_factory.mktemp("shared"), bookies=len(SHARED_STORAGES), storage=SHARED_STORAGES
+    ) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAuditor]:
-    """BookKeeper's placement policy classes in a JVM, without a cluster: only its `adherence` has an answer."""
-    with JavaAuditor("zk+hierarchical://127.0.0.1:1/ledgers", tmp_path_factory.mktemp("policies")) as java:
+    """BookKeeper's placement policy classes in a JVM, without a cluster: only its `adherence` has
+    an answer.
+    """
+    with JavaAuditor(
+        "zk+hierarchical://127.0.0.1:1/ledgers", tmp_path_factory.mktemp("policies")
+    ) as java:
         yield java
 
 
@@ -68,18 +80,24 @@ def sandbox() -> Iterator[dict[str, SandboxBookieUnderTest]]:
 
 @pytest.fixture
 def ledger_ids() -> Iterator[int]:
-    """Ledger ids that no other test of this run draws: `next(ledger_ids)`, at most `LEDGER_IDS_A_TEST` times."""
+    """Ledger ids that no other test of this run draws: `next(ledger_ids)`, at most
+    `LEDGER_IDS_A_TEST` times.
+    """
     first = next(_ranges)
     return iter(range(first, first + LEDGER_IDS_A_TEST))
 
 
 @pytest.fixture
 def real_cluster(tmp_path: Path) -> Iterator[Callable[..., RealCluster]]:
-    """Make a cluster of one's own, `real_cluster(bookies=3, storage="DbLedgerStorage")`; stopped after the test. 4-8 s."""
+    """Make a cluster of one's own, `real_cluster(bookies=3, storage="DbLedgerStorage")`; stopped
+    after the test. 4-8 s.
+    """
     with ExitStack() as stack:
         numbers = count(1)
 
         def make(**arguments: Any) -> RealCluster:
-            return stack.enter_context(RealCluster(tmp_path / f"cluster{next(numbers)}", **arguments))
+            return stack.enter_context(
+                RealCluster(tmp_path / f"cluster{next(numbers)}", **arguments)
+            )
 
         yield make

@@ -1,4 +1,6 @@
-"""Records what real bookies say, into tests/cluster/recorded/: `.venv/bin/python tests/cluster/record_frames.py`."""
+"""Records what real bookies say, into tests/cluster/recorded/: `.venv/bin/python
+tests/cluster/record_frames.py`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from support.real_cluster import RealCluster
 def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        RealCluster(Path(folder), bookies=len(STORAGES), storage=list(STORAGES.values())) as cluster,
+        RealCluster(
+            Path(folder), bookies=len(STORAGES), storage=list(STORAGES.values())
+        ) as cluster,
     ):
         for kind in STORAGES:
             bookie = real_bookie(cluster, kind)

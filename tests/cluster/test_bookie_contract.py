@@ -1,7 +1,8 @@
 """The sandbox's bookies and real ones do the same on the wire: one list of cases, run on each.
 
-A sandbox that drifts from BookKeeper would make every other test say less than it seems to. The cases and what they expect are
-in `support.contract_of_ledgers` and `support.contract_of_connections`; an expectation is never taken from an implementation.
+A sandbox that drifts from BookKeeper would make every other test say less than it seems to. The
+cases and what they expect are in `support.contract_of_ledgers` and
+`support.contract_of_connections`; an expectation is never taken from an implementation.
 """
 
 from __future__ import annotations
@@ -16,11 +17,22 @@ CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them 
 REAL = pytest.mark.real
 
 
-@pytest.fixture(params=[pytest.param(name, marks=REAL if name.startswith("real") else ()) for name in IMPLEMENTATIONS])
-def bookie(request: pytest.FixtureRequest, sandbox: dict[str, SandboxBookieUnderTest]) -> BookieUnderTest:
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=REAL if name.startswith("real") else ())
+        for name in IMPLEMENTATIONS
+    ]
+)
+def bookie(
+    request: pytest.FixtureRequest, sandbox: dict[str, SandboxBookieUnderTest]
+) -> BookieUnderTest:
     """One bookie of each implementation in turn."""
     maker, _, kind = request.param.partition("-")
-    return sandbox[kind] if maker == "sandbox" else real_bookie(request.getfixturevalue("shared_cluster"), kind)
+    return (
+        sandbox[kind]
+        if maker == "sandbox"
+        else real_bookie(request.getfixturevalue("shared_cluster"), kind)
+    )
 
 
 @pytest.mark.parametrize("subject", CASES, ids=lambda case: case.name)
@@ -31,8 +43,14 @@ def test_bookie_keeps_the_contract(subject: Case, bookie: BookieUnderTest) -> No
 
 @REAL
 def test_every_implementation_ran_every_case() -> None:
-    """The same cases held on each implementation, and there were some. Comes last, and counts what ran before it."""
-    counts = {implementation: len(CASES_RUN.get(implementation, ())) for implementation in IMPLEMENTATIONS}
+    """The same cases held on each implementation, and there were some. Comes last, and counts what
+    ran before it.
+    """
+    counts = {
+        implementation: len(CASES_RUN.get(implementation, ())) for implementation in IMPLEMENTATIONS
+    }
     print("contract cases per implementation:", counts)
     assert len(CASES) > 0
-    assert counts == dict.fromkeys(IMPLEMENTATIONS, len(CASES)), f"run the whole module, not a part of it: {counts}"
+    assert counts == dict.fromkeys(IMPLEMENTATIONS, len(CASES)), (
+        f"run the whole module, not a part of it: {counts}"
+    )

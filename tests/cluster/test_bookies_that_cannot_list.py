@@ -1,4 +1,6 @@
-"""DbLedgerStorage, Pulsar's default, never lists what it holds: on the wire, and as the product's client takes it."""
+"""DbLedgerStorage, Pulsar's default, never lists what it holds: on the wire, and as the product's
+client takes it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ LOOK, NOW_MS = 1, 1_700_000_000_000
 
 
 @pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
-def bookie(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieUnderTest]:
+def bookie(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BookieUnderTest]:
     """A bookie with DbLedgerStorage that holds entries 0 to 2 of each ledger in HELD."""
     if request.param == "sandbox":
         with sandbox_bookies({"db": DB}) as bookies:
@@ -40,8 +44,15 @@ def seeded(bookie: BookieUnderTest) -> BookieUnderTest:
 
 
 def test_the_list_of_a_held_ledger_is_never_answered(bookie: BookieUnderTest) -> None:
-    """Everything asked after it on the same connection is answered, ENOLEDGER too, and it itself is not."""
-    messages = [list_request(HELD[0], 1), list_request(UNKNOWN, 2), read_request(HELD[0], 0, 3), info_request(1, 4)]
+    """Everything asked after it on the same connection is answered, ENOLEDGER too, and it itself is
+    not.
+    """
+    messages = [
+        list_request(HELD[0], 1),
+        list_request(UNKNOWN, 2),
+        read_request(HELD[0], 0, 3),
+        info_request(1, 4),
+    ]
     with RawBookie(bookie.host, bookie.port) as connection:
         connection.send(*messages)
         answers = [connection.receive() for _ in messages[1:]]
@@ -52,28 +63,40 @@ def test_the_list_of_a_held_ledger_is_never_answered(bookie: BookieUnderTest) ->
 
 
 def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
-    """The lane says UNSUPPORTED for every held ledger and asks three, and what the bookie lacks it says; reads work.
+    """The lane says UNSUPPORTED for every held ledger and asks three, and what the bookie lacks it
+    says; reads work.
 
-    One request at a time and a second's time-out each: paid for every ledger it would pass the deadline and end SILENT.
+    One request at a time and a second's time-out each: paid for every ledger it would pass the
+    deadline and end SILENT.
     """
     limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
     with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
         answers = lane.lists([ListQuestion(UNKNOWN), *map(ListQuestion, HELD)])
-        reads = lane.reads([ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)])
+        reads = lane.reads(
+            [ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)]
+        )
         greeting, _ = lane.greeting()
 
-    assert [answer.status for answer in answers] == [AnswerStatus.NO_SUCH_LEDGER] + [AnswerStatus.UNSUPPORTED] * len(HELD)
+    assert [answer.status for answer in answers] == [AnswerStatus.NO_SUCH_LEDGER] + [
+        AnswerStatus.UNSUPPORTED
+    ] * len(HELD)
     assert [answer.ledger_id for answer in answers if answer.requests] == [UNKNOWN, *HELD[:3]]
     assert [read.status for read in reads] == [ReadStatus.PRESENT, ReadStatus.NO_ENTRY]
     assert greeting is Greeting.UNSUPPORTED
 
 
 def test_it_is_read_beside_a_list_that_is_overdue(bookie: BookieUnderTest) -> None:
-    """With the patience of `auditor ledger`, long before the time-out of a request; the list is asked for once."""
+    """With the patience of `auditor ledger`, long before the time-out of a request; the list is
+    asked for once.
+    """
     limits = BookieLimits(rpc_timeout_ms=120_000)
-    with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS, patience=UNTRIED)) as lane:
+    with Lane(
+        AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS, patience=UNTRIED)
+    ) as lane:
         assumed = lane.lists([ListQuestion(HELD[0])])
-        reads = lane.reads([ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)])
+        reads = lane.reads(
+            [ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)]
+        )
         (answer,) = lane.settle_late_lists()
         greeting, detail = lane.greeting()
 

@@ -1,6 +1,7 @@
-"""A real cluster that never stands still while it is audited: bookies come and go, auto-recovery copies what they
-held elsewhere, ledgers are deleted and made again. Nothing of that is a finding; a loss among it is one at every audit. The
-first audit is a whole run, which speaks of bookies too."""
+"""A real cluster that never stands still while it is audited: bookies come and go, auto-recovery
+copies what they held elsewhere, ledgers are deleted and made again. Nothing of that is a finding; a
+loss among it is one at every audit. The first audit is a whole run, which speaks of bookies too.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from pathlib import Path
 
 import pytest
 from faults.playing import SEED
-from support.audits import FIRST_LOOK_ON_SPARK, JudgedLedger, Outcome, accounted, audit, audit_ledgers
+from support.audits import (
+    FIRST_LOOK_ON_SPARK,
+    JudgedLedger,
+    Outcome,
+    accounted,
+    audit,
+    audit_ledgers,
+)
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_cluster import RealCluster
 from support.real_jars import bookkeeper_jars
@@ -32,13 +40,17 @@ from auditor.wire import ledger_metadata
 pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.long]
 
 CHURN_S = 30.0
-"""How long it is churned, in seconds; longer until AUDITS_MIN audits are done and auto-recovery has done its part."""
+"""How long it is churned, in seconds; longer until AUDITS_MIN audits are done and auto-recovery has
+done its part.
+"""
 CHURN_MAX_S = 240.0
 """How long auto-recovery is waited for."""
 AUDITS_MIN = 4
 """The whole run among them."""
 VIOLATED = 1
-"""The exit code of each audit: of the ledger that is lost. What else could not be judged takes nothing from it."""
+"""The exit code of each audit: of the ledger that is lost. What else could not be judged takes
+nothing from it.
+"""
 FAULTS = {Unknown.POISON, Unknown.CHECKERS_DISAGREE}
 """Reasons that are faults of the auditor."""
 LEDGERS = range(1, 41)
@@ -67,10 +79,14 @@ def auto_recovery(cluster: RealCluster, home: Path) -> Iterator[JavaProcess]:
         "lostBookieRecoveryDelay": 0,
         "openLedgerRereplicationGracePeriod": 500,
         "rwRereplicateBackoffMs": 200,
-        "zkTimeout": 30_000,  # it ends when its session does, which a busy machine must not be the cause of
+        "zkTimeout": (
+            30_000
+        ),  # it ends when its session does, which a busy machine must not be the cause of
     }
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = java_command(bookkeeper_jars(), RECOVERY_MAIN, "--conf", str(config), heap="256m", log4j2=LOG4J2_WARN)
+    command = java_command(
+        bookkeeper_jars(), RECOVERY_MAIN, "--conf", str(config), heap="256m", log4j2=LOG4J2_WARN
+    )
     process = JavaProcess("auto-recovery", command, home / "autorecovery.log")
     try:
         yield process
@@ -80,20 +96,26 @@ def auto_recovery(cluster: RealCluster, home: Path) -> Iterator[JavaProcess]:
 
 @dataclass
 class Churn:
-    """What changes the cluster, a step at a time. A ledger's entries are on their bookies before its znode is there."""
+    """What changes the cluster, a step at a time. A ledger's entries are on their bookies before
+    its znode is there.
+    """
 
     cluster: RealCluster
     draw: random.Random
     away: str = ""
     away_since_ms: int = 0
     were_away: list[tuple[str, int, int]] = field(default_factory=list)
-    """Each bookie that came back, with the time before it went and after it was back, in ms since 1970."""
+    """Each bookie that came back, with the time before it went and after it was back, in ms since
+    1970.
+    """
     steps_away: int = AWAY_STEPS
     """At the first step one goes."""
     made: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The ensemble that each ledger was made with, those deleted not counted."""
     replaced: int = 0
-    """Ledgers whose ensemble somebody else has changed: auto-recovery, nobody else writes metadata."""
+    """Ledgers whose ensemble somebody else has changed: auto-recovery, nobody else writes
+    metadata.
+    """
 
     def make(self, ledger_id: int) -> None:
         """A closed ledger on three bookies that are there; each entry on two."""
@@ -116,7 +138,9 @@ class Churn:
         return tuple(ledger_metadata.decode(data).segments[0].ensemble)
 
     def step(self) -> None:
-        """A bookie goes or comes back when it is time; now and then a ledger is deleted, or one is made again."""
+        """A bookie goes or comes back when it is time; now and then a ledger is deleted, or one is
+        made again.
+        """
         self.steps_away += 1
         if self.steps_away >= AWAY_STEPS:
             self.steps_away = 0
@@ -139,35 +163,62 @@ class Churn:
     def away_in(self, from_ms: int, to_ms: int) -> set[str]:
         """The bookies that were away at some time of it."""
         now_away = [(self.away, self.away_since_ms, to_ms)] if self.away else []
-        return {name for name, since, until in (*self.were_away, *now_away) if since <= to_ms and from_ms <= until}
+        return {
+            name
+            for name, since, until in (*self.were_away, *now_away)
+            if since <= to_ms and from_ms <= until
+        }
 
     def count_replaced(self) -> int:
         """How many ledgers auto-recovery has given another ensemble, up to now."""
-        return self.replaced + sum(ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items())
+        return self.replaced + sum(
+            ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items()
+        )
 
 
 def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path):
-    """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the ledger that does lack an entry;
-    and none is at odds with itself."""
+    """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the
+    ledger that does lack an entry; and none is at odds with itself.
+    """
     cluster: RealCluster = real_cluster(bookies=len(STAYING) + len(GOING))
     churn = Churn(cluster, random.Random(SEED))
     for ledger_id in LEDGERS:
         churn.make(ledger_id)
-    cluster.place(LOST, cluster.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), lose={"b1": "4", "b2": "4"})
+    cluster.place(
+        LOST, cluster.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), lose={"b1": "4", "b2": "4"}
+    )
     audits = chain([lambda: whole_run(cluster, tmp_path)], repeat(lambda: some_ledgers(cluster)))
     with auto_recovery(cluster, tmp_path / "recovery") as recovery, ThreadPoolExecutor(1) as pool:
         outcomes = churned(churn, recovery, pool, audits)
         replaced = churn.count_replaced()
     said = f"FAULT_SEED={SEED}; {len(outcomes)} audits, {replaced} ledgers re-replicated"
     assert 1 <= replaced, f"auto-recovery has not done anything: {said}; {recovery.log_tail()}"
-    at_fault = [(number, one.told) for outcome in outcomes for number, one in judged(outcome) if FAULTS & {*one.unknowns}]
+    at_fault = [
+        (number, one.told)
+        for outcome in outcomes
+        for number, one in judged(outcome)
+        if FAULTS & {*one.unknowns}
+    ]
     assert [] == at_fault, said
     assert [VIOLATED] * len(outcomes) == [outcome.exit_code for outcome in outcomes], said
-    of_ledgers = [[found for found in outcome.findings if found["bookie_id"] is None] for outcome in outcomes]
-    assert [] == [found for some in of_ledgers for found in some if found["ledger_id"] != LOST], said
-    assert [[Kind.ENTRY_WITHOUT_REPLICA]] * len(outcomes) == [[found["kind"] for found in some] for some in of_ledgers], said
-    assert {True} == {"sound" in {one.standing for _, one in judged(outcome)} for outcome in outcomes}, said
-    assert [] == [found for outcome in outcomes[1:] for found in outcome.findings if found["bookie_id"] is not None], said
+    of_ledgers = [
+        [found for found in outcome.findings if found["bookie_id"] is None] for outcome in outcomes
+    ]
+    assert [] == [found for some in of_ledgers for found in some if found["ledger_id"] != LOST], (
+        said
+    )
+    assert [[Kind.ENTRY_WITHOUT_REPLICA]] * len(outcomes) == [
+        [found["kind"] for found in some] for some in of_ledgers
+    ], said
+    assert {True} == {
+        "sound" in {one.standing for _, one in judged(outcome)} for outcome in outcomes
+    }, said
+    assert [] == [
+        found
+        for outcome in outcomes[1:]
+        for found in outcome.findings
+        if found["bookie_id"] is not None
+    ], said
     only_true_of_bookies(churn, outcomes[0], said)
 
 
@@ -176,19 +227,31 @@ def judged(outcome: Outcome) -> list[tuple[int, JudgedLedger]]:
 
 
 def only_true_of_bookies(churn: Churn, run: Outcome, said: str) -> None:
-    """What a whole run says of a bookie is that it is silent, or gone; and at each of its looks the bookie was away."""
+    """What a whole run says of a bookie is that it is silent, or gone; and at each of its looks the
+    bookie was away.
+    """
     looks = spans_of_looks(run)
     assert 2 <= len(looks), said
-    assert churn.away_in(looks[0][0], looks[-1][1]), f"every bookie was there throughout the run: {said}"
+    assert churn.away_in(looks[0][0], looks[-1][1]), (
+        f"every bookie was there throughout the run: {said}"
+    )
     away_at_all = set.intersection(*(churn.away_in(*look) for look in looks))
     may_be = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
     told = [found for found in run.findings if found["bookie_id"] is not None]
-    false = [found for found in told if found["bookie_id"] not in away_at_all or found["kind"] not in may_be]
-    assert [] == false, f"away at every look: {sorted(away_at_all)}; {looks}; {churn.were_away}; {said}"
+    false = [
+        found
+        for found in told
+        if found["bookie_id"] not in away_at_all or found["kind"] not in may_be
+    ]
+    assert [] == false, (
+        f"away at every look: {sorted(away_at_all)}; {looks}; {churn.were_away}; {said}"
+    )
 
 
 def spans_of_looks(run: Outcome) -> list[tuple[int, int]]:
-    """From when a look read who is registered to its last question to a bookie, in ms since 1970."""
+    """From when a look read who is registered to its last question to a bookie, in ms since
+    1970.
+    """
     assert run.run_dir is not None
     evidence = place(str(run.run_dir))
     spans: dict[int, tuple[int, int]] = {}
@@ -208,14 +271,26 @@ def some_ledgers(cluster: RealCluster) -> Outcome:
 def whole_run(cluster: RealCluster, tmp_path: Path) -> Outcome:
     """`auditor run`, which waits for its second look: bookies go and come back meanwhile."""
     return accounted(
-        audit(cluster, tmp_path, stop=StopRequest(), second_look_delay="2s", rpc_timeout="5s", **FIRST_LOOK_ON_SPARK)
+        audit(
+            cluster,
+            tmp_path,
+            stop=StopRequest(),
+            second_look_delay="2s",
+            rpc_timeout="5s",
+            **FIRST_LOOK_ON_SPARK,
+        )
     )
 
 
 def churned(
-    churn: Churn, recovery: JavaProcess, pool: ThreadPoolExecutor, audits: Iterator[Callable[[], Outcome]]
+    churn: Churn,
+    recovery: JavaProcess,
+    pool: ThreadPoolExecutor,
+    audits: Iterator[Callable[[], Outcome]],
 ) -> list[Outcome]:
-    """The audits that were made one after another while the cluster changed; processes are started by this thread alone."""
+    """The audits that were made one after another while the cluster changed; processes are started
+    by this thread alone.
+    """
     outcomes: list[Outcome] = []
     churn.step()
     running: Future[Outcome] = pool.submit(next(audits))

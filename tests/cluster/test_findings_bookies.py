@@ -1,4 +1,6 @@
-"""Bookies that were wiped, cannot list, or are all silent: real ones, and what one audit says of all their ledgers."""
+"""Bookies that were wiped, cannot list, or are all silent: real ones, and what one audit says of
+all their ledgers.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
 
 @pytest.fixture(scope="module")
 def wiped(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b2 is back with empty folders and answers ENOLEDGER to every question; b3 lacks one entry of one ledger."""
+    """b2 is back with empty folders and answers ENOLEDGER to every question; b3 lacks one entry of
+    one ledger.
+    """
     with RealCluster(tmp_path_factory.mktemp("wiped"), bookies=3) as cluster:
         texts = {ledger_id: text for ledger_id, (text, _, _) in NAMING_WIPED.items()} | BESIDE_WIPED
         texts |= dict.fromkeys(MANY_ON_WIPED, "e3 w3 a2 0:[b1 b2 b3] closed 99")
@@ -60,12 +64,20 @@ def test_each_ledger_on_a_wiped_bookie_is_found(wiped: Outcome, ledger_id: int) 
     """Exactly the entries it should hold are missing, on it alone."""
     _, kind, entries = NAMING_WIPED[ledger_id]
     found = wiped.one(ledger_id)
-    assert (kind.value, entries, {"b2": entries}) == (found["kind"], found["entries"], found["missing_on"])
-    assert ["no_such_ledger"] * ASKED_LOOKS == [look["answers"]["b2"] for look in found["looks"] if look["answers"]]
+    assert (kind.value, entries, {"b2": entries}) == (
+        found["kind"],
+        found["entries"],
+        found["missing_on"],
+    )
+    assert ["no_such_ledger"] * ASKED_LOOKS == [
+        look["answers"]["b2"] for look in found["looks"] if look["answers"]
+    ]
 
 
 def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
-    """One pass finds all of them, the bookie itself, the ledger of its twin, and nothing beside them."""
+    """One pass finds all of them, the bookie itself, the ledger of its twin, and nothing beside
+    them.
+    """
     assert {*ON_WIPED, TWIN} == {found["ledger_id"] for found in wiped.findings} - {None}
     assert len(ON_WIPED) + 2 == len(wiped.findings)
     assert {"sound"} == set(wiped.standings(*BESIDE_WIPED))
@@ -77,7 +89,11 @@ def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
     found = wiped.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
     ledgers = len(ON_WIPED)
-    for words in ("registered as writable", f"answered for {ledgers} ledgers", f"Of {ledgers} of them (1, 2, 3, 4, 5"):
+    for words in (
+        "registered as writable",
+        f"answered for {ledgers} ledgers",
+        f"Of {ledgers} of them (1, 2, 3, 4, 5",
+    ):
         assert words in found["witness"]
     assert f"together {ENTRIES_ON_WIPED} of {ENTRIES_ON_WIPED}." in found["witness"]
     assert ["answered", "answered"] == [look["answers"]["b2"] for look in found["looks"]]
@@ -107,7 +123,9 @@ def test_confirming_a_wiped_bookie_is_bounded(wiped: Outcome) -> None:
 
 
 def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
-    """The report names the bookie and a handful of its ledgers, however many are hit; findings.jsonl has all."""
+    """The report names the bookie and a handful of its ledgers, however many are hit;
+    findings.jsonl has all.
+    """
     named = set(re.findall(r"\b70000\d\d\b", wiped.stdout.replace(",", "")))
     assert len(named) <= 10
     assert "b2" in wiped.stdout
@@ -116,16 +134,23 @@ def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
 
 @pytest.fixture(scope="module")
 def unable(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b3 has DbLedgerStorage, which never answers the question about a ledger it holds; no entry is read in its place."""
+    """b3 has DbLedgerStorage, which never answers the question about a ledger it holds; no entry is
+    read in its place.
+    """
     storages = ["SortedLedgerStorage", "SortedLedgerStorage", "DbLedgerStorage"]
     with RealCluster(tmp_path_factory.mktemp("unable"), bookies=3, storage=storages) as cluster:
-        striped, beside = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9")
+        striped, beside = (
+            cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"),
+            cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"),
+        )
         for ledger_id in ON_UNABLE:
             cluster.place(ledger_id, striped)
         cluster.place(BESIDE_UNABLE, beside)
         cluster.place(LOST_BESIDE_UNABLE, beside, {"b1": "4"})
         cluster.place(LOST_DESPITE_UNABLE, striped, {"b1": "6", "b2": "6"})
-        outcome = accounted(audit(cluster, tmp_path_factory.mktemp("audit"), rpc_timeout="1s", probe_entries=0))
+        outcome = accounted(
+            audit(cluster, tmp_path_factory.mktemp("audit"), rpc_timeout="1s", probe_entries=0)
+        )
         ids = [ON_UNABLE[0], BESIDE_UNABLE, LOST_DESPITE_UNABLE]
         single = audit_ledgers(cluster, ids, rpc_timeout="1s", probe_entries=0)
         assert outcome.standings(*ids) == single.standings(*ids)
@@ -141,7 +166,9 @@ def test_ledgers_of_a_bookie_that_cannot_list_are_unknown(unable: Outcome) -> No
 
 
 def test_others_are_judged_beside_a_bookie_that_cannot_list(unable: Outcome) -> None:
-    """Ledgers without it are judged in full, and what the others prove is found although it cannot say."""
+    """Ledgers without it are judged in full, and what the others prove is found although it cannot
+    say.
+    """
     despite = unable.one(LOST_DESPITE_UNABLE)
     assert ["sound"] == unable.standings(BESIDE_UNABLE)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == unable.one(LOST_BESIDE_UNABLE)["kind"]
@@ -151,13 +178,18 @@ def test_others_are_judged_beside_a_bookie_that_cannot_list(unable: Outcome) -> 
 
 
 def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
-    """Its ledgers are not looked at again; where another bookie's word makes a second look, it is not asked any more."""
+    """Its ledgers are not looked at again; where another bookie's word makes a second look, it is
+    not asked any more.
+    """
     assert unable.run_dir is not None
     mine = (pc.field("bookie_id") == "b3") & ~pc.field("ledger_id").is_null()
     answers = place(str(unable.run_dir)).read_table("evidence/answers", ANSWERS, mine)
     later = answers.filter(pc.field("look") > 1)
     assert {1} == {unable.verdicts[ledger_id].looks for ledger_id in ON_UNABLE}
-    assert ([LOST_DESPITE_UNABLE], [0]) == (later["ledger_id"].to_pylist(), later["requests"].to_pylist())
+    assert ([LOST_DESPITE_UNABLE], [0]) == (
+        later["ledger_id"].to_pylist(),
+        later["requests"].to_pylist(),
+    )
     assert 0 == pc.sum(answers["retries"]).as_py()
 
 
@@ -174,16 +206,24 @@ def all_silent(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_no_finding_where_all_are_silent(all_silent: Outcome) -> None:
-    """That says something about this host, not about the bookies: exit 3, INCOMPLETE, not one finding."""
+    """That says something about this host, not about the bookies: exit 3, INCOMPLETE, not one
+    finding.
+    """
     expected = (3, "INCOMPLETE", False)
-    assert expected == (all_silent.exit_code, all_silent.summary["outcome"], all_silent.summary["complete"])
+    assert expected == (
+        all_silent.exit_code,
+        all_silent.summary["outcome"],
+        all_silent.summary["complete"],
+    )
     assert [] == all_silent.findings
     assert 2 == all_silent.summary["bookies"]["silent"]
 
 
 def test_the_report_says_that_nobody_answered(all_silent: Outcome) -> None:
     """The first sentence says that no bookie answered this host."""
-    assert " ".join(all_silent.stdout.split()).startswith("INCOMPLETE: no bookie answered this host")
+    assert " ".join(all_silent.stdout.split()).startswith(
+        "INCOMPLETE: no bookie answered this host"
+    )
 
 
 def test_what_needs_no_bookie_is_judged_all_the_same(all_silent: Outcome) -> None:

@@ -1,8 +1,10 @@
-"""The kinds of the catalogue, provoked on real bookies beside a twin that differs in one fact, and found for what they are.
+"""The kinds of the catalogue, provoked on real bookies beside a twin that differs in one fact, and
+found for what they are.
 
-One cluster, one audit, held to racks: b1 to b4 are well, b3 and b4 share a rack, b5 is killed and still registered, b6 and b7
-are lost with registration and cookie, and only b7's ledger is marked. What takes a cluster of its own is provoked elsewhere:
-`ELSEWHERE` says where, and a test holds that it is so.
+One cluster, one audit, held to racks: b1 to b4 are well, b3 and b4 share a rack, b5 is killed and
+still registered, b6 and b7 are lost with registration and cookie, and only b7's ledger is marked.
+What takes a cluster of its own is provoked elsewhere: `ELSEWHERE` says where, and a test holds that
+it is so.
 """
 
 from __future__ import annotations
@@ -40,38 +42,62 @@ SILENT, LOST, LOST_AND_MARKED = "b5", "b6", "b7"
 DAY_MS = 24 * 3600 * 1000
 TEN_DAYS_AGO_MS = 10 * DAY_MS
 SIXTY_DAYS_AGO_MS = 60 * DAY_MS
-RACKS = {"b1": "/r1", "b2": "/r2", "b3": "/r3", "b4": "/r3", SILENT: "/r5", LOST: "/r6", LOST_AND_MARKED: "/r7"}
+RACKS = {
+    "b1": "/r1",
+    "b2": "/r2",
+    "b3": "/r3",
+    "b4": "/r3",
+    SILENT: "/r5",
+    LOST: "/r6",
+    LOST_AND_MARKED: "/r7",
+}
 """No write set but that of the story on placement is made of b3 and b4 alone."""
 STRANDED_ON = "b4"
 WORKER = "worker-7.example.com"
 """Who holds the lock of the marked ledger that cannot be replicated."""
 ELSEWHERE = {
-    Kind.ENTRY_CORRUPT: "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses",
+    Kind.ENTRY_CORRUPT: (
+        "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses"
+    ),
     Kind.PLACEMENT_SOFT: "test_findings_placement.py::test_zones_softly",
-    Kind.BOOKIE_LOST_CONTENT: "test_findings_bookies.py::test_a_bookie_that_lost_its_content_is_found",
-    Kind.ENTRY_LOG_LOST: "test_findings_entry_log_lost.py::test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is",
-    Kind.BOOKIE_FAILING_REQUESTS: "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found",
-    Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not",
+    Kind.BOOKIE_LOST_CONTENT: (
+        "test_findings_bookies.py::test_a_bookie_that_lost_its_content_is_found"
+    ),
+    Kind.ENTRY_LOG_LOST: (
+        "test_findings_entry_log_lost.py::test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is"
+    ),
+    Kind.BOOKIE_FAILING_REQUESTS: (
+        "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found"
+    ),
+    Kind.LEDGER_POPULATION_DROPPED: (
+        "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not"
+    ),
     Kind.MARK_WITHOUT_LEDGER: "test_findings_marks.py::test_the_mark_of_a_deleted_ledger_is_found",
     **dict.fromkeys(
         (Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED),
         "test_findings_references.py::test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found",
     ),
 }
-"""Kinds that take another cluster, another policy or a second run, and the test here that provokes each."""
+"""Kinds that take another cluster, another policy or a second run, and the test here that provokes
+each.
+"""
 
 HERE = Path(__file__).parent
 COLLECT_REAL = ("--collect-only", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "real")
 COLLECT_TIMEOUT_S = 120
 CUT_BYTES = 3
-"""Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last field."""
+"""Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last
+field.
+"""
 
 
 @dataclass(frozen=True)
 class Provoked:
-    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what must be said of it.
+    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what
+    must be said of it.
 
-    `asked`: the looks at which its bookies are asked before it is told; one is enough for what only metadata says.
+    `asked`: the looks at which its bookies are asked before it is told; one is enough for what only
+    metadata says.
     """
 
     kind: Kind
@@ -111,7 +137,12 @@ STORIES = [
             "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("Entry 42 of ledger 100 belongs on b1 and b2", "b1 does not list it", "READ_ENTRY: ENOENTRY", "0 of 2 copies"),
+        (
+            "Entry 42 of ledger 100 belongs on b1 and b2",
+            "b1 does not list it",
+            "READ_ENTRY: ENOENTRY",
+            "0 of 2 copies",
+        ),
         {"b1": "42", "b2": "42"},
     ),
     Provoked(
@@ -128,7 +159,11 @@ STORIES = [
             "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("Entry 42 of ledger 105", f"No segment of the ledger names {STRANDED_ON}", "Garbage collection"),
+        (
+            "Entry 42 of ledger 105",
+            f"No segment of the ledger names {STRANDED_ON}",
+            "Garbage collection",
+        ),
         {"b1": "42", "b2": "42"},
     ),
     Provoked(
@@ -139,13 +174,23 @@ STORIES = [
         {
             "severity": "critical",
             "family": "entry",
-            "segment": {"first_entry_id": 1200, "last_entry_id": 1999, "ensemble": ["b2", "b1", "b3", "b4"]},
+            "segment": {
+                "first_entry_id": 1200,
+                "last_entry_id": 1999,
+                "ensemble": ["b2", "b1", "b3", "b4"],
+            },
             "entries": [[1504, 1504]],
             "entries_total": 1,
             "missing_on": {"b2": [[1504, 1504]], "b1": [[1504, 1504]]},
             "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 1, "unknown": 0},
         },
-        ("Entry 1504", "segment 1200-1999", "belongs on b2, b1 and b3", "b3 lists it", "1 of 3 copies"),
+        (
+            "Entry 1504",
+            "segment 1200-1999",
+            "belongs on b2, b1 and b3",
+            "b3 lists it",
+            "1 of 3 copies",
+        ),
         {"b1": "1504", "b2": "1504"},
     ),
     Provoked(
@@ -162,7 +207,14 @@ STORIES = [
             "missing_on": {"b3": [[100, 199]]},
             "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0},
         },
-        ("b2 lists it", "b3 does not list it", "b4 lists it", "2 of 3 copies", "100 entries", "100-199"),
+        (
+            "b2 lists it",
+            "b3 does not list it",
+            "b4 lists it",
+            "2 of 3 copies",
+            "100 entries",
+            "100-199",
+        ),
         {"b3": "100-199"},
     ),
     Provoked(
@@ -188,7 +240,10 @@ STORIES = [
             "family": "placement",
             "segment": {"first_entry_id": 0, "last_entry_id": 49, "ensemble": ["b1", "b3", "b4"]},
         },
-        ("rack-aware policy", "from position 1 (b3 at /r3, b4 at /r3) has 1 rack (/r3) and needs 2"),
+        (
+            "rack-aware policy",
+            "from position 1 (b3 at /r3, b4 at /r3) has 1 rack (/r3) and needs 2",
+        ),
         asked=1,
     ),
     Provoked(
@@ -197,7 +252,12 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         {"severity": "warning", "family": "mark", "segment": None},
-        ("Ledger 140", "The mark names b3 as missing.", "Up to 3 days is acceptable", "no auto-recovery auditor is elected"),
+        (
+            "Ledger 140",
+            "The mark names b3 as missing.",
+            "Up to 3 days is acceptable",
+            "no auto-recovery auditor is elected",
+        ),
         twin_standing="exempt: marked_underreplicated",
         asked=1,
         members=frozenset({"b1", "b2", "b3"}),
@@ -216,7 +276,12 @@ STORIES = [
             "missing_on": {"b2": [[7, 7]], "b4": [[7, 7]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("Entry 7 of ledger 145 belongs on b2 and b4", "marked under-replicated", "which is where replication reads", WORKER),
+        (
+            "Entry 7 of ledger 145 belongs on b2 and b4",
+            "marked under-replicated",
+            "which is where replication reads",
+            WORKER,
+        ),
         {"b2": "7", "b4": "7"},
         twin_standing="exempt: marked_underreplicated",
     ),
@@ -254,7 +319,13 @@ STORIES = [
         190,
         "e3 w2 a2 0:[b1 b2 b3] closed 9",
         "e3 w2 a2 0:[b1 b2 b3] closed 19",
-        {"severity": "info", "family": "metadata", "segment": None, "entries": [[10, 19]], "entries_total": 10},
+        {
+            "severity": "info",
+            "family": "metadata",
+            "segment": None,
+            "entries": [[10, 19]],
+            "entries_total": 10,
+        },
         ("ends at entry 9", "Either the metadata was truncated or"),
         standing="sound",
         members=frozenset({"b1", "b2", "b3"}),
@@ -323,7 +394,10 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=WAYS)
 def outcome(
-    request: pytest.FixtureRequest, cluster: RealCluster, racks: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    cluster: RealCluster,
+    racks: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Outcome:
     """The one audit of all stories."""
     if request.param:
@@ -337,11 +411,15 @@ def single(cluster: RealCluster, racks: dict[str, str], outcome: Outcome) -> Out
     return audit_ledgers(cluster, sorted(outcome.verdicts), **racks)
 
 
-by_kind = pytest.mark.parametrize("story", STORIES, ids=lambda story: f"{story.kind.value}-{story.number}")
+by_kind = pytest.mark.parametrize(
+    "story", STORIES, ids=lambda story: f"{story.kind.value}-{story.number}"
+)
 
 
 def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
-    """What was found is what these stories provoke; with what other modules provoke it is the whole catalogue."""
+    """What was found is what these stories provoke; with what other modules provoke it is the whole
+    catalogue.
+    """
     on_bookies = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
     here = {story.kind for story in STORIES} | on_bookies
     assert here == set(outcome.kinds)
@@ -354,7 +432,9 @@ def collected() -> str:
     """The tests on real bookies that pytest finds in the modules of ELSEWHERE."""
     modules = sorted({where.partition("::")[0] for where in ELSEWHERE.values()})
     command = [sys.executable, "-m", "pytest", *COLLECT_REAL, *modules]
-    return subprocess.run(command, capture_output=True, text=True, timeout=COLLECT_TIMEOUT_S, cwd=HERE, check=True).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=COLLECT_TIMEOUT_S, cwd=HERE, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
@@ -370,7 +450,9 @@ def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind, collected: str
 def kinds_found(test: ast.FunctionDef) -> set[str]:
     """Return the names of the kinds that `test` asserts something to be equal to."""
     asserted = [node.test for node in ast.walk(test) if isinstance(node, ast.Assert)]
-    equal = [one for one in asserted if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)]
+    equal = [
+        one for one in asserted if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)
+    ]
     named = [node for one in equal for node in ast.walk(one) if isinstance(node, ast.Attribute)]
     return {node.attr for node in named if ast.unparse(node.value) == "Kind"}
 
@@ -394,10 +476,18 @@ def test_naming_a_kind_is_not_finding_it(line: str, found: set[str]) -> None:
 
 @by_kind
 def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Provoked) -> None:
-    """One finding, with the entries, bookies and copies that were taken from the ledger, and the standing that goes with it."""
+    """One finding, with the entries, bookies and copies that were taken from the ledger, and the
+    standing that goes with it.
+    """
     found = outcome.one(story.number)
     nothing = {"entries": [], "entries_total": 0, "missing_on": {}, "copies": None}
-    expected = {"kind": story.kind.value, "ledger_id": story.number, "bookie_id": None, **nothing, **story.finding}
+    expected = {
+        "kind": story.kind.value,
+        "ledger_id": story.number,
+        "bookie_id": None,
+        **nothing,
+        **story.finding,
+    }
     assert expected == {key: found[key] for key in expected}
     assert outcome.standings(story.number) == [story.standing]
     missing = [words for words in story.witness if words not in found["witness"]]
@@ -413,7 +503,9 @@ def test_twin_has_no_finding(outcome: Outcome, story: Provoked) -> None:
 
 @by_kind
 def test_no_accusation_on_one_look(outcome: Outcome, story: Provoked) -> None:
-    """At least two looks, oldest first, the last without a question; bookies that have something to add were asked twice."""
+    """At least two looks, oldest first, the last without a question; bookies that have something to
+    add were asked twice.
+    """
     looks = outcome.one(story.number)["looks"]
     assert len(looks) >= 2
     assert [look["at"] for look in looks] == sorted(look["at"] for look in looks)
@@ -424,31 +516,57 @@ def test_no_accusation_on_one_look(outcome: Outcome, story: Provoked) -> None:
 
 
 def test_silent_bookie_is_found_and_its_ledger_unknown(outcome: Outcome) -> None:
-    """Registered and silent at every look: a warning on the bookie; its ledger can't be judged, the twin's bookie answers."""
+    """Registered and silent at every look: a warning on the bookie; its ledger can't be judged, the
+    twin's bookie answers.
+    """
     found = outcome.one(SILENT)
-    assert (Kind.BOOKIE_SILENT_YET_REGISTERED.value, "warning", "bookie") == (found["kind"], found["severity"], found["family"])
+    assert (Kind.BOOKIE_SILENT_YET_REGISTERED.value, "warning", "bookie") == (
+        found["kind"],
+        found["severity"],
+        found["family"],
+    )
     assert (None, None, []) == (found["ledger_id"], found["segment"], found["entries"])
     assert len(found["looks"]) >= 2
-    assert {json.dumps({SILENT: "silent"})} == {json.dumps(look["answers"]) for look in found["looks"]}
+    assert {json.dumps({SILENT: "silent"})} == {
+        json.dumps(look["answers"]) for look in found["looks"]
+    }
     assert f"Bookie {SILENT} is registered as writable at 127.0.0.1:" in found["witness"]
     assert ["indeterminate: bookie_silent", "sound"] == outcome.standings(ON_SILENT, ON_ANSWERING)
 
 
 def test_lost_bookie_is_found_while_its_ledgers_are_unmarked(outcome: Outcome) -> None:
-    """Neither registered nor marked: critical. Where the ledger is marked the cluster knows, and nothing is said."""
+    """Neither registered nor marked: critical. Where the ledger is marked the cluster knows, and
+    nothing is said.
+    """
     found = outcome.one(LOST)
-    assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical", "bookie") == (found["kind"], found["severity"], found["family"])
+    assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical", "bookie") == (
+        found["kind"],
+        found["severity"],
+        found["family"],
+    )
     assert len(found["looks"]) >= 2
-    assert {json.dumps({LOST: "unregistered"})} == {json.dumps(look["answers"]) for look in found["looks"]}
-    for words in ("is not registered", "1 closed ledger names it", f"({ON_LOST})", "not marked", "has no cookie"):
+    assert {json.dumps({LOST: "unregistered"})} == {
+        json.dumps(look["answers"]) for look in found["looks"]
+    }
+    for words in (
+        "is not registered",
+        "1 closed ledger names it",
+        f"({ON_LOST})",
+        "not marked",
+        "has no cookie",
+    ):
         assert words in found["witness"]
     assert [] == outcome.of(LOST_AND_MARKED)
-    assert outcome.standings(ON_LOST, ON_LOST_AND_MARKED) == ["violated", "exempt: marked_underreplicated"]
+    assert outcome.standings(ON_LOST, ON_LOST_AND_MARKED) == [
+        "violated",
+        "exempt: marked_underreplicated",
+    ]
 
 
 def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
-    """The ledger names a bookie with neither registration nor cookie: its entries have one copy of two. No contradiction is
-    told, and within grace a mark excuses it."""
+    """The ledger names a bookie with neither registration nor cookie: its entries have one copy of
+    two. No contradiction is told, and within grace a mark excuses it.
+    """
     found = outcome.one(ON_LOST)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
     assert [LOST] == found["facts"]["gone"]
@@ -457,7 +575,9 @@ def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
 
 
 def test_silence_stands_beside_proof(outcome: Outcome) -> None:
-    """What the answering bookies prove is found although a third is silent; it never counts as a copy nor as an absence."""
+    """What the answering bookies prove is found although a third is silent; it never counts as a
+    copy nor as an absence.
+    """
     lost, below = outcome.one(PROVEN_DESPITE_SILENCE), outcome.one(BELOW_DESPITE_SILENCE)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[3, 3]]) == (lost["kind"], lost["entries"])
     assert (Kind.ENTRY_BELOW_ACK_QUORUM.value, [[4, 4]]) == (below["kind"], below["entries"])
@@ -467,30 +587,54 @@ def test_silence_stands_beside_proof(outcome: Outcome) -> None:
 
 
 def test_nothing_else_is_found(outcome: Outcome) -> None:
-    """Beyond the stories no ledger and no bookie has a finding, and every listed ledger is accounted for."""
-    ledgers = {story.number for story in STORIES} | {PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE, ON_LOST}
-    assert sorted(ledgers) == sorted(found["ledger_id"] for found in outcome.findings if found["ledger_id"] is not None)
-    assert [LOST, SILENT] == sorted((f["bookie_id"] for f in outcome.findings if f["bookie_id"] is not None), reverse=True)
+    """Beyond the stories no ledger and no bookie has a finding, and every listed ledger is
+    accounted for.
+    """
+    ledgers = {story.number for story in STORIES} | {
+        PROVEN_DESPITE_SILENCE,
+        BELOW_DESPITE_SILENCE,
+        ON_LOST,
+    }
+    assert sorted(ledgers) == sorted(
+        found["ledger_id"] for found in outcome.findings if found["ledger_id"] is not None
+    )
+    assert [LOST, SILENT] == sorted(
+        (f["bookie_id"] for f in outcome.findings if f["bookie_id"] is not None), reverse=True
+    )
     assert outcome.standings(*SOUND_BESIDE) == ["sound", "sound"]
-    assert outcome.summary["ledgers"] == {"listed": 32, "sound": 13, "exempt": 5, "indeterminate": 1, "violated": 13}
+    assert outcome.summary["ledgers"] == {
+        "listed": 32,
+        "sound": 13,
+        "exempt": 5,
+        "indeterminate": 1,
+        "violated": 13,
+    }
 
 
 def test_exit_code_and_outcome(outcome: Outcome) -> None:
     """Findings go before what could not be judged: exit 1, VIOLATED, not complete."""
-    assert (1, "VIOLATED", False) == (outcome.exit_code, outcome.summary["outcome"], outcome.summary["complete"])
+    assert (1, "VIOLATED", False) == (
+        outcome.exit_code,
+        outcome.summary["outcome"],
+        outcome.summary["complete"],
+    )
 
 
 def test_bookies_are_counted(outcome: Outcome) -> None:
-    """Registered, silent and named bookies as they are; the lost ones are named and not registered."""
+    """Registered, silent and named bookies as they are; the lost ones are named and not
+    registered.
+    """
     bookies = outcome.summary["bookies"]
     assert {"registered": 5, "readonly": 0, "named_by_ledgers": 7, "answered": 4, "silent": 1} == {
-        key: bookies[key] for key in ("registered", "readonly", "named_by_ledgers", "answered", "silent")
+        key: bookies[key]
+        for key in ("registered", "readonly", "named_by_ledgers", "answered", "silent")
     }
 
 
 def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
-    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking, and
-    for what a run adds of other runs."""
+    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for
+    the moments of looking, and for what a run adds of other runs.
+    """
     left_out = {"looks", "witness", "age_ms", *HISTORY_FIELDS}
 
     def without_times(value: Any) -> Any:
@@ -507,8 +651,12 @@ def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome)
     assert outcome.exit_code == single.exit_code
 
 
-def test_single_ledgers_withhold_findings_on_bookies_and_say_so(cluster: RealCluster, single: Outcome) -> None:
-    """No finding on a bookie comes from `auditor ledger`, and its report says that they are withheld."""
+def test_single_ledgers_withhold_findings_on_bookies_and_say_so(
+    cluster: RealCluster, single: Outcome
+) -> None:
+    """No finding on a bookie comes from `auditor ledger`, and its report says that they are
+    withheld.
+    """
     assert {Subject.LEDGER} == {CATALOGUE[kind].subject for kind in single.kinds}
     said = audit_ledgers(cluster, [ON_SILENT], format="text")
     assert "ithheld" in said.stdout
@@ -517,7 +665,9 @@ def test_single_ledgers_withhold_findings_on_bookies_and_say_so(cluster: RealClu
 
 
 def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -> None:
-    """Evidence is what is judged: without one bookie's answer exactly that ledger's verdict is another."""
+    """Evidence is what is judged: without one bookie's answer exactly that ledger's verdict is
+    another.
+    """
     assert outcome.run_dir is not None
     less = tmp_path / "less"
     shutil.copytree(outcome.run_dir, less)
@@ -532,5 +682,7 @@ def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -
 
     again = replay_run(less)
 
-    assert [ledger_id] == [one for one, verdict in outcome.verdicts.items() if again.verdicts[one] != verdict]
+    assert [ledger_id] == [
+        one for one, verdict in outcome.verdicts.items() if again.verdicts[one] != verdict
+    ]
     assert again.standings(ledger_id) == ["indeterminate: bookie_silent"]

@@ -1,6 +1,8 @@
-"""An entry log that is gone from a real DbLedgerStorage bookie: its lister tells, the bookie fails, the run accuses it.
+"""An entry log that is gone from a real DbLedgerStorage bookie: its lister tells, the bookie fails,
+the run accuses it.
 
-b2 is started twice more: each start begins a new entry log, and the first is taken away while it is stopped.
+b2 is started twice more: each start begins a new entry log, and the first is taken away while it is
+stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ NOT_OF_B2 = "e2 w2 a2 0:[b1 b3] closed 59"
 
 
 def end_and_forget_journal(cluster: RealCluster) -> Path:
-    """End b2 in good order, which flushes it, and keep its next start from writing all of it anew out of the journal."""
+    """End b2 in good order, which flushes it, and keep its next start from writing all of it anew
+    out of the journal.
+    """
     directory = cluster.end_bookie("b2")
     for path in (*directory.rglob("*.txn"), *directory.rglob("lastMark*")):
         path.unlink()
@@ -35,7 +39,9 @@ def end_and_forget_journal(cluster: RealCluster) -> Path:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """Three bookies; the entry log with b2's oldest ledgers is gone."""
-    with RealCluster(tmp_path_factory.mktemp("lost-log"), bookies=3, storage="DbLedgerStorage") as cluster:
+    with RealCluster(
+        tmp_path_factory.mktemp("lost-log"), bookies=3, storage="DbLedgerStorage"
+    ) as cluster:
         for ledger_id in IN_LOST_LOG:
             cluster.place(ledger_id, cluster.ledger(OF_B2))
         for ledger_id in ELSEWHERE:
@@ -59,13 +65,19 @@ def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> O
     workdir = tmp_path_factory.mktemp("run")
     with listers_of(cluster, workdir) as listers:
         where = dict(line.split() for line in listers.read_text().splitlines())
-        for bookie, ledger_id in (("b1", IN_LATER_LOG[-1]), ("b2", IN_LATER_LOG[-1]), ("b3", ELSEWHERE[-1])):
+        for bookie, ledger_id in (
+            ("b1", IN_LATER_LOG[-1]),
+            ("b2", IN_LATER_LOG[-1]),
+            ("b3", ELSEWHERE[-1]),
+        ):
             await_listed(where[bookie], ledger_id)
         return accounted(audit(cluster, workdir, lister_map=str(listers)))
 
 
 def test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is(outcome: Outcome) -> None:
-    """It names the file, the ledgers and the entries. Their copies on b2 are unknown, those of all other ledgers are there."""
+    """It names the file, the ledgers and the entries. Their copies on b2 are unknown, those of all
+    other ledgers are there.
+    """
     found = outcome.one("b2")
     assert (Kind.ENTRY_LOG_LOST.value, "critical") == (found["kind"], found["severity"])
     facts = found["facts"]
@@ -79,7 +91,9 @@ def test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is(outcome: Ou
     assert ["indeterminate: bookie_refused"] * len(lost) == outcome.standings(*lost)
     others = [*IN_LOST_LOG[len(lost) :], *IN_LATER_LOG, *ELSEWHERE]
     assert ["sound"] * len(others) == outcome.standings(*others)
-    assert {"listed": 3, "silent": [], "not_believed": [], "unindexed": []} == outcome.summary["listers"]
+    assert {"listed": 3, "silent": [], "not_believed": [], "unindexed": []} == outcome.summary[
+        "listers"
+    ]
 
 
 def test_judged_again_the_finding_is_the_same(outcome: Outcome) -> None:

@@ -1,4 +1,6 @@
-"""A bookie that fails every request beside real ones, and a real one that is there under another name."""
+"""A bookie that fails every request beside real ones, and a real one that is there under another
+name.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ LEDGERS = range(1, 5)
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Beside two real bookies the sandbox's b9, registered in the same ZooKeeper, which refuses every request. No damage to the
-    files of a real bookie that was tried made each of its answers an error status."""
+    """Beside two real bookies the sandbox's b9, registered in the same ZooKeeper, which refuses
+    every request. No damage to the files of a real bookie that was tried made each of its answers
+    an error status.
+    """
     listener, loop = Listener(Bookie(Behaviour(refuses=True))), LoopThread("refusing-bookie")
     try:
         loop.call(listener.start())
@@ -40,17 +44,25 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> None:
-    """A warning, with the status and how often it came; on the bookies that serve their ledgers nothing is found."""
+    """A warning, with the status and how often it came; on the bookies that serve their ledgers
+    nothing is found.
+    """
     found = failing.one("b9")
     assert (Kind.BOOKIE_FAILING_REQUESTS.value, "warning") == (found["kind"], found["severity"])
     facts = found["facts"]
-    assert (4, [1, 2, 3, 4], [["EUA", 8]]) == (facts["ledgers"], facts["some_ledgers"], facts["statuses"])
+    assert (4, [1, 2, 3, 4], [["EUA", 8]]) == (
+        facts["ledgers"],
+        facts["some_ledgers"],
+        facts["statuses"],
+    )
     assert [Kind.BOOKIE_FAILING_REQUESTS] == failing.kinds
     assert ["indeterminate: bookie_refused"] * 4 == failing.standings(*LEDGERS)
 
 
 def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path: Path) -> None:
-    """b2's folders lie in b4's place, whose cookie and id are its own; the ledgers still name b2."""
+    """b2's folders lie in b4's place, whose cookie and id are its own; the ledgers still name
+    b2.
+    """
     with RealCluster(tmp_path / "cluster", bookies=4) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
@@ -63,6 +75,10 @@ def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path:
         cluster.delete_cookie("b2")
         cluster.start_bookie("b4")
         outcome = accounted(audit(cluster, tmp_path))
-    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary["bookies_renamed"]
+    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary[
+        "bookies_renamed"
+    ]
     assert "b4" == outcome.one("b2")["facts"]["renamed_to"]
-    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [one["kind"] for ledger in LEDGERS for one in outcome.of(ledger)]
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [
+        one["kind"] for ledger in LEDGERS for one in outcome.of(ledger)
+    ]

@@ -1,4 +1,6 @@
-"""Ledgers of every format and shape, some by BookKeeper's own client: sound ones are SOUND, and a loss in one is found."""
+"""Ledgers of every format and shape, some by BookKeeper's own client: sound ones are SOUND, and a
+loss in one is found.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SOUND = {
     "one entry": "e3 w2 a2 0:[b1 b2 b3] closed 0",
     "a bookie with no entry": "e5 w2 a2 0:[b1 b2 b3 b4 b5] closed 0",
     "several segments": "e3 w2 a2 0:[b1 b2 b3] 7:[b1 b4 b3] 8:[b5 b4 b3] 40:[b1 b2 b3] closed 44",
-    "a bookie that left and came back": "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b4 b3] 20:[b1 b2 b3] closed 29",
+    "a bookie that left and came back": (
+        "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b4 b3] 20:[b1 b2 b3] closed 29"
+    ),
     "an empty last segment": "e3 w2 a2 0:[b1 b2 b3] 30:[b1 b2 b4] closed 29",
     "a page of the index and one more": "e2 w2 a1 0:[b1 b3] closed 1025",
     "format 1": "e3 w2 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9 v1",
@@ -42,32 +46,62 @@ LOSSES: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
     "one entry of the second segment, in format 1": (
         "e3 w2 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9 v1",
         {"b4": "6", "b2": "6"},
-        {"kind": "ENTRY_WITHOUT_REPLICA", "segment": 5, "entries": [[6, 6]], "missing_on": {"b4": [[6, 6]], "b2": [[6, 6]]}},
+        {
+            "kind": "ENTRY_WITHOUT_REPLICA",
+            "segment": 5,
+            "entries": [[6, 6]],
+            "missing_on": {"b4": [[6, 6]], "b2": [[6, 6]]},
+        },
     ),
     "all of the first segment on one bookie, in format 2": (
         "e3 w2 a1 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9 v2",
         {"b1": "0-4"},
-        {"kind": "ENTRY_BELOW_WRITE_QUORUM", "segment": 0, "entries": [[0, 0], [2, 3]], "missing_on": {"b1": [[0, 0], [2, 3]]}},
+        {
+            "kind": "ENTRY_BELOW_WRITE_QUORUM",
+            "segment": 0,
+            "entries": [[0, 0], [2, 3]],
+            "missing_on": {"b1": [[0, 0], [2, 3]]},
+        },
     ),
     "where write quorum and ensemble differ by two": (
         "e4 w2 a2 0:[b1 b2 b3 b4] closed 19",
         {"b2": "12-13"},
-        {"kind": "ENTRY_BELOW_ACK_QUORUM", "segment": 0, "entries": [[12, 13]], "missing_on": {"b2": [[12, 13]]}},
+        {
+            "kind": "ENTRY_BELOW_ACK_QUORUM",
+            "segment": 0,
+            "entries": [[12, 13]],
+            "missing_on": {"b2": [[12, 13]]},
+        },
     ),
     "the only copy": (
         "e3 w1 a1 0:[b1 b2 b3] closed 49",
         {"b3": "47"},
-        {"kind": "ENTRY_WITHOUT_REPLICA", "segment": 0, "entries": [[47, 47]], "missing_on": {"b3": [[47, 47]]}},
+        {
+            "kind": "ENTRY_WITHOUT_REPLICA",
+            "segment": 0,
+            "entries": [[47, 47]],
+            "missing_on": {"b3": [[47, 47]]},
+        },
     ),
     "the first entry": (
         "e3 w3 a2 0:[b1 b2 b3] closed 49",
         {"b1": "0"},
-        {"kind": "ENTRY_BELOW_WRITE_QUORUM", "segment": 0, "entries": [[0, 0]], "missing_on": {"b1": [[0, 0]]}},
+        {
+            "kind": "ENTRY_BELOW_WRITE_QUORUM",
+            "segment": 0,
+            "entries": [[0, 0]],
+            "missing_on": {"b1": [[0, 0]]},
+        },
     ),
     "the last entry, HMAC, with a password": (
         "e3 w3 a3 0:[b1 b2 b3] closed 49 hmac",
         {"b2": "49"},
-        {"kind": "ENTRY_BELOW_ACK_QUORUM", "segment": 0, "entries": [[49, 49]], "missing_on": {"b2": [[49, 49]]}},
+        {
+            "kind": "ENTRY_BELOW_ACK_QUORUM",
+            "segment": 0,
+            "entries": [[49, 49]],
+            "missing_on": {"b2": [[49, 49]]},
+        },
     ),
     "every second entry": (
         "e2 w2 a1 0:[b1 b3] closed 8",
@@ -98,13 +132,20 @@ EXEMPT = {
     "marked and open": ("e3 w2 a2 0:[b1 b2 b3] open", "marked_underreplicated"),
     "marked and empty": ("e3 w2 a2 0:[b1 b2 b3] closed -1", "marked_underreplicated"),
 }
-"""By name: metadata whose ledger holds not a single entry on any bookie, and why that is no finding."""
+"""By name: metadata whose ledger holds not a single entry on any bookie, and why that is no
+finding.
+"""
 MARKED_WHOLE = "marked"
-"""The one of them that has its entries: a mark excuses what is being replicated, and never that nothing is left."""
+"""The one of them that has its entries: a mark excuses what is being replicated, and never that
+nothing is left.
+"""
 
 CLIENT = {
     "client, striped": ((3, 2, 2, 20), {"digest": DigestType.CRC32C}),
-    "client, two bookies lack each entry": ((4, 2, 2, 21), {"digest": DigestType.HMAC, "password": "secret"}),
+    "client, two bookies lack each entry": (
+        (4, 2, 2, 21),
+        {"digest": DigestType.HMAC, "password": "secret"},
+    ),
     "client, open": ((3, 2, 2, 5), {"close": False}),
 }
 _ids = count(FIRST)
@@ -115,7 +156,9 @@ PASSWORD = b"sesame"
 @pytest.fixture(scope="module")
 def by_client(shared_cluster: RealCluster) -> dict[str, int]:
     """Ledgers that BookKeeper's ordinary client wrote, by name."""
-    return {name: shared_cluster.write_as_client(*shape, **how) for name, (shape, how) in CLIENT.items()}
+    return {
+        name: shared_cluster.write_as_client(*shape, **how) for name, (shape, how) in CLIENT.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +171,22 @@ def outcome(
         _place(cluster, name, text, {})
     for name, (text, lose, _) in LOSSES.items():
         _place(cluster, name, text, lose)
-    marked = [IDS[name] for name, (_, reason) in EXEMPT.items() if reason == "marked_underreplicated"]
+    marked = [
+        IDS[name] for name, (_, reason) in EXEMPT.items() if reason == "marked_underreplicated"
+    ]
     for name, (text, _) in EXEMPT.items():
         metadata = cluster.ledger(text)
         cluster.add_ledger(IDS[name], metadata, metadata.format_version)
     cluster.spread(IDS[MARKED_WHOLE], cluster.ledger(EXEMPT[MARKED_WHOLE][0]))
     for ledger_id in marked:
         cluster.mark(ledger_id, ["b1"])
-    yield accounted(audit(cluster, tmp_path_factory.mktemp("formats"), ledger_ids=[*IDS.values(), *by_client.values()]))
+    yield accounted(
+        audit(
+            cluster,
+            tmp_path_factory.mktemp("formats"),
+            ledger_ids=[*IDS.values(), *by_client.values()],
+        )
+    )
     for ledger_id in marked:
         cluster.unmark(ledger_id)
 
@@ -143,12 +194,16 @@ def outcome(
 def _place(cluster: RealCluster, name: str, text: str, lose: dict[str, str]) -> None:
     metadata = cluster.ledger(text)
     password = PASSWORD if metadata.digest_type is DigestType.HMAC else b""
-    cluster.place(IDS[name], metadata, lose, format_version=metadata.format_version, password=password)
+    cluster.place(
+        IDS[name], metadata, lose, format_version=metadata.format_version, password=password
+    )
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_whatever_its_shape(outcome: Outcome, name: str) -> None:
-    """A ledger with every copy where it belongs is SOUND, whatever its format, quorums and segments."""
+    """A ledger with every copy where it belongs is SOUND, whatever its format, quorums and
+    segments.
+    """
     assert outcome.standings(IDS[name]) == ["sound"]
     assert outcome.of(IDS[name]) == []
 
@@ -165,14 +220,18 @@ def test_loss_is_found_whatever_the_shape(outcome: Outcome, name: str) -> None:
 
 
 def test_duplicate_bookie_stands_beside_the_copy_it_lacks(outcome: Outcome) -> None:
-    """Two families on one ledger: the ensemble that names a bookie twice, and the entry that is a copy short by it."""
+    """Two families on one ledger: the ensemble that names a bookie twice, and the entry that is a
+    copy short by it.
+    """
     both = [Kind.ENTRY_BELOW_ACK_QUORUM.value, Kind.ENSEMBLE_DUPLICATE_BOOKIE.value]
     assert both == [found["kind"] for found in outcome.of(IDS["one copy twice over"])]
 
 
 @pytest.mark.parametrize("name", EXEMPT)
 def test_exempt_with_its_reason(outcome: Outcome, name: str) -> None:
-    """Not closed or without entries: EXEMPT, though no bookie holds anything of it. Marked and whole: so, too."""
+    """Not closed or without entries: EXEMPT, though no bookie holds anything of it. Marked and
+    whole: so, too.
+    """
     assert outcome.standings(IDS[name]) == [f"exempt: {EXEMPT[name][1]}"]
     assert outcome.of(IDS[name]) == []
 
@@ -184,7 +243,9 @@ def test_exemptions_are_counted_by_reason(outcome: Outcome) -> None:
 
 
 def test_what_the_ordinary_client_wrote(outcome: Outcome, by_client: dict[str, int]) -> None:
-    """Closed ledgers of BookKeeper's own client are SOUND, also where two bookies lack each entry; the open one is open."""
+    """Closed ledgers of BookKeeper's own client are SOUND, also where two bookies lack each entry;
+    the open one is open.
+    """
     assert ["sound", "sound", "exempt: open"] == outcome.standings(*by_client.values())
 
 
@@ -193,7 +254,9 @@ def test_nothing_else_is_found(outcome: Outcome) -> None:
     assert {IDS[name] for name in LOSSES} == {found["ledger_id"] for found in outcome.findings}
 
 
-def test_single_ledgers_get_the_same_standings(shared_cluster: RealCluster, outcome: Outcome) -> None:
+def test_single_ledgers_get_the_same_standings(
+    shared_cluster: RealCluster, outcome: Outcome
+) -> None:
     """`auditor ledger` agrees on every one of them."""
     ids = sorted(outcome.verdicts)
     assert outcome.standings(*ids) == audit_ledgers(shared_cluster, ids).standings(*ids)

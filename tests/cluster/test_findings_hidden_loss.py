@@ -1,7 +1,8 @@
-"""Marked ledgers on real bookies: what a mark hides is found, and the witness says why the mark still stands.
+"""Marked ledgers on real bookies: what a mark hides is found, and the witness says why the mark
+still stands.
 
-One cluster: b1 to b4 are well, b5 is killed and unregistered and has its cookie, in one test not even that. Every ledger is
-marked, ten days ago by the mark's own field.
+One cluster: b1 to b4 are well, b5 is killed and unregistered and has its cookie, in one test not
+even that. Every ledger is marked, ten days ago by the mark's own field.
 """
 
 from __future__ import annotations
@@ -37,16 +38,27 @@ LOST_ENTRY = 42
 
 @dataclass(frozen=True)
 class HiddenLoss:
-    """A marked ledger, what its bookies lack of it, and the reasons that hold while auto-recovery is as it should be."""
+    """A marked ledger, what its bookies lack of it, and the reasons that hold while auto-recovery
+    is as it should be.
+    """
 
     text: str
     lose: dict[str, str]
     why: tuple[str, ...]
 
 
-UNRECOVERABLE, ONE_COPY, STRANDED, NOWHERE_TO_GO, SPARED, EMPTIED, ONE_ENTRY, LOCKED, ON_LOST_BOOKIE, BESIDE_IT = range(
-    10, 110, 10
-)
+(
+    UNRECOVERABLE,
+    ONE_COPY,
+    STRANDED,
+    NOWHERE_TO_GO,
+    SPARED,
+    EMPTIED,
+    ONE_ENTRY,
+    LOCKED,
+    ON_LOST_BOOKIE,
+    BESIDE_IT,
+) = range(10, 110, 10)
 LEDGERS = {
     UNRECOVERABLE: HiddenLoss(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
     ONE_COPY: HiddenLoss(STRIPED, {"b1": "42"}, ()),
@@ -86,7 +98,9 @@ def beyond(cluster: RealCluster) -> Outcome:
 
 
 def on_mark(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
-    """The finding of the mark family. Beyond grace a copy short is told beside it, in the entry family."""
+    """The finding of the mark family. Beyond grace a copy short is told beside it, in the entry
+    family.
+    """
     found = [one for one in outcome.of(ledger_id) if one["family"] == "mark"]
     assert len(found) == 1, outcome.of(ledger_id)
     return found[0]
@@ -106,14 +120,22 @@ def reasons(outcome: Outcome, ledger_id: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("ledger_id", LEDGERS)
 def test_the_reasons_that_hold_are_told_and_no_others(beyond: Outcome, ledger_id: int) -> None:
-    """What keeps the mark is a fact; the twin, which differs in one thing, has another reason or none."""
+    """What keeps the mark is a fact; the twin, which differs in one thing, has another reason or
+    none.
+    """
     assert LEDGERS[ledger_id].why == reasons(beyond, ledger_id)
 
 
 @pytest.mark.parametrize("ledger_id", LEDGERS)
 def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id: int) -> None:
-    """Unrecoverable where an entry has no copy, else beyond grace; either says how old the mark is."""
-    kind = Kind.UNDERREPLICATED_UNRECOVERABLE if ledger_id in FOR_GOOD else Kind.UNDERREPLICATED_BEYOND_GRACE
+    """Unrecoverable where an entry has no copy, else beyond grace; either says how old the mark
+    is.
+    """
+    kind = (
+        Kind.UNDERREPLICATED_UNRECOVERABLE
+        if ledger_id in FOR_GOOD
+        else Kind.UNDERREPLICATED_BEYOND_GRACE
+    )
     found = on_mark(beyond, ledger_id)
     assert kind.value == found["kind"]
     assert "10 days" in found["witness"]
@@ -121,8 +143,9 @@ def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id
 
 
 def test_no_copy_left(beyond: Outcome) -> None:
-    """Every bookie of the write set answered without the entry: entries, bookies and copies are those that were taken; it
-    stands alone."""
+    """Every bookie of the write set answered without the entry: entries, bookies and copies are
+    those that were taken; it stands alone.
+    """
     expected = {
         "kind": "UNDERREPLICATED_UNRECOVERABLE",
         "severity": "critical",
@@ -139,7 +162,9 @@ def test_no_copy_left(beyond: Outcome) -> None:
 
 
 def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
-    """The entry is alive where the metadata does not say: unrecoverable for the cluster, and a person learns who has it."""
+    """The entry is alive where the metadata does not say: unrecoverable for the cluster, and a
+    person learns who has it.
+    """
     found = beyond.one(STRANDED)
     assert ["b4"] == found["facts"]["entries"]["search"]["found_unnamed"]
     assert "No segment of the ledger names b4" in found["witness"]
@@ -154,13 +179,17 @@ def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome
 
 
 def test_no_auditor_elected(cluster: RealCluster) -> None:
-    """Nobody would schedule the replication: told beside what else holds, of every marked ledger."""
+    """Nobody would schedule the replication: told beside what else holds, of every marked
+    ledger.
+    """
     cluster.elect_auditor(None)
     try:
         outcome = audit_ledgers(cluster, [UNRECOVERABLE, ONE_COPY])
     finally:
         cluster.elect_auditor(ELECTED)
-    assert [(NO_COPY, NO_AUDITOR), (NO_AUDITOR,)] == [reasons(outcome, one) for one in (UNRECOVERABLE, ONE_COPY)]
+    assert [(NO_COPY, NO_AUDITOR), (NO_AUDITOR,)] == [
+        reasons(outcome, one) for one in (UNRECOVERABLE, ONE_COPY)
+    ]
 
 
 def test_replication_disabled(cluster: RealCluster) -> None:
@@ -170,22 +199,33 @@ def test_replication_disabled(cluster: RealCluster) -> None:
         outcome = audit_ledgers(cluster, [NOWHERE_TO_GO, ONE_COPY])
     finally:
         cluster.enable_replication()
-    assert [(DISABLED, NO_SPARE), (DISABLED,)] == [reasons(outcome, one) for one in (NOWHERE_TO_GO, ONE_COPY)]
+    assert [(DISABLED, NO_SPARE), (DISABLED,)] == [
+        reasons(outcome, one) for one in (NOWHERE_TO_GO, ONE_COPY)
+    ]
 
 
 def test_within_grace_only_a_confirmed_loss_counts(cluster: RealCluster) -> None:
-    """The same marks, held to be young: EXEMPT all of them, but for what no replication can bring back."""
+    """The same marks, held to be young: EXEMPT all of them, but for what no replication can bring
+    back.
+    """
     outcome = audit_ledgers(cluster, list(LEDGERS), underreplication_grace=LONGER_THAN_THE_MARKS)
-    expected = ["violated" if one in FOR_GOOD else "exempt: marked_underreplicated" for one in LEDGERS]
+    expected = [
+        "violated" if one in FOR_GOOD else "exempt: marked_underreplicated" for one in LEDGERS
+    ]
     assert expected == outcome.standings(*LEDGERS)
     assert [Kind.UNDERREPLICATED_UNRECOVERABLE] * len(FOR_GOOD) == outcome.kinds
 
 
-def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(cluster: RealCluster, beyond: Outcome) -> None:
-    """While the lost bookie has a cookie its copies are unknown. Without it the entry that only it had is lost for good; the
-    ledger beside it, whose other copies are all there, is not."""
+def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(
+    cluster: RealCluster, beyond: Outcome
+) -> None:
+    """While the lost bookie has a cookie its copies are unknown. Without it the entry that only it
+    had is lost for good; the ledger beside it, whose other copies are all there, is not.
+    """
     both = (ON_LOST_BOOKIE, BESIDE_IT)
-    assert [Kind.UNDERREPLICATED_BEYOND_GRACE.value] * 2 == [on_mark(beyond, one)["kind"] for one in both]
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE.value] * 2 == [
+        on_mark(beyond, one)["kind"] for one in both
+    ]
 
     cookie = f"{cluster.root}{znode_paths.COOKIES}/{LOST}"
     data, _ = cluster.zk.get(cookie)
@@ -196,7 +236,10 @@ def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(cluster: RealCluster
         cluster.set_raw(cookie, data)
 
     found = outcome.one(ON_LOST_BOOKIE)
-    assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[LOST_ENTRY, LOST_ENTRY]]) == (found["kind"], found["entries"])
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[LOST_ENTRY, LOST_ENTRY]]) == (
+        found["kind"],
+        found["entries"],
+    )
     assert [LOST] == found["facts"]["entries"]["gone"]
     assert (NO_COPY,) == reasons(outcome, ON_LOST_BOOKIE)
     assert ["violated", "exempt: marked_underreplicated"] == outcome.standings(*both)

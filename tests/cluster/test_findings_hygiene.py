@@ -1,7 +1,8 @@
-"""Metadata that contradicts itself or the cluster, and ledgers that nobody closes, from a real ZooKeeper beside real bookies.
+"""Metadata that contradicts itself or the cluster, and ledgers that nobody closes, from a real
+ZooKeeper beside real bookies.
 
-On the shared cluster. The entries of each ledger are on its bookies but for what the story takes: that is found too, where it
-is clear which entries a segment has.
+On the shared cluster. The entries of each ledger are on its bookies but for what the story takes:
+that is found too, where it is clear which entries a segment has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ WRITTEN = 9
 
 @dataclass(frozen=True)
 class BadMetadata:
-    """Metadata with contradictions (`says`, as the witness has them), what it would be without, and what the bookies lack.
+    """Metadata with contradictions (`says`, as the witness has them), what it would be without, and
+    what the bookies lack.
 
     `on_entries`: the finding that coverage gives beside it, with its entries.
     """
@@ -141,10 +143,17 @@ by_name = pytest.mark.parametrize("name", CONTRADICTIONS)
 
 @by_name
 def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
-    """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata was read twice alike."""
+    """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata
+    was read twice alike.
+    """
     (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
     assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
-    told = found["witness"].split("contradicts itself: ")[1].split(". Bookies were")[0].split(". Metadata was")[0]
+    told = (
+        found["witness"]
+        .split("contradicts itself: ")[1]
+        .split(". Bookies were")[0]
+        .split(". Metadata was")[0]
+    )
     assert CONTRADICTIONS[name].says == tuple(told.split("; "))
     assert 1 == len({look["znode_version"] for look in found["looks"]})
     assert len(found["looks"]) >= 2
@@ -152,10 +161,14 @@ def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
 
 @by_name
 def test_entries_are_judged_where_their_extents_are_clear(outcome: Outcome, name: str) -> None:
-    """What was taken from a segment with a clear beginning and end is found beside the contradiction, and only that."""
+    """What was taken from a segment with a clear beginning and end is found beside the
+    contradiction, and only that.
+    """
     expected = CONTRADICTIONS[name].on_entries
     found = [one for one in outcome.of(IDS[name][0]) if one["family"] == "entry"]
-    assert ([] if expected is None else [(expected[0].value, expected[1])]) == [(one["kind"], one["entries"]) for one in found]
+    assert ([] if expected is None else [(expected[0].value, expected[1])]) == [
+        (one["kind"], one["entries"]) for one in found
+    ]
     assert ["violated"] == outcome.standings(IDS[name][0])
 
 
@@ -168,7 +181,9 @@ def test_twin_makes_sense(outcome: Outcome, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def unclosed(shared_cluster: RealCluster) -> RealCluster:
-    """A ledger open for sixty days by its metadata, one made just now, one in recovery since just now, and closed ones."""
+    """A ledger open for sixty days by its metadata, one made just now, one in recovery since just
+    now, and closed ones.
+    """
     now_ms = int(time.time() * 1000)
     old = {"ctime_ms": now_ms - 60 * DAY_MS}
     texts = {
@@ -189,11 +204,21 @@ EXPECTED = ["exempt: open", "exempt: open", "exempt: in_recovery", "sound", "sou
 
 
 def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
-    """Open since it was made, by its own metadata: LEDGER_STUCK, info. A ledger in recovery counts from its last write."""
+    """Open since it was made, by its own metadata: LEDGER_STUCK, info. A ledger in recovery counts
+    from its last write.
+    """
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED)
     found = outcome.one(OPEN)
-    assert (Kind.LEDGER_STUCK.value, "info", "metadata") == (found["kind"], found["severity"], found["family"])
-    for words in ("has been OPEN for 60 days", "its creation, by its own metadata", "--stuck-after is 30 days"):
+    assert (Kind.LEDGER_STUCK.value, "info", "metadata") == (
+        found["kind"],
+        found["severity"],
+        found["family"],
+    )
+    for words in (
+        "has been OPEN for 60 days",
+        "its creation, by its own metadata",
+        "--stuck-after is 30 days",
+    ):
         assert words in found["witness"]
     assert [found] == outcome.findings
     assert EXPECTED == outcome.standings(*ALL_UNCLOSED)
@@ -201,7 +226,9 @@ def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
 
 
 def test_in_recovery_since_its_last_write_is_stuck(unclosed: RealCluster) -> None:
-    """With a millisecond of patience what was last written before the audit is stuck, and a closed ledger never is."""
+    """With a millisecond of patience what was last written before the audit is stuck, and a closed
+    ledger never is.
+    """
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="1ms")
     found = outcome.one(RECOVERING)
     for words in ("has been IN_RECOVERY for ", "the last write of its znode"):

@@ -1,7 +1,9 @@
-"""What bookies leave out of their lists although it can be read is a copy all the same, and what is really lost is found.
+"""What bookies leave out of their lists although it can be read is a copy all the same, and what is
+really lost is found.
 
-InterleavedLedgerStorage leaves out the last entry where its id is a multiple of 1024 and its index page is not flushed yet
-(IndexInMemPageMgr); the page is flushed with the next entry log, hours later.
+InterleavedLedgerStorage leaves out the last entry where its id is a multiple of 1024 and its index
+page is not flushed yet (IndexInMemPageMgr); the page is flushed with the next entry log, hours
+later.
 """
 
 from __future__ import annotations
@@ -43,21 +45,29 @@ LOSSES = {
     LOST_LAST: ("e1 w1 a1 0:[b5] closed 1024", {"b5": "1024"}),
     LOST_BESIDE: ("e2 w2 a1 0:[b4 b5] closed 1024", {"b4": "500"}),
 }
-"""Real losses where the defect could be: all entries there ever were, the last one, and one beside a last one left out."""
+"""Real losses where the defect could be: all entries there ever were, the last one, and one beside
+a last one left out.
+"""
 
 
 @pytest.fixture(scope="module")
-def outcome(shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+def outcome(
+    shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Outcome]:
     """One audit of them all, before any index page is flushed."""
     for ledger_id, defect in DEFECTS.items():
         shared_cluster.place(ledger_id, shared_cluster.ledger(defect.text))
     for ledger_id, (text, lose) in LOSSES.items():
         shared_cluster.place(ledger_id, shared_cluster.ledger(text), lose)
-    yield accounted(audit(shared_cluster, tmp_path_factory.mktemp("listing"), ledger_ids=[*DEFECTS, *LOSSES]))
+    yield accounted(
+        audit(shared_cluster, tmp_path_factory.mktemp("listing"), ledger_ids=[*DEFECTS, *LOSSES])
+    )
 
 
 @pytest.mark.parametrize("ledger_id", DEFECTS)
-def test_bookies_leave_the_entry_out(shared_cluster: RealCluster, outcome: Outcome, ledger_id: int) -> None:
+def test_bookies_leave_the_entry_out(
+    shared_cluster: RealCluster, outcome: Outcome, ledger_id: int
+) -> None:
     """The defect is there: each of these bookies lists everything but the last entry."""
     defect = DEFECTS[ledger_id]
     for bookie in defect.bookies:
@@ -70,7 +80,11 @@ def test_bookies_leave_the_entry_out(shared_cluster: RealCluster, outcome: Outco
 def test_what_reads_back_is_a_copy(outcome: Outcome, ledger_id: int) -> None:
     """SOUND without a second look, and each copy that a list left out is counted."""
     verdict = outcome.verdicts[ledger_id]
-    assert ("sound", len(DEFECTS[ledger_id].bookies), 1) == (verdict.standing, verdict.listing_false_negatives, verdict.looks)
+    assert ("sound", len(DEFECTS[ledger_id].bookies), 1) == (
+        verdict.standing,
+        verdict.listing_false_negatives,
+        verdict.looks,
+    )
     assert outcome.of(ledger_id) == []
 
 
@@ -83,7 +97,9 @@ def test_they_are_counted_in_the_summary(outcome: Outcome) -> None:
 
 
 def test_the_only_entry_lost_is_found(outcome: Outcome) -> None:
-    """A ledger of one entry that no bookie ever got looks like the defect in its lists; reading tells them apart."""
+    """A ledger of one entry that no bookie ever got looks like the defect in its lists; reading
+    tells them apart.
+    """
     found = outcome.one(LOST_ONE_ENTRY)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, 0]]) == (found["kind"], found["entries"])
     assert {"b4": [[0, 0]], "b5": [[0, 0]]} == found["missing_on"]
@@ -93,20 +109,34 @@ def test_the_only_entry_lost_is_found(outcome: Outcome) -> None:
 def test_the_last_entry_lost_is_found(outcome: Outcome) -> None:
     """Entry 1024 is not on its one bookie, and nothing else is missing."""
     found = outcome.one(LOST_LAST)
-    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[1024, 1024]], 1) == (found["kind"], found["entries"], found["entries_total"])
+    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[1024, 1024]], 1) == (
+        found["kind"],
+        found["entries"],
+        found["entries_total"],
+    )
 
 
 def test_a_loss_beside_the_defect_is_found_alone(outcome: Outcome) -> None:
-    """The entry in the middle is absent; the last one, which the list leaves out as well, is not accused."""
+    """The entry in the middle is absent; the last one, which the list leaves out as well, is not
+    accused.
+    """
     found = outcome.one(LOST_BESIDE)
-    assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[500, 500]], 1) == (found["kind"], found["entries"], found["entries_total"])
+    assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[500, 500]], 1) == (
+        found["kind"],
+        found["entries"],
+        found["entries_total"],
+    )
     assert {"b4": [[500, 500]]} == found["missing_on"]
 
 
-def test_single_ledgers_get_the_same_verdicts(shared_cluster: RealCluster, outcome: Outcome) -> None:
+def test_single_ledgers_get_the_same_verdicts(
+    shared_cluster: RealCluster, outcome: Outcome
+) -> None:
     """`auditor ledger` reads back what the run read back."""
     ids = [*DEFECTS, *LOSSES]
     single = audit_ledgers(shared_cluster, ids)
     assert outcome.standings(*ids) == single.standings(*ids)
-    counted = [[by.verdicts[one].listing_false_negatives for one in ids] for by in (outcome, single)]
+    counted = [
+        [by.verdicts[one].listing_false_negatives for one in ids] for by in (outcome, single)
+    ]
     assert counted[0] == counted[1]

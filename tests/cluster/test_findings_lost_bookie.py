@@ -1,4 +1,6 @@
-"""A bookie that is gone and still has a cookie may be restarting slowly: the second look waits for the cluster's patience."""
+"""A bookie that is gone and still has a cookie may be restarting slowly: the second look waits for
+the cluster's patience.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture
 def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
-    """An audit whose pauses are not slept, but have passed by the clock that dates the looks at bookies."""
+    """An audit whose pauses are not slept, but have passed by the clock that dates the looks at
+    bookies.
+    """
 
     def run(between: Callable[[int], object] | None = None, **settings: object) -> Outcome:
         pauses = Pauses(between)
@@ -49,7 +53,9 @@ def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) -> None:
-    """The looks lie lostBookieRecoveryDelay and a session apart; still gone and unmarked then: found, and told so."""
+    """The looks lie lostBookieRecoveryDelay and a session apart; still gone and unmarked then:
+    found, and told so.
+    """
     cluster.set_lost_bookie_recovery_delay(900)
 
     outcome = audited()
@@ -57,7 +63,13 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
     assert [900 + SESSION_S + MARGIN_S] == outcome.pauses_s
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical") == (found["kind"], found["severity"])
-    for words in ("Bookie b2", "still has a cookie", "2 closed ledgers", "(1, 2)", "lostBookieRecoveryDelay"):
+    for words in (
+        "Bookie b2",
+        "still has a cookie",
+        "2 closed ledgers",
+        "(1, 2)",
+        "lostBookieRecoveryDelay",
+    ):
         assert words in found["witness"]
     assert [found] == outcome.findings
     assert UNKNOWN == outcome.standings(1, 2, 3)
@@ -65,8 +77,9 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
 
 
 def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
-    """The cluster's patience exceeds lost_bookie_wait_max: nothing is waited for in vain, nothing is said about the bookie, and
-    that is said."""
+    """The cluster's patience exceeds lost_bookie_wait_max: nothing is waited for in vain, nothing
+    is said about the bookie, and that is said.
+    """
     cluster.set_lost_bookie_recovery_delay(7200)
 
     outcome = audited(lost_bookie_wait_max="30m")
@@ -98,14 +111,19 @@ def test_a_later_run_accuses_where_one_may_not_wait_so_long(
     pauses = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
     first = accounted(audit(cluster, tmp_path, stop=pauses))
-    assert ([], ["b2"]) == (first.findings, [row["bookie_id"] for row in first.summary["bookies_unregistered"]])
+    assert ([], ["b2"]) == (
+        first.findings,
+        [row["bookie_id"] for row in first.summary["bookies_unregistered"]],
+    )
     pauses.seconds.append(7200 + SESSION_S)
     second = accounted(audit(cluster, tmp_path, stop=pauses))
     assert [Kind.BOOKIE_LOST_UNNOTICED] == second.kinds
     assert "Earlier runs saw it unregistered too, first 2 h" in second.one("b2")["witness"]
 
 
-def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(cluster: RealCluster, audited: Audited) -> None:
+def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(
+    cluster: RealCluster, audited: Audited
+) -> None:
     """One of two is marked during the wait: withheld, and said."""
     cluster.set_lost_bookie_recovery_delay(0)
     try:
@@ -115,11 +133,16 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(cluster: RealClus
 
     assert [] == outcome.findings
     (withheld,) = outcome.summary["withheld"]
-    assert "replication is being arranged: 1 of 2 ledgers are marked, 0 of them were at the first look" in withheld
+    assert (
+        "replication is being arranged: 1 of 2 ledgers are marked, 0 of them were at the first look"
+        in withheld
+    )
 
 
 def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -> None:
-    """With auto-recovery off a bookie that has its cookie is not accused, as in an upgrade: the report says so first."""
+    """With auto-recovery off a bookie that has its cookie is not accused, as in an upgrade: the
+    report says so first.
+    """
     cluster.set_lost_bookie_recovery_delay(0)
     cluster.disable_replication()
     try:
@@ -135,7 +158,9 @@ def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -
 
 
 def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:
-    """The cluster noticed during the wait: the ledgers are EXEMPT, and nothing is said about the bookie."""
+    """The cluster noticed during the wait: the ledgers are EXEMPT, and nothing is said about the
+    bookie.
+    """
     cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: [cluster.mark(ledger_id, ["b2"]) for ledger_id in (1, 2)])
@@ -162,8 +187,10 @@ def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> No
 
 
 def test_a_silent_bookie_that_no_ledger_names(cluster: RealCluster, audited: Audited) -> None:
-    """Registered where nobody listens: found although no ledger wants a second look. Of the lost one, which the audited
-    ledger does not name either, nothing is said, and nothing is waited for."""
+    """Registered where nobody listens: found although no ledger wants a second look. Of the lost
+    one, which the audited ledger does not name either, nothing is said, and nothing is waited
+    for.
+    """
     cluster.register("b9", bookie_registration.encode("127.0.0.1", free_port()))
     try:
         outcome = audited(ledger_ids=[3])
@@ -173,5 +200,15 @@ def test_a_silent_bookie_that_no_ledger_names(cluster: RealCluster, audited: Aud
     assert [0.0] == outcome.pauses_s
     assert [Kind.BOOKIE_SILENT_YET_REGISTERED] == outcome.kinds
     assert 2 == len(outcome.one("b9")["looks"])
-    assert {"listed": 1, "sound": 1, "exempt": 0, "indeterminate": 0, "violated": 0} == outcome.summary["ledgers"]
-    assert (1, "VIOLATED", True) == (outcome.exit_code, outcome.summary["outcome"], outcome.summary["complete"])
+    assert {
+        "listed": 1,
+        "sound": 1,
+        "exempt": 0,
+        "indeterminate": 0,
+        "violated": 0,
+    } == outcome.summary["ledgers"]
+    assert (1, "VIOLATED", True) == (
+        outcome.exit_code,
+        outcome.summary["outcome"],
+        outcome.summary["complete"],
+    )

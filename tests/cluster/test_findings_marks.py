@@ -1,4 +1,6 @@
-"""Marks of ledgers that were deleted, on real BookKeeper: an old one beside the twin that was made just now."""
+"""Marks of ledgers that were deleted, on real BookKeeper: an old one beside the twin that was made
+just now.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: Path) -> None:
-    """Beyond its grace, at two looks; the young one is counted, and so is the stale one, whose copies real bookies list."""
+    """Beyond its grace, at two looks; the young one is counted, and so is the stale one, whose
+    copies real bookies list.
+    """
     outcome = accounted(audit(cluster, tmp_path))
     assert [Kind.MARK_WITHOUT_LEDGER] == outcome.kinds
     (found,) = outcome.findings
@@ -44,10 +48,16 @@ def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: P
     assert ["sound", "exempt: marked_underreplicated"] == outcome.standings(SOUND, STALE)
 
 
-def test_a_mark_that_is_removed_meanwhile_is_no_finding(cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_mark_that_is_removed_meanwhile_is_no_finding(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
     """As a replication worker does with the mark of a ledger that does not exist."""
     path = found_path(accounted(audit(cluster, tmp_path)).findings)
-    outcome = accounted(audit(cluster, tmp_path, between=lambda _: cluster.delete_raw(path), second_look_delay="60s"))
+    outcome = accounted(
+        audit(
+            cluster, tmp_path, between=lambda _: cluster.delete_raw(path), second_look_delay="60s"
+        )
+    )
     assert ([], 2) == (outcome.findings, outcome.summary["marks"]["total"])
 
 

@@ -1,4 +1,5 @@
-"""Ensembles on real bookies that do not stand where their policy wants them: by table, by Pulsar's rack map, policy by policy.
+"""Ensembles on real bookies that do not stand where their policy wants them: by table, by Pulsar's
+rack map, policy by policy.
 
 One cluster: b1 to b3 are well, b4 is read-only, b5 is down and has its cookie.
 """
@@ -54,7 +55,10 @@ REGION_LEDGERS = {
 ISOLATED = 80
 ISOLATION = {
     "policyClass": "org.apache.pulsar.zookeeper.ZkIsolatedBookieEnsemblePlacementPolicy",
-    "properties": {"isolationBookieGroups": "gold,silver", "secondaryIsolationBookieGroups": "bronze"},
+    "properties": {
+        "isolationBookieGroups": "gold,silver",
+        "secondaryIsolationBookieGroups": "bronze",
+    },
 }
 
 
@@ -66,7 +70,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
             cluster.place(ledger_id, cluster.ledger(text))
         cluster.mark(MARKED, ["b4"])
         recorded = ((KEY, json.dumps(ISOLATION).encode()),)
-        cluster.place(ISOLATED, replace(cluster.ledger("e2 w2 a2 0:[b1 b4] closed 9"), custom_metadata=recorded))
+        cluster.place(
+            ISOLATED,
+            replace(cluster.ledger("e2 w2 a2 0:[b1 b4] closed 9"), custom_metadata=recorded),
+        )
         cluster.readonly(READ_ONLY)
         cluster.lose_bookie(DOWN, cookie=True)
         yield cluster
@@ -83,13 +90,21 @@ def table(directory: Path, places: Mapping[str, str]) -> str:
 def racks(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """All that is held to racks, by the table."""
     where = table(tmp_path_factory.mktemp("racks"), RACKS)
-    return audit_ledgers(cluster, [*RACK_LEDGERS, ISOLATED], placement_policy="rack", topology=where)
+    return audit_ledgers(
+        cluster, [*RACK_LEDGERS, ISOLATED], placement_policy="rack", topology=where
+    )
 
 
 def test_a_read_only_bookie_stands_where_it_is_assigned(racks: Outcome) -> None:
-    """Two copies in one rack: found, with both places. The twin's bookies stand apart and it is sound, read-only or not."""
+    """Two copies in one rack: found, with both places. The twin's bookies stand apart and it is
+    sound, read-only or not.
+    """
     found = racks.one(10)
-    assert (Kind.PLACEMENT_FAILED.value, "warning", "placement") == (found["kind"], found["severity"], found["family"])
+    assert (Kind.PLACEMENT_FAILED.value, "warning", "placement") == (
+        found["kind"],
+        found["severity"],
+        found["family"],
+    )
     assert {"first_entry_id": 0, "last_entry_id": 9, "ensemble": ["b1", "b4"]} == found["segment"]
     for words in (
         "Segment 0-9 of ledger 10 does not adhere to",
@@ -111,21 +126,27 @@ def test_a_bookie_that_is_down_stands_where_it_is_assigned(racks: Outcome) -> No
 
 
 def test_a_member_without_location_is_unknown_where_it_decides(racks: Outcome) -> None:
-    """It may stand beside b1 or apart: INDETERMINATE(topology_unknown). Where two others span two racks it makes no odds."""
+    """It may stand beside b1 or apart: INDETERMINATE(topology_unknown). Where two others span two
+    racks it makes no odds.
+    """
     assert ["indeterminate: topology_unknown", "sound"] == racks.standings(30, 31)
     assert [] == racks.of(30) + racks.of(31)
 
 
 def test_one_finding_a_segment(racks: Outcome) -> None:
     """Both segments that fail, and not the one between them."""
-    assert [(0, 4), (8, 9)] == [(f["segment"]["first_entry_id"], f["segment"]["last_entry_id"]) for f in racks.of(40)]
+    assert [(0, 4), (8, 9)] == [
+        (f["segment"]["first_entry_id"], f["segment"]["last_entry_id"]) for f in racks.of(40)
+    ]
     assert {Kind.PLACEMENT_FAILED.value} == {found["kind"] for found in racks.of(40)}
     assert ["violated", "sound"] == racks.standings(40, 41)
 
 
 def test_what_is_open_marked_or_empty_is_not_judged(racks: Outcome) -> None:
     """The ensemble of the first story, in ledgers whose placement is not judged."""
-    assert ["exempt: open", "exempt: marked_underreplicated", "exempt: empty"] == racks.standings(50, MARKED, 52)
+    assert ["exempt: open", "exempt: marked_underreplicated", "exempt: empty"] == racks.standings(
+        50, MARKED, 52
+    )
     assert [] == racks.of(50) + racks.of(MARKED) + racks.of(52)
 
 
@@ -136,7 +157,10 @@ def test_metadata_alone_is_not_asked_about_twice(racks: Outcome) -> None:
 
 def test_what_the_writer_recorded_is_shown(racks: Outcome) -> None:
     """Pulsar's isolation groups of the ledger, in words, beside what is judged."""
-    recorded = "ZkIsolatedBookieEnsemblePlacementPolicy with isolation groups gold, silver; secondary bronze"
+    recorded = (
+        "ZkIsolatedBookieEnsemblePlacementPolicy with isolation groups gold, silver; secondary"
+        " bronze"
+    )
     assert f"Its writer recorded {recorded}: shown, not judged." in racks.one(ISOLATED)["witness"]
     assert "recorded" not in racks.one(10)["witness"]
 
@@ -148,10 +172,16 @@ def test_without_a_policy_nothing_is_found(cluster: RealCluster) -> None:
     assert [] == outcome.findings
 
 
-def test_java_mode_judges_as_java_does(cluster: RealCluster, racks: Outcome, tmp_path: Path) -> None:
-    """It takes a read-only bookie for no rack at all: the twin, which is well, fails there, and says in which mode."""
+def test_java_mode_judges_as_java_does(
+    cluster: RealCluster, racks: Outcome, tmp_path: Path
+) -> None:
+    """It takes a read-only bookie for no rack at all: the twin, which is well, fails there, and
+    says in which mode.
+    """
     where = table(tmp_path, RACKS)
-    outcome = audit_ledgers(cluster, [10, 11], placement_policy="rack", placement_compat="java", topology=where)
+    outcome = audit_ledgers(
+        cluster, [10, 11], placement_policy="rack", placement_compat="java", topology=where
+    )
     assert [Kind.PLACEMENT_FAILED] * 2 == outcome.kinds
     assert "as the Java auditor judges" in outcome.one(11)["witness"]
     assert "b4 not writable" in outcome.one(11)["witness"]
@@ -163,7 +193,10 @@ def rack_map(cluster: RealCluster) -> Iterator[str]:
     """The same racks as Pulsar writes them, in two groups, without the slash; the znode's path."""
     groups = {
         "default": {bookie: {"rack": RACKS[bookie].removeprefix("/")} for bookie in ("b1", "b2")},
-        "other": {bookie: {"rack": RACKS[bookie], "hostname": f"{bookie}.example.com"} for bookie in (READ_ONLY, DOWN)},
+        "other": {
+            bookie: {"rack": RACKS[bookie], "hostname": f"{bookie}.example.com"}
+            for bookie in (READ_ONLY, DOWN)
+        },
     }
     cluster.set_raw("/bookies", json.dumps(groups).encode())
     yield "/bookies"
@@ -176,21 +209,31 @@ def test_pulsars_rack_map_is_a_source(cluster: RealCluster, racks: Outcome, rack
     assert racks.standings(*RACK_LEDGERS) == outcome.standings(*RACK_LEDGERS)
 
     def told(what: Outcome) -> list[list[str]]:
-        return [[found["witness"].split(" Bookies were asked")[0] for found in what.of(one)] for one in RACK_LEDGERS]
+        return [
+            [found["witness"].split(" Bookies were asked")[0] for found in what.of(one)]
+            for one in RACK_LEDGERS
+        ]
 
     assert told(racks) == told(outcome)
 
 
-def test_the_first_source_that_knows_a_bookie_wins(cluster: RealCluster, rack_map: str, tmp_path: Path) -> None:
-    """A table moves the read-only bookie and places the one without a rack; all others are where the rack map says."""
+def test_the_first_source_that_knows_a_bookie_wins(
+    cluster: RealCluster, rack_map: str, tmp_path: Path
+) -> None:
+    """A table moves the read-only bookie and places the one without a rack; all others are where
+    the rack map says.
+    """
     where = table(tmp_path, {READ_ONLY: "/r9", "b3": "/r1"})
-    outcome = audit_ledgers(cluster, [10, 20, 30], placement_policy="rack", topology=f"{where},zookeeper")
+    outcome = audit_ledgers(
+        cluster, [10, 20, 30], placement_policy="rack", topology=f"{where},zookeeper"
+    )
     assert ["sound", "violated: bookie_silent", "violated"] == outcome.standings(10, 20, 30)
 
 
 def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
-    """Two zones where three are desired: told, info, and the ledger stays sound. Three are strict; two bookies in one upgrade
-    domain fail, although one of them is down."""
+    """Two zones where three are desired: told, info, and the ledger stays sound. Three are strict;
+    two bookies in one upgrade domain fail, although one of them is down.
+    """
     where = table(tmp_path, ZONES)
     soft = audit_ledgers(cluster, [60, 61], placement_policy="zone", topology=where)
     assert (Kind.PLACEMENT_SOFT.value, "info") == (soft.one(60)["kind"], soft.one(60)["severity"])
@@ -206,10 +249,14 @@ def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
 
 
 def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -> None:
-    """Two of three copies in one region and ack quorum 2: it could acknowledge an entry that no other has. With ack quorum 3,
-    or a copy a region, it could not. An ensemble within one region never adheres."""
+    """Two of three copies in one region and ack quorum 2: it could acknowledge an entry that no
+    other has. With ack quorum 3, or a copy a region, it could not. An ensemble within one region
+    never adheres.
+    """
     where = table(tmp_path, REGIONS)
-    outcome = audit_ledgers(cluster, list(REGION_LEDGERS), placement_policy="region", topology=where)
+    outcome = audit_ledgers(
+        cluster, list(REGION_LEDGERS), placement_policy="region", topology=where
+    )
     assert ["violated", "sound", "sound", "violated"] == outcome.standings(*REGION_LEDGERS)
     assert {Kind.PLACEMENT_FAILED} == set(outcome.kinds)
     assert "has 2 in a, and ack quorum 2 allows 1 in any region" in outcome.one(70)["witness"]
@@ -218,6 +265,10 @@ def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -
 
 def test_one_region_is_enough_where_one_is_wanted(cluster: RealCluster, tmp_path: Path) -> None:
     """BookKeeper's own parameter: with reppMinimumRegionsForDurability 1 there is no rule."""
-    settings = {"placement_policy": "region", "topology": table(tmp_path, REGIONS), "repp_minimum_regions_for_durability": 1}
+    settings = {
+        "placement_policy": "region",
+        "topology": table(tmp_path, REGIONS),
+        "repp_minimum_regions_for_durability": 1,
+    }
     outcome = audit_ledgers(cluster, list(REGION_LEDGERS), **settings)
     assert ["sound"] * len(REGION_LEDGERS) == outcome.standings(*REGION_LEDGERS)

@@ -1,4 +1,6 @@
-"""Ledgers that vanished and bookies in maintenance, on real BookKeeper: each beside the twin that is no page."""
+"""Ledgers that vanished and bookies in maintenance, on real BookKeeper: each beside the twin that
+is no page.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def flat(outcome: Outcome) -> str:
 
 
 def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path) -> None:
-    """Killed, its registration still there: known, it is told; unknown, it is found. Its ledger is unknown either way."""
+    """Killed, its registration still there: known, it is told; unknown, it is found. Its ledger is
+    unknown either way.
+    """
     cluster.stop_bookie("b2")
     try:
         known = accounted(audit(cluster, tmp_path, maintenance="b2"))
@@ -49,21 +53,38 @@ def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path
         [known.exit_code, unknown.exit_code],
         known.standings(ON_B2, BESIDE),
     )
-    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == known.summary["maintenance"]
-    assert "In planned maintenance: b2 registered and silent. 1 ledger could not be judged for no other reason." in flat(known)
+    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == known.summary[
+        "maintenance"
+    ]
+    assert (
+        "In planned maintenance: b2 registered and silent. 1 ledger could not be judged for no"
+        " other reason." in flat(known)
+    )
 
 
-def test_ledgers_that_vanished_are_found_and_a_few_are_not(cluster: RealCluster, tmp_path: Path) -> None:
-    """Half of them gone is within the line; one more, at two listings, is a finding on the cluster."""
+def test_ledgers_that_vanished_are_found_and_a_few_are_not(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
+    """Half of them gone is within the line; one more, at two listings, is a finding on the
+    cluster.
+    """
     assert [] == accounted(audit(cluster, tmp_path)).findings
     for ledger_id in range(FIRST_EMPTY, FIRST_EMPTY + LINE):
         cluster.delete_ledger(ledger_id)
-    within = accounted(audit(cluster, tmp_path, output=str(shutil.copytree(tmp_path / "audits", tmp_path / "within"))))
+    within = accounted(
+        audit(
+            cluster, tmp_path, output=str(shutil.copytree(tmp_path / "audits", tmp_path / "within"))
+        )
+    )
     cluster.delete_ledger(FIRST_EMPTY + LINE)
     outcome = accounted(audit(cluster, tmp_path))
     assert ([], LINE) == (within.findings, within.summary["ledgers"]["listed"])
     (found,) = outcome.findings
-    assert (Kind.LEDGER_POPULATION_DROPPED.value, None, None) == (found["kind"], found["ledger_id"], found["bookie_id"])
+    assert (Kind.LEDGER_POPULATION_DROPPED.value, None, None) == (
+        found["kind"],
+        found["ledger_id"],
+        found["bookie_id"],
+    )
     assert [{"listing": f"{LINE - 1} ledgers"}] * 2 == [look["answers"] for look in found["looks"]]
     assert f"Some that are gone: {FIRST_EMPTY}" in found["witness"]
     assert ["sound", "sound"] == outcome.standings(ON_B2, BESIDE)

@@ -1,6 +1,8 @@
-"""DbLedgerStorage, Pulsar's default, cannot list: its ledgers are judged by entries read there, real and in the sandbox.
+"""DbLedgerStorage, Pulsar's default, cannot list: its ledgers are judged by entries read there,
+real and in the sandbox.
 
-One cluster, one run and one replay of it for all ledgers; what a run without probes says, and `auditor ledger`, beside it.
+One cluster, one run and one replay of it for all ledgers; what a run without probes says, and
+`auditor ledger`, beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Cluster = RealCluster | SandboxCluster
 
 
 class Case(NamedTuple):
-    """A ledger, what its bookies lack or hold wrongly, and the kind to be found with the entries to be named."""
+    """A ledger, what its bookies lack or hold wrongly, and the kind to be found with the entries to
+    be named.
+    """
 
     text: str
     kind: Kind | None = None
@@ -41,28 +45,43 @@ class Case(NamedTuple):
 
 TWO, ACK_ONE = "e2 w2 a2 0:[b1 b2] closed 9", "e2 w2 a1 0:[b1 b2] closed 9"
 CHANGED = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
-LOST, BELOW_ACK, BELOW_WRITE = Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM
+LOST, BELOW_ACK, BELOW_WRITE = (
+    Kind.ENTRY_WITHOUT_REPLICA,
+    Kind.ENTRY_BELOW_ACK_QUORUM,
+    Kind.ENTRY_BELOW_WRITE_QUORUM,
+)
 
 CASES = {
     "sound, striped": Case("e3 w2 a2 0:[b1 b2 b3] closed 29"),
-    "sound, after ensemble changes": Case("e3 w3 a2 0:[b1 b2 b3] 7:[b1 b4 b3] 12:[b2 b4 b3] closed 19"),
+    "sound, after ensemble changes": Case(
+        "e3 w3 a2 0:[b1 b2 b3] 7:[b1 b4 b3] 12:[b2 b4 b3] closed 19"
+    ),
     "sound, one entry": Case("e1 w1 a1 0:[b1] closed 0"),
-    **{f"sound, {digest.name}": Case(TWO, digest=digest, password=PASSWORD) for digest in DigestType},
+    **{
+        f"sound, {digest.name}": Case(TWO, digest=digest, password=PASSWORD)
+        for digest in DigestType
+    },
     "the first entry is lost": Case(TWO, LOST, ((0, 0),), {"b1": "0", "b2": "0"}),
     "the last entry is lost on one bookie": Case(TWO, BELOW_ACK, ((9, 9),), {"b2": "9"}),
     "an entry before an ensemble change": Case(CHANGED, BELOW_WRITE, ((9, 9),), {"b2": "9"}),
-    "an entry behind an ensemble change": Case(CHANGED, LOST, ((10, 10),), {"b1": "10", "b3": "10"}),
+    "an entry behind an ensemble change": Case(
+        CHANGED, LOST, ((10, 10),), {"b1": "10", "b3": "10"}
+    ),
     "the ledger is unknown on one bookie": Case(ACK_ONE, BELOW_WRITE, ((0, 9),), {"b1": "0-9"}),
     "the ledger is unknown on all": Case(TWO, LOST, ((0, 9),), {"b1": "0-9", "b2": "0-9"}),
     "a bookie was wiped": Case("e1 w1 a1 0:[b4] closed 19", LOST, ((0, 19),)),
-    "the same entry is lost on both, and more on one": Case(TWO, LOST, ((9, 9),), {"b1": "9", "b2": "0 9"}),
+    "the same entry is lost on both, and more on one": Case(
+        TWO, LOST, ((9, 9),), {"b1": "9", "b2": "0 9"}
+    ),
     **{
         f"a corrupt copy, {digest.name}": Case(
             ACK_ONE, Kind.ENTRY_CORRUPT, ((9, 9),), {"b2": "9"}, (("b2", 9),), digest, PASSWORD
         )
         for digest in (DigestType.CRC32, DigestType.HMAC, DigestType.CRC32C)
     },
-    "a corrupt copy that no digest tells": Case(ACK_ONE, None, (), {"b2": "9"}, (("b2", 9),), DigestType.DUMMY, PASSWORD),
+    "a corrupt copy that no digest tells": Case(
+        ACK_ONE, None, (), {"b2": "9"}, (("b2", 9),), DigestType.DUMMY, PASSWORD
+    ),
 }
 """The inner entries are left alone: a sample finds those only by chance."""
 
@@ -72,11 +91,17 @@ IDS = {name: FIRST_ID + number for number, name in enumerate((*CASES, INNER))}
 
 
 @pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Four bookies with DbLedgerStorage and every case; b4 is wiped in the end, but for a ledger that begins afterwards."""
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """Four bookies with DbLedgerStorage and every case; b4 is wiped in the end, but for a ledger
+    that begins afterwards.
+    """
     workdir = tmp_path_factory.mktemp("probed")
     kind = SandboxCluster if request.param == "sandbox" else RealCluster
-    with kind(workdir, bookies=4, storage=DB, **({"named": True} if kind is SandboxCluster else {})) as cluster:  # type: ignore[arg-type]
+    with kind(
+        workdir, bookies=4, storage=DB, **({"named": True} if kind is SandboxCluster else {})
+    ) as cluster:  # type: ignore[arg-type]
         put(cluster, "a bookie was wiped", CASES["a bookie was wiped"])
         wipe(cluster, "b4")
         for name, case in CASES.items():
@@ -111,12 +136,16 @@ def wipe(cluster: Cluster, bookie: str) -> None:
 @pytest.fixture(scope="module")
 def outcome(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run of the whole cluster with the default number of probes."""
-    return accounted(audit(cluster, tmp_path_factory.mktemp("run"), probe_entries=PROBES, probe_budget=0))
+    return accounted(
+        audit(cluster, tmp_path_factory.mktemp("run"), probe_entries=PROBES, probe_budget=0)
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kind is None])
 def test_a_sound_ledger_is_sound_by_its_probes(outcome: Outcome, name: str) -> None:
-    """Every digest type is verified, HMAC with the password from the metadata; ends and a sample were read and were there."""
+    """Every digest type is verified, HMAC with the password from the metadata; ends and a sample
+    were read and were there.
+    """
     assert ["sound"] == outcome.standings(IDS[name])
     assert [] == outcome.of(IDS[name])
 
@@ -125,15 +154,25 @@ def test_a_sound_ledger_is_sound_by_its_probes(outcome: Outcome, name: str) -> N
 def test_what_the_probes_show_is_found(outcome: Outcome, name: str) -> None:
     """The right kind, the entries read in vain, and all of a ledger that a bookie does not know."""
     found = outcome.one(IDS[name])
-    assert (CASES[name].kind, CASES[name].ranges) == (Kind(found["kind"]), tuple(map(tuple, found["entries"])))
+    assert (CASES[name].kind, CASES[name].ranges) == (
+        Kind(found["kind"]),
+        tuple(map(tuple, found["entries"])),
+    )
     assert "probed" == found["assurance"]
 
 
 def test_the_worst_entry_was_read_on_every_bookie_that_lacks_it(outcome: Outcome) -> None:
-    """Also where it was no probe of that bookie: the first entry named, the worst of those that are alike."""
-    read = {(row["ledger_id"], row["bookie_id"], row["entry_id"]): row["status"] for row in reads_of(outcome)}
+    """Also where it was no probe of that bookie: the first entry named, the worst of those that are
+    alike.
+    """
+    read = {
+        (row["ledger_id"], row["bookie_id"], row["entry_id"]): row["status"]
+        for row in reads_of(outcome)
+    }
     checked = 0
-    for name in (name for name, case in CASES.items() if case.kind in (LOST, BELOW_ACK, BELOW_WRITE)):
+    for name in (
+        name for name, case in CASES.items() if case.kind in (LOST, BELOW_ACK, BELOW_WRITE)
+    ):
         found = outcome.one(IDS[name])
         worst = found["entries"][0][0]
         for bookie, ranges in found["missing_on"].items():
@@ -165,12 +204,16 @@ def test_what_was_not_sampled_is_found_by_probing_more(cluster: Cluster) -> None
 
 
 def test_auditor_ledger_says_the_same(cluster: Cluster, outcome: Outcome) -> None:
-    """The ends that are lost, the ledgers unknown and the copies corrupt do not depend on the sample."""
+    """The ends that are lost, the ledgers unknown and the copies corrupt do not depend on the
+    sample.
+    """
     names = [name for name in CASES if name != "sound, striped"]
     alone = audit_ledgers(cluster, [IDS[name] for name in names], probe_entries=PROBES)
     for name in names:
         assert outcome.standings(IDS[name]) == alone.standings(IDS[name]), name
-        assert [found["kind"] for found in outcome.of(IDS[name])] == [found["kind"] for found in alone.of(IDS[name])], name
+        assert [found["kind"] for found in outcome.of(IDS[name])] == [
+            found["kind"] for found in alone.of(IDS[name])
+        ], name
 
 
 def test_without_probes_nothing_is_known(cluster: Cluster) -> None:

@@ -1,4 +1,6 @@
-"""What Pulsar's topics reference, on real BookKeeper: a deleted ledger, one cut short, and one that nothing references."""
+"""What Pulsar's topics reference, on real BookKeeper: a deleted ledger, one cut short, and one that
+nothing references.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,35 @@ SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A topic that references a ledger that was deleted, and records more entries than another has."""
+    """A topic that references a ledger that was deleted, and records more entries than another
+    has.
+    """
     with RealCluster(tmp_path_factory.mktemp("references"), bookies=2) as made:
         for ledger_id in (SOUND, CUT, DELETED):
             made.place(ledger_id, made.ledger(TEXT))
         made.delete_ledger(DELETED)
         long_ago = int(time.time() * 1000) - SIXTY_DAYS_MS
         made.place(ORPHAN, replace(with_owner(made.ledger(TEXT), "bad"), ctime_ms=long_ago))
-        put_topic(made.set_raw, "public/default/bad", [closed(SOUND), closed(CUT, 12), closed(DELETED)])
+        put_topic(
+            made.set_raw, "public/default/bad", [closed(SOUND), closed(CUT, 12), closed(DELETED)]
+        )
         yield made
 
 
-def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
     """Each by what two looks saw; every listed ledger is sound all the same."""
     outcome = accounted(audit(cluster, tmp_path))
-    assert [Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED] == outcome.kinds
+    assert [
+        Kind.REFERENCED_LEDGER_MISSING,
+        Kind.LEDGER_TRUNCATED,
+        Kind.LEDGER_ORPHANED,
+    ] == outcome.kinds
     missing, cut, orphaned = outcome.findings
-    assert (DELETED, CUT, [ORPHAN]) == (missing["ledger_id"], cut["ledger_id"], orphaned["facts"]["some_ledgers"])
+    assert (DELETED, CUT, [ORPHAN]) == (
+        missing["ledger_id"],
+        cut["ledger_id"],
+        orphaned["facts"]["some_ledgers"],
+    )
     assert ["sound", "sound", "sound"] == outcome.standings(SOUND, CUT, ORPHAN)

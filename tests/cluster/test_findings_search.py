@@ -1,7 +1,9 @@
-"""Entries without a copy, searched for on real bookies: by their lists, and by reading those that cannot list.
+"""Entries without a copy, searched for on real bookies: by their lists, and by reading those that
+cannot list.
 
-b1 to b4 list; b5 has DbLedgerStorage, which cannot. Each ledger has two segments, and b5 stands in the second one only: it is
-asked for a list of the ledger and has none to give, so it is read for what the first segment lost.
+b1 to b4 list; b5 has DbLedgerStorage, which cannot. Each ledger has two segments, and b5 stands in
+the second one only: it is asked for a list of the ledger and has none to give, so it is read for
+what the first segment lost.
 """
 
 from __future__ import annotations
@@ -58,23 +60,33 @@ def test_a_bookie_of_another_segment_that_cannot_list_is_read(outcome: Outcome) 
 
 
 @pytest.mark.parametrize(("ledger_id", "holder"), [(ON_MUTE, "b5"), (ON_LISTING, "b3")])
-def test_a_copy_on_a_bookie_of_another_segment_is_found(outcome: Outcome, ledger_id: int, holder: str) -> None:
-    """By reading, or by its list. A segment names it, so nobody collects it: the entry is lost where the metadata says."""
+def test_a_copy_on_a_bookie_of_another_segment_is_found(
+    outcome: Outcome, ledger_id: int, holder: str
+) -> None:
+    """By reading, or by its list. A segment names it, so nobody collects it: the entry is lost
+    where the metadata says.
+    """
     found = search(outcome, ledger_id)
     assert ([holder], []) == (found["found_on"], found["found_unnamed"])
     assert holder in outcome.one(ledger_id)["witness"]
-    assert f"-b {holder}" in outcome.one(ledger_id)["next"][0], "what to do begins with reading from the holder"
+    assert f"-b {holder}" in outcome.one(ledger_id)["next"][0], (
+        "what to do begins with reading from the holder"
+    )
 
 
 def test_a_copy_with_a_wrong_digest_is_named_and_is_not_none(outcome: Outcome) -> None:
-    """b4 sent the entry, and its bytes do not match: neither a holder nor a bookie that has nothing."""
+    """b4 sent the entry, and its bytes do not match: neither a holder nor a bookie that has
+    nothing.
+    """
     found = search(outcome, CORRUPT)
     assert (["b4"], []) == (found["corrupt_on"], found["found_on"])
     assert "b4 sent a copy with a wrong digest" in outcome.one(CORRUPT)["witness"]
 
 
 def test_a_bookie_that_nobody_knows_has_lost_its_copies(outcome: Outcome) -> None:
-    """Neither registered nor known by a cookie: of each of its entries one copy is left, below the ack quorum of two."""
+    """Neither registered nor known by a cookie: of each of its entries one copy is left, below the
+    ack quorum of two.
+    """
     found = outcome.one(GONE)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
     assert [UNKNOWN_BOOKIE] == found["facts"]["gone"]

@@ -1,7 +1,8 @@
-"""What happens between two looks at real bookies: nothing is reported that the second look does not bear out.
+"""What happens between two looks at real bookies: nothing is reported that the second look does not
+bear out.
 
-One audit of ledgers that are all suspects at the first look; at each pause between looks the test changes what the story says,
-in `auditor run` and in `auditor ledger` alike.
+One audit of ledgers that are all suspects at the first look; at each pause between looks the test
+changes what the story says, in `auditor run` and in `auditor ledger` alike.
 """
 
 from __future__ import annotations
@@ -68,7 +69,14 @@ class Audited:
 def seed(cluster: RealCluster, base: int) -> None:
     """Every ledger as the first look sees it: suspects all of them."""
     pair = cluster.ledger(PAIR)
-    short = (Story.STILL_LOST, Story.REPLICATED, Story.REPLICATED_IN_PART, Story.FILLED, Story.MARKED, Story.MADE_AGAIN)
+    short = (
+        Story.STILL_LOST,
+        Story.REPLICATED,
+        Story.REPLICATED_IN_PART,
+        Story.FILLED,
+        Story.MARKED,
+        Story.MADE_AGAIN,
+    )
     for story in (*short, Story.CHANGING):
         cluster.place(base + story, pair, {"b2": "0-9"})
     for story in (Story.LOST_AND_MARKED, Story.DELETED):
@@ -107,7 +115,9 @@ def meanwhile(cluster: RealCluster, base: int) -> Callable[[int], None]:
 
 @pytest.fixture(scope="module", params=list(BASES))
 def audited(
-    request: pytest.FixtureRequest, shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shared_cluster: RealCluster,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Audited]:
     """The stories told to `auditor run` and to `auditor ledger`."""
     base = BASES[request.param]
@@ -116,7 +126,9 @@ def audited(
     act = meanwhile(shared_cluster, base)
     if request.param == "run":
         directory = tmp_path_factory.mktemp("second-look")
-        outcome = accounted(audit(shared_cluster, directory, between=act, ledger_ids=ids, looks_max=LOOKS_MAX))
+        outcome = accounted(
+            audit(shared_cluster, directory, between=act, ledger_ids=ids, looks_max=LOOKS_MAX)
+        )
     else:
         outcome = audit_ledgers(shared_cluster, ids, between=act, looks_max=LOOKS_MAX)
     yield Audited(outcome, base)
@@ -137,18 +149,24 @@ def test_what_stays_lost_is_found(audited: Audited) -> None:
 
 
 def test_re_replicated_between_the_looks(audited: Audited) -> None:
-    """Metadata changed and the entries are on another bookie: SOUND, and what the first look saw is not reported."""
+    """Metadata changed and the entries are on another bookie: SOUND, and what the first look saw is
+    not reported.
+    """
     assert "sound" == audited.standing(Story.REPLICATED)
     assert [] == audited.outcome.of(audited.base + Story.REPLICATED)
 
 
 def test_re_replicated_in_part(audited: Audited) -> None:
-    """After a change the analysis begins afresh: two looks of the new metadata, and the bookie named is the new one."""
+    """After a change the analysis begins afresh: two looks of the new metadata, and the bookie
+    named is the new one.
+    """
     found = audited.outcome.one(audited.base + Story.REPLICATED_IN_PART)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[9, 9]]) == (found["kind"], found["entries"])
     assert {"b3": [[9, 9]]} == found["missing_on"]
     assert [0, 1, 1, 1] == [look["znode_version"] for look in found["looks"]]
-    assert [{"b1", "b2"}, {"b1", "b3"}, {"b1", "b3"}, set()] == [set(look["answers"]) for look in found["looks"]]
+    assert [{"b1", "b2"}, {"b1", "b3"}, {"b1", "b3"}, set()] == [
+        set(look["answers"]) for look in found["looks"]
+    ]
 
 
 def test_entries_that_came_late(audited: Audited) -> None:
@@ -164,7 +182,9 @@ def test_marked_between_the_looks(audited: Audited) -> None:
 
 
 def test_a_mark_never_excuses_a_confirmed_loss(audited: Audited) -> None:
-    """Marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look says that it is marked."""
+    """Marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look says that it
+    is marked.
+    """
     found = audited.outcome.one(audited.base + Story.LOST_AND_MARKED)
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[5, 5]]) == (found["kind"], found["entries"])
     assert (False, True) == (found["looks"][0]["marked"], found["looks"][-1]["marked"])
@@ -172,13 +192,17 @@ def test_a_mark_never_excuses_a_confirmed_loss(audited: Audited) -> None:
 
 
 def test_deleted_between_the_looks(audited: Audited) -> None:
-    """Gone after all: EXEMPT(deleted), the loss that was confirmed at the first look is not reported."""
+    """Gone after all: EXEMPT(deleted), the loss that was confirmed at the first look is not
+    reported.
+    """
     assert "exempt: deleted" == audited.standing(Story.DELETED)
     assert [] == audited.outcome.of(audited.base + Story.DELETED)
 
 
 def test_another_incarnation_is_another_ledger(audited: Audited) -> None:
-    """Deleted and made again with the same bytes and the same version: what was heard before counts no more."""
+    """Deleted and made again with the same bytes and the same version: what was heard before counts
+    no more.
+    """
     found = audited.outcome.one(audited.base + Story.MADE_AGAIN)
     assert [0, 0, 0, 0] == [look["znode_version"] for look in found["looks"]]
     assert [2, 2, 2, 0] == [len(look["answers"]) for look in found["looks"]]
@@ -192,7 +216,9 @@ def test_metadata_that_keeps_changing(audited: Audited) -> None:
 
 
 def test_mark_cleared_between_the_looks(audited: Audited) -> None:
-    """A mark beyond grace that is gone at the second look is no finding; the bookies are asked then, and have all."""
+    """A mark beyond grace that is gone at the second look is no finding; the bookies are asked
+    then, and have all.
+    """
     assert "sound" == audited.standing(Story.MARK_CLEARED)
     assert [] == audited.outcome.of(audited.base + Story.MARK_CLEARED)
 
@@ -212,20 +238,38 @@ def test_malformed_needs_the_same_bytes_twice(audited: Audited) -> None:
 
 def test_nothing_else_is_found(audited: Audited) -> None:
     """Five of the twelve, each with one finding."""
-    expected = [Story.STILL_LOST, Story.REPLICATED_IN_PART, Story.LOST_AND_MARKED, Story.MADE_AGAIN, Story.BROKEN_ANEW]
-    assert [audited.base + story for story in expected] == sorted(found["ledger_id"] for found in audited.outcome.findings)
+    expected = [
+        Story.STILL_LOST,
+        Story.REPLICATED_IN_PART,
+        Story.LOST_AND_MARKED,
+        Story.MADE_AGAIN,
+        Story.BROKEN_ANEW,
+    ]
+    assert [audited.base + story for story in expected] == sorted(
+        found["ledger_id"] for found in audited.outcome.findings
+    )
     assert 1 == audited.outcome.exit_code
 
 
-def test_bookie_paused_at_the_first_look(real_cluster: Callable[..., RealCluster], tmp_path: Path) -> None:
-    """Stopped at the first look and going on before the second: its ledgers are SOUND, and nothing is said of its silence."""
+def test_bookie_paused_at_the_first_look(
+    real_cluster: Callable[..., RealCluster], tmp_path: Path
+) -> None:
+    """Stopped at the first look and going on before the second: its ledgers are SOUND, and nothing
+    is said of its silence.
+    """
     cluster = real_cluster(bookies=3)
     for ledger_id in range(1, 6):
         cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"))
     cluster.pause("b2")
 
     outcome = accounted(
-        audit(cluster, tmp_path, between=lambda _: _go_on(cluster, "b2"), rpc_timeout="500ms", bookie_connect_timeout="500ms")
+        audit(
+            cluster,
+            tmp_path,
+            between=lambda _: _go_on(cluster, "b2"),
+            rpc_timeout="500ms",
+            bookie_connect_timeout="500ms",
+        )
     )
 
     assert ["sound"] * 5 == outcome.standings(*range(1, 6))
@@ -236,12 +280,16 @@ def test_bookie_paused_at_the_first_look(real_cluster: Callable[..., RealCluster
 
 
 def _go_on(cluster: RealCluster, bookie: str) -> None:
-    """SIGCONT, and wait until it is registered and answers: its session may have ended meanwhile."""
+    """SIGCONT, and wait until it is registered and answers: its session may have ended
+    meanwhile.
+    """
     cluster.resume(bookie)
     with cluster.connect(bookie) as connection:
         connection.ask(list_request(1, 1))
     deadline = time.monotonic() + REGISTERED_WAIT_S
     path = f"{cluster.root}{znode_paths.AVAILABLE}/{bookie}"
     while cluster.zk.exists(path) is None:
-        assert time.monotonic() < deadline, f"{bookie} is not registered {REGISTERED_WAIT_S:g} s after it went on"
+        assert time.monotonic() < deadline, (
+            f"{bookie} is not registered {REGISTERED_WAIT_S:g} s after it went on"
+        )
         time.sleep(0.05)

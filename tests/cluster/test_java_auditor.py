@@ -1,14 +1,15 @@
-"""Side by side with BookKeeper's own auditor, 4.17.2, on the same real cluster: what it gets wrong, what it says, what we say.
+"""Side by side with BookKeeper's own auditor, 4.17.2, on the same real cluster: what it gets wrong,
+what it says, what we say.
 
-The truth of each case stands in it, by the hand that placed the entries, and is read back from the bookies entry by entry. An
-answer is held to that truth by `support.side_by_side.holds_truth`, which is seen to reject Java's answer wherever Java is
-wrong, and to accept it wherever Java is right. The defects are those of docs/java-auditor.md, where those stand as well that no
-test shows.
+The truth of each case stands in it, by the hand that placed the entries, and is read back from the
+bookies entry by entry. An answer is held to that truth by `support.side_by_side.holds_truth`, which
+is seen to reject Java's answer wherever Java is wrong, and to accept it wherever Java is right. The
+defects are those of docs/java-auditor.md, where those stand as well that no test shows.
 
-One cluster: b1 to b4 Sorted, b5 Interleaved, b6 DbLedgerStorage, b7 killed and still registered; b9 has a cookie and
-nothing else. One audit of
-ours judges all ledgers at once, with unreadable metadata and malformed marks among them; `auditor ledger` those cases that
-change the cluster. Java is asked for the ledgers of one case at a time, so that its defects do not hide each other.
+One cluster: b1 to b4 Sorted, b5 Interleaved, b6 DbLedgerStorage, b7 killed and still registered; b9
+has a cookie and nothing else. One audit of ours judges all ledgers at once, with unreadable
+metadata and malformed marks among them; `auditor ledger` those cases that change the cluster. Java
+is asked for the ledgers of one case at a time, so that its defects do not hide each other.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class BothAnswers:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """Every ledger of every case, and the marks."""
-    with RealCluster(tmp_path_factory.mktemp("beside"), bookies=len(STORAGES), storage=STORAGES) as cluster:
+    with RealCluster(
+        tmp_path_factory.mktemp("beside"), bookies=len(STORAGES), storage=STORAGES
+    ) as cluster:
         for case in CASES:
             for ledger_id, text in case.ledgers.items():
                 _place(cluster, ledger_id, text, case.lose.get(ledger_id))
@@ -124,7 +127,9 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def both(cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory) -> BothAnswers:
+def both(
+    cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory
+) -> BothAnswers:
     """Java asked case by case, ours once for all that leave the cluster as it is."""
     _marks(cluster, java)
     marked_at_s = time.monotonic()
@@ -150,7 +155,10 @@ def both(cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempP
 def _marks(cluster: RealCluster, java: JavaAuditor) -> None:
     now_ms = int(time.time() * 1000)
     java.mark(OVERWRITTEN, "b1")
-    cluster.set_raw(cluster.root + znode_paths.mark_path(WITHOUT_TIME), underreplication_mark.encode(["b1"], None))
+    cluster.set_raw(
+        cluster.root + znode_paths.mark_path(WITHOUT_TIME),
+        underreplication_mark.encode(["b1"], None),
+    )
     cluster.mark(OLD_MARK, ["b1"], now_ms - 10 * DAY_MS)
     cluster.mark(LEDGER_OF_A_BAD_MARK, ["b1"], now_ms - 10 * DAY_MS)
     cluster.mark(MARKED, ["b1"], now_ms)
@@ -167,23 +175,32 @@ def _ask_java(case: Case, cluster: RealCluster, java: JavaAuditor) -> JavaRun:
         return java.placement(case.ledgers, locations=by_address(case.locations), **case.java)
 
 
-def _ask_ours(case: Case, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, **settings: Any) -> Outcome:
+def _ask_ours(
+    case: Case, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, **settings: Any
+) -> Outcome:
     """`auditor ledger` for the ledgers of one case."""
     if case.locations:
         table = tmp_path_factory.mktemp("topology") / "table"
-        table.write_text("".join(f"{bookie_id} {location}\n" for bookie_id, location in case.locations.items()))
+        table.write_text(
+            "".join(f"{bookie_id} {location}\n" for bookie_id, location in case.locations.items())
+        )
         settings["topology"] = str(table)
 
     def act(pause: int) -> None:
         if case.between is not None:
             case.between(cluster)
 
-    return audit_ledgers(cluster, sorted(case.ledgers), between=act, **{**case.settings, **settings})
+    return audit_ledgers(
+        cluster, sorted(case.ledgers), between=act, **{**case.settings, **settings}
+    )
 
 
 def _keep(both: BothAnswers, case: Case, run: JavaRun, outcome: Outcome) -> None:
     both.java[case.name], both.java_runs[case.name] = java_answer(case.question, run), run
-    both.ours[case.name], both.our_outcomes[case.name] = our_answer(case.question, outcome, case.ledgers), outcome
+    both.ours[case.name], both.our_outcomes[case.name] = (
+        our_answer(case.question, outcome, case.ledgers),
+        outcome,
+    )
 
 
 def check(answer: Answer, case: Case) -> None:
@@ -193,17 +210,27 @@ def check(answer: Answer, case: Case) -> None:
 
 @each_on_disk
 def test_the_truth_is_on_the_bookies(both: BothAnswers, cluster: RealCluster, case: Case) -> None:
-    """Reading every entry on every bookie of its write set gives the truth that the case states. (`malformed` is no matter of
-    entries; of a ledger whose bookies can list nothing reading tells the truth all the same.)"""
-    closed = {ledger_id: text for ledger_id, text in case.ledgers.items() if text != GARBAGE and "open" not in text}
-    found = " ".join(lives_on(cluster, ledger_id, text) for ledger_id, text in closed.items()).split()
+    """Reading every entry on every bookie of its write set gives the truth that the case states.
+    (`malformed` is no matter of entries; of a ledger whose bookies can list nothing reading tells
+    the truth all the same.)
+    """
+    closed = {
+        ledger_id: text
+        for ledger_id, text in case.ledgers.items()
+        if text != GARBAGE and "open" not in text
+    }
+    found = " ".join(
+        lives_on(cluster, ledger_id, text) for ledger_id, text in closed.items()
+    ).split()
     words = {word: found.count(word) for word in found if word != "sound"}
     assert words == {word: count for word, count in case.truth.says.items() if word != "malformed"}
 
 
 @each
 def test_java_says(both: BothAnswers, case: Case) -> None:
-    """The gauges that Java's auditor publishes after its check of these ledgers, and whether the check came to its end."""
+    """The gauges that Java's auditor publishes after its check of these ledgers, and whether the
+    check came to its end.
+    """
     assert Answer(case.java_finishes, case.java_says) == both.java[case.name]
 
 
@@ -224,8 +251,9 @@ def test_javas_answer_in_the_place_of_ours_is_rejected(both: BothAnswers, case: 
 def test_the_java_mode_gives_javas_answer(
     both: BothAnswers, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, case: Case
 ) -> None:
-    """With `--placement-compat java` ours says what Java says, also where that is wrong. (Where Java never ends, ours cannot
-    tell.)"""
+    """With `--placement-compat java` ours says what Java says, also where that is wrong. (Where
+    Java never ends, ours cannot tell.)
+    """
     changed = case.changed or (lambda _: nullcontext())
     with changed(cluster):
         outcome = _ask_ours(case, cluster, tmp_path_factory, placement_compat="java")
@@ -243,7 +271,11 @@ def test_java_is_right_and_we_agree(both: BothAnswers, case: Case) -> None:
 def test_an_answer_of_nothing_is_rejected() -> None:
     """Neither silence nor an accusation too many, nor a check that gave up, holds a truth."""
     assert holds_truth(Answer(True, {"no_replica": 1}), LOST)
-    for said in (Answer(True, {}), Answer(False, {"no_replica": 1}), Answer(True, {"no_replica": 2})):
+    for said in (
+        Answer(True, {}),
+        Answer(False, {"no_replica": 1}),
+        Answer(True, {"no_replica": 2}),
+    ):
         assert not holds_truth(said, LOST)
     assert not holds_truth(Answer(True, {"unknown": 1}), LOST)
     assert not holds_truth(Answer(True, {"no_replica": 1, "below_ack": 1}), LOST)
@@ -253,15 +285,22 @@ def test_an_answer_of_nothing_is_rejected() -> None:
 
 
 def test_j3_our_reason_is_that_the_bookie_cannot_list(both: BothAnswers) -> None:
-    """Without probes a ledger on DbLedgerStorage is never sound by list: it is unknown, and the reason is named."""
+    """Without probes a ledger on DbLedgerStorage is never sound by list: it is unknown, and the
+    reason is named.
+    """
     verdict = both.our_outcomes["J3 DbLedgerStorage"].verdicts[123]
-    assert ("indeterminate", (Unknown.BOOKIE_UNSUPPORTED.value,)) == (verdict.standing, verdict.unknowns)
+    assert ("indeterminate", (Unknown.BOOKIE_UNSUPPORTED.value,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
     run = both.java_runs["J3 DbLedgerStorage"]
     assert run.finished and run.logged("Ledger : 123", "unavailable bookies")
 
 
 def test_j3_probes_find_the_loss(both: BothAnswers, cluster: RealCluster) -> None:
-    """With as many probes as entries nothing is hidden: the entry that no bookie has is found by reading."""
+    """With as many probes as entries nothing is hidden: the entry that no bookie has is found by
+    reading.
+    """
     outcome = audit_ledgers(cluster, [123], probe_entries="16")
     assert Answer(True, LOST.says) == our_answer(Question.ENTRIES, outcome, [123])
     assert [[4, 4]] == outcome.one(123)["entries"]
@@ -279,16 +318,24 @@ def test_j7_every_run_gives_up_there(both: BothAnswers, java: JavaAuditor) -> No
     assert both.java_runs["J7 unreadable metadata"].logged("BKAuditException")
     ids = [128, 10_128, 20_128]
     assert [False, False] == [java.replicas(ids).finished, java.placement(ids).finished]
-    assert [True, True] == [java.replicas([128, 20_128]).finished, java.placement([128, 20_128]).finished]
+    assert [True, True] == [
+        java.replicas([128, 20_128]).finished,
+        java.placement([128, 20_128]).finished,
+    ]
 
 
-def test_j8_a_bad_name_ends_the_schedule_for_ever(both: BothAnswers, cluster: RealCluster, java: JavaAuditor) -> None:
-    """At a fixed rate, as the auditor does it: after one malformed mark the check never starts again, also when the mark is
-    gone; without it the check starts again and again."""
+def test_j8_a_bad_name_ends_the_schedule_for_ever(
+    both: BothAnswers, cluster: RealCluster, java: JavaAuditor
+) -> None:
+    """At a fixed rate, as the auditor does it: after one malformed mark the check never starts
+    again, also when the mark is gone; without it the check starts again and again.
+    """
 
     def scheduled(until: Callable[[int, bool], bool]) -> tuple[int, bool]:
         name = mark_parent(cluster) + BAD_MARKS[0]
-        return java.starts_at_a_fixed_rate([MARKED], JAVA_GRACE, until, lambda: cluster.delete_raw(name))
+        return java.starts_at_a_fixed_rate(
+            [MARKED], JAVA_GRACE, until, lambda: cluster.delete_raw(name)
+        )
 
     cluster.set_raw(mark_parent(cluster) + BAD_MARKS[0], b"")
     assert (0, False) == scheduled(lambda starts, ended: ended)
@@ -303,7 +350,9 @@ def test_j11_it_waits_for_two_minutes_and_says_nothing(both: BothAnswers) -> Non
 
 
 def test_j16_ours_names_the_entries(both: BothAnswers) -> None:
-    """Java's bucket is a number; our finding has the ledger, the entries and the bookie that lacks them."""
+    """Java's bucket is a number; our finding has the ledger, the entries and the bookie that lacks
+    them.
+    """
     found = both.our_outcomes["J16 one copy of three lost, all acknowledged"].one(106)
     assert (Kind.ENTRY_BELOW_ACK_QUORUM.value, [[2, 6]], {"b3": [[2, 6]]}) == (
         found["kind"],
@@ -319,14 +368,18 @@ def test_j17_the_bookie_that_stands_twice_is_named(both: BothAnswers) -> None:
 
 
 def test_j26_a_flat_layout_too_big_for_java(cluster: RealCluster, java: JavaAuditor) -> None:
-    """Java's check does not get past the listing of 72,000 ledgers in one znode, which it did with 1,000; ours lists them."""
+    """Java's check does not get past the listing of 72,000 ledgers in one znode, which it did with
+    1,000; ours lists them.
+    """
     root, lost, hosts = "/flat/ledgers", 7, cluster.zookeeper_hosts
     uri = f"zk+flat://{hosts}{root}"
     registration = f"{cluster.root}{znode_paths.AVAILABLE}/b1"
     cluster.set_raw(f"{root}{znode_paths.LAYOUT}", layout.encode(LedgerLayout.FLAT))
     cluster.set_raw(f"{root}{znode_paths.AVAILABLE}/b1", cluster.zk.get(registration)[0])
     cluster.set_raw(f"{root}{znode_paths.READONLY}", b"")
-    text = ledger_metadata.encode(cluster.ledger("e1 w1 a1 0:[b1] closed 9"), password=b"", version=3)
+    text = ledger_metadata.encode(
+        cluster.ledger("e1 w1 a1 0:[b1] closed 9"), password=b"", version=3
+    )
     _flat_ledgers(cluster, root, range(1_000), text)
     before = java.replicas([lost], uri=uri)
     _flat_ledgers(cluster, root, range(1_000, 72_000), b"")
@@ -336,7 +389,11 @@ def test_j26_a_flat_layout_too_big_for_java(cluster: RealCluster, java: JavaAudi
     assert Answer(True, {"no_replica": 1}) == java_answer(Question.ENTRIES, before)
     assert Answer(False, {}) == java_answer(Question.ENTRIES, after)
     with open_store(parse(uri), QUICK) as store:
-        listed = [parent.ledger_ids for part in store.listing_partitions().partitions for parent in store.list_ids(part)]
+        listed = [
+            parent.ledger_ids
+            for part in store.listing_partitions().partitions
+            for parent in store.list_ids(part)
+        ]
     assert 72_000 == sum(map(len, listed))
     assert [Kind.ENTRY_WITHOUT_REPLICA] == audit_ledgers(uri, [lost]).kinds
 
@@ -361,18 +418,28 @@ def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(both: Bo
 
 
 def test_one_run_of_ours_judged_them_all(both: BothAnswers, tmp_path: Path) -> None:
-    """All cases that need no change of the cluster come from one run, with everything in it that ends a run of Java's."""
+    """All cases that need no change of the cluster come from one run, with everything in it that
+    ends a run of Java's.
+    """
     outcomes = {id(both.our_outcomes[case.name]) for case in CASES if not case.is_alone}
     assert 1 == len(outcomes)
     assert sum(not case.is_alone for case in CASES) > 25
 
 
 def test_the_table_names_every_case() -> None:
-    """docs/java-auditor.md has a row for each of J1 to J28; each names its cases, all of them, or says why none shows it."""
-    rows = [line.split("|")[1:-1] for line in TABLE.read_text().splitlines() if line.startswith("| J")]
+    """docs/java-auditor.md has a row for each of J1 to J28; each names its cases, all of them, or
+    says why none shows it.
+    """
+    rows = [
+        line.split("|")[1:-1] for line in TABLE.read_text().splitlines() if line.startswith("| J")
+    ]
     assert [f"J{number}" for number in range(1, 29)] == [row[0].strip() for row in rows]
     for number, *_, shown_by in rows:
-        named = {part.strip() for part in shown_by.split(";") if not part.strip().startswith(("also ", "only ", "not shown: "))}
+        named = {
+            part.strip()
+            for part in shown_by.split(";")
+            if not part.strip().startswith(("also ", "only ", "not shown: "))
+        }
         cases = {case.name for case in CASES if number.strip() in case.name.split()}
         assert cases == named, number
         assert named or "not shown: " in shown_by or "only `test_" in shown_by

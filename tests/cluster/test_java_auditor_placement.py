@@ -1,7 +1,8 @@
-"""The placement policies of BookKeeper 4.17.2, the Java classes themselves, against ours in the Java mode: row for row.
+"""The placement policies of BookKeeper 4.17.2, the Java classes themselves, against ours in the
+Java mode: row for row.
 
-The rows and what they must give stand here, for both; then ensembles, locations and parameters from a seed, where only the two
-are compared. Needs BookKeeper's jars and one JVM, no cluster.
+The rows and what they must give stand here, for both; then ensembles, locations and parameters from
+a seed, where only the two are compared. Needs BookKeeper's jars and one JVM, no cluster.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from support.java_auditor import ADHERENCE_WORDS, FAIL, PARAMETERS, POLICY_CLASSES, RAISES, SOFT, STRICT, JavaAuditor
+from support.java_auditor import (
+    ADHERENCE_WORDS,
+    FAIL,
+    PARAMETERS,
+    POLICY_CLASSES,
+    RAISES,
+    SOFT,
+    STRICT,
+    JavaAuditor,
+)
 
 from auditor.first_checker.placement import adherence
 from auditor.model.cluster import Surroundings
@@ -26,7 +36,9 @@ Ensemble = tuple[str, ...]
 
 
 class Rows(NamedTuple):
-    """One policy with its parameters in one cluster; each row is an ensemble, a write quorum, and what comes of it."""
+    """One policy with its parameters in one cluster; each row is an ensemble, a write quorum, and
+    what comes of it.
+    """
 
     name: str
     policy: Policy
@@ -44,7 +56,10 @@ RACK_COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("min 2 enforced", {"enforce_min_num_racks_per_write_quorum": True}),
     ("min 3", {"min_num_racks_per_write_quorum": 3}),
     ("min 1", {"min_num_racks_per_write_quorum": 1}),
-    ("min 1 enforced", {"min_num_racks_per_write_quorum": 1, "enforce_min_num_racks_per_write_quorum": True}),
+    (
+        "min 1 enforced",
+        {"min_num_racks_per_write_quorum": 1, "enforce_min_num_racks_per_write_quorum": True},
+    ),
 )
 RACK_ROWS = (
     ("1 2", 2, "S S S S S"),
@@ -64,7 +79,15 @@ RACK_ROWS = (
     ("1", 0, "S S S S S"),
 )
 LETTERS = {"S": STRICT, "F": FAIL}
-ZONE_LOCATIONS = {"1": "/z1/ud1", "2": "/z2/ud1", "3": "/z3/ud1", "4": "/z1/ud2", "5": "/z1/ud1", "7": "/z2", "8": "/z2/ud2"}
+ZONE_LOCATIONS = {
+    "1": "/z1/ud1",
+    "2": "/z2/ud1",
+    "3": "/z3/ud1",
+    "4": "/z1/ud2",
+    "5": "/z1/ud1",
+    "7": "/z2",
+    "8": "/z2/ud2",
+}
 ZONE_LOCATIONS |= {"9": "/z3/ud2"}
 ZONE_WRITABLE = ("1", "2", "3", "4", "5", "6", "7", "8", "9")
 
@@ -76,7 +99,10 @@ TABLES = [
             parameters,
             RACK_LOCATIONS,
             RACK_WRITABLE,
-            [(ensemble, quorum, LETTERS[said.split()[column]]) for ensemble, quorum, said in RACK_ROWS],
+            [
+                (ensemble, quorum, LETTERS[said.split()[column]])
+                for ensemble, quorum, said in RACK_ROWS
+            ],
         )
         for column, (name, parameters) in enumerate(RACK_COLUMNS)
     ),
@@ -92,7 +118,12 @@ TABLES = [
         for column, (name, parameters) in enumerate(RACK_COLUMNS)
     ),
     Rows(
-        "rack, no racks at all", Policy.RACK, {}, {}, ("1", "2", "3"), [("1 2", 2, FAIL), ("1 2 3", 3, FAIL), ("1", 1, STRICT)]
+        "rack, no racks at all",
+        Policy.RACK,
+        {},
+        {},
+        ("1", "2", "3"),
+        [("1 2", 2, FAIL), ("1 2 3", 3, FAIL), ("1", 1, STRICT)],
     ),
     Rows(
         "zone, min 2 desired 3",
@@ -121,7 +152,13 @@ TABLES = [
         {"min_num_zones_per_write_quorum": 1, "desired_num_zones_per_write_quorum": 2},
         ZONE_LOCATIONS,
         ZONE_WRITABLE,
-        [("1 2", 2, STRICT), ("1 4", 2, SOFT), ("1 5", 2, FAIL), ("1 2 3", 3, STRICT), ("1", 1, FAIL)],
+        [
+            ("1 2", 2, STRICT),
+            ("1 4", 2, SOFT),
+            ("1 5", 2, FAIL),
+            ("1 2 3", 3, STRICT),
+            ("1", 1, FAIL),
+        ],
     ),
     Rows(
         "zone, an unknown bookie is a zone of its own",
@@ -139,7 +176,14 @@ TABLES = [
         ("1", "2", "3"),
         [("1 2 3", 3, STRICT), ("1 1 1", 3, STRICT), ("99", 1, STRICT), ("", 3, STRICT)],
     ),
-    Rows("no policy", Policy.NONE, {}, {}, ("1",), [("1 2 3", 3, STRICT), ("1 1", 2, STRICT), ("", 2, STRICT)]),
+    Rows(
+        "no policy",
+        Policy.NONE,
+        {},
+        {},
+        ("1",),
+        [("1 2 3", 3, STRICT), ("1 1", 2, STRICT), ("", 2, STRICT)],
+    ),
 ]
 each = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
@@ -148,14 +192,19 @@ def javas(policies: JavaAuditor, table: Rows) -> list[str]:
     """What the Java class says of each row."""
     parameters = {PARAMETERS[name]: value for name, value in table.parameters.items()}
     rows = [(ensemble.split(), quorum, quorum) for ensemble, quorum, _ in table.rows]
-    return policies.adherence(POLICY_CLASSES[table.policy], table.locations, [table.writable], rows, **parameters)
+    return policies.adherence(
+        POLICY_CLASSES[table.policy], table.locations, [table.writable], rows, **parameters
+    )
 
 
 def ours(table: Rows) -> list[str]:
     """What ours says of each row in the Java mode."""
     rule = PlacementRule(table.policy, java_compatible=True, **table.parameters)
     around = Surroundings(writable=frozenset(table.writable), locations=dict(table.locations))
-    judged = [adherence(tuple(ensemble.split()), quorum, quorum, rule, around) for ensemble, quorum, _ in table.rows]
+    judged = [
+        adherence(tuple(ensemble.split()), quorum, quorum, rule, around)
+        for ensemble, quorum, _ in table.rows
+    ]
     return [ADHERENCE_WORDS[one.adherence] for one in judged]
 
 
@@ -173,36 +222,55 @@ def test_the_java_mode_gives_the_table(table: Rows) -> None:
 
 def test_every_row_is_asked() -> None:
     """The tables are not empty, and their rows are those of a truth table: none twice."""
-    rows = [(table.name, ensemble, quorum) for table in TABLES for ensemble, quorum, _ in table.rows]
+    rows = [
+        (table.name, ensemble, quorum) for table in TABLES for ensemble, quorum, _ in table.rows
+    ]
     assert len(rows) > 100
     assert len(rows) == len(set(rows))
 
 
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION, Policy.NONE])
 def test_java_and_the_java_mode_agree_on_anything(policies: JavaAuditor, policy: Policy) -> None:
-    """Random clusters, parameters and ensembles, bookies twice and unknown ones among them: the same word each time."""
+    """Random clusters, parameters and ensembles, bookies twice and unknown ones among them: the
+    same word each time.
+    """
     seen = set()
     for seed in range(SEEDS):
         table = drawn(policy, random.Random(seed))
         said = javas(policies, table)
-        differ = [(row[:2], one, other) for row, one, other in zip(table.rows, said, ours(table), strict=True) if one != other]
+        differ = [
+            (row[:2], one, other)
+            for row, one, other in zip(table.rows, said, ours(table), strict=True)
+            if one != other
+        ]
         assert [] == differ, f"seed {seed}: {table}"
         seen |= set(said)
-    assert seen == {Policy.RACK: {STRICT, FAIL}, Policy.ZONE: {STRICT, SOFT, FAIL, RAISES}}.get(policy, {STRICT})
+    assert seen == {Policy.RACK: {STRICT, FAIL}, Policy.ZONE: {STRICT, SOFT, FAIL, RAISES}}.get(
+        policy, {STRICT}
+    )
 
 
 def drawn(policy: Policy, draw: random.Random) -> Rows:
-    """A cluster of one depth, some of its bookies not writable, some without location, and ensembles on it."""
+    """A cluster of one depth, some of its bookies not writable, some without location, and
+    ensembles on it.
+    """
     bookies = [str(number) for number in range(1, draw.randint(4, 12))]
     depth = {Policy.RACK: draw.choice((1, 2))}.get(policy, 2)
-    names = [[f"p{level}{number}" for number in range(draw.randint(1, 4))] for level in range(depth)]
-    whole = policy is Policy.RACK and depth == 2  # a bookie without location would be at another depth
+    names = [
+        [f"p{level}{number}" for number in range(draw.randint(1, 4))] for level in range(depth)
+    ]
+    whole = (
+        policy is Policy.RACK and depth == 2
+    )  # a bookie without location would be at another depth
     placed = bookies if whole else draw.sample(bookies, draw.randint(1, len(bookies)))
     locations = {bookie: "/" + "/".join(draw.choice(level) for level in names) for bookie in placed}
     minimum = draw.randint(1, 3)
     parameters: dict[str, Any] = {}
     if policy is Policy.RACK:
-        parameters = {"min_num_racks_per_write_quorum": minimum, "enforce_min_num_racks_per_write_quorum": draw.random() < 0.3}
+        parameters = {
+            "min_num_racks_per_write_quorum": minimum,
+            "enforce_min_num_racks_per_write_quorum": draw.random() < 0.3,
+        }
     elif policy is Policy.ZONE:
         parameters = {
             "min_num_zones_per_write_quorum": minimum,
@@ -214,7 +282,9 @@ def drawn(policy: Policy, draw: random.Random) -> Rows:
         size = draw.randint(1, 6)
         quorum = draw.choice((size, draw.randint(0, size)))
         ensemble = (
-            draw.choices([*bookies, "99"], k=size) if draw.random() < 0.5 else draw.sample(bookies, min(size, len(bookies)))
+            draw.choices([*bookies, "99"], k=size)
+            if draw.random() < 0.5
+            else draw.sample(bookies, min(size, len(bookies)))
         )
         rows.append((" ".join(ensemble), quorum, ""))
     return Rows("drawn", policy, parameters, locations, writable, rows)

@@ -29,8 +29,12 @@ def told_by(bookie: ListerUnderTest | RealBookieUnderTest) -> list[str]:
     return list_with_client(bookkeeper_jars(), f"{bookie.host}:{bookie.port}", *RUNS).splitlines()
 
 
-def test_the_java_client_has_the_same_lists_from_a_lister_as_from_a_bookie(shared_cluster: RealCluster, tmp_path: Path) -> None:
-    """The bookie has SortedLedgerStorage and the same entries; the client also reads the lister's GET_BOOKIE_INFO."""
+def test_the_java_client_has_the_same_lists_from_a_lister_as_from_a_bookie(
+    shared_cluster: RealCluster, tmp_path: Path
+) -> None:
+    """The bookie has SortedLedgerStorage and the same entries; the client also reads the lister's
+    GET_BOOKIE_INFO.
+    """
     with lister_in_process(tmp_path) as lister:
         found = told_by(lister)
     expected = told_by(real_bookie(shared_cluster, "sorted"))

@@ -1,4 +1,6 @@
-"""Java mode gives what the real policy classes of BookKeeper give, asked side by side; the seed is in every failure."""
+"""Java mode gives what the real policy classes of BookKeeper give, asked side by side; the seed is
+in every failure.
+"""
 
 from __future__ import annotations
 
@@ -52,20 +54,35 @@ class Question:
 
 
 def question(seed: int) -> Question:
-    """Few places, so that they collide; bookies that are read-only, gone, without location; any write quorum."""
+    """Few places, so that they collide; bookies that are read-only, gone, without location; any
+    write quorum.
+    """
     rng = Random(seed)
     policy = rng.choices(list(POLICY_CLASSES), weights=(6, 6, 1, 1))[0]
     bookies = [f"b{k}" for k in range(9)]
     places = [*PLACES[policy], *(ODD_ZONES if policy is Policy.ZONE and rng.random() < 0.2 else ())]
     locations = {bookie: rng.choice(places) for bookie in bookies if rng.random() < 0.85}
-    state = {bookie: rng.choices(("writable", "readonly", "gone"), weights=(8, 1, 1))[0] for bookie in bookies}
+    state = {
+        bookie: rng.choices(("writable", "readonly", "gone"), weights=(8, 1, 1))[0]
+        for bookie in bookies
+    }
     size = rng.randint(1, 6) if rng.random() < 0.95 else 0
     ensemble = rng.choices(bookies, k=size) if rng.random() < 0.1 else rng.sample(bookies, size)
     write = rng.randint(0, size + 1) if rng.random() < 0.2 else max(1, size)
     least = rng.randint(1, 3)
-    rule = PlacementRule(policy, True, rng.randint(1, 3), rng.random() < 0.3, least, rng.randint(max(2, least), 4))
-    writable, readonly = ({b for b in bookies if state[b] == word} for word in ("writable", "readonly"))
-    return Question(seed, tuple(ensemble), write, rule, Surroundings(frozenset(writable), frozenset(readonly), locations))
+    rule = PlacementRule(
+        policy, True, rng.randint(1, 3), rng.random() < 0.3, least, rng.randint(max(2, least), 4)
+    )
+    writable, readonly = (
+        {b for b in bookies if state[b] == word} for word in ("writable", "readonly")
+    )
+    return Question(
+        seed,
+        tuple(ensemble),
+        write,
+        rule,
+        Surroundings(frozenset(writable), frozenset(readonly), locations),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +94,14 @@ def asked(policies: JavaAuditor) -> list[tuple[Question, Adherence]]:
 pytestmark = pytest.mark.real
 
 
-def test_java_mode_gives_what_the_java_classes_give(asked: list[tuple[Question, Adherence]]) -> None:
+def test_java_mode_gives_what_the_java_classes_give(
+    asked: list[tuple[Question, Adherence]],
+) -> None:
     """Ensemble by ensemble, defects included."""
     wrong = [(one, right.name, one.ours().name) for one, right in asked if one.ours() is not right]
-    assert not wrong, f"{len(wrong)} of {len(asked)}, the first: seed {wrong[0][0].seed}, Java, ours: {wrong[0]}"
+    assert not wrong, (
+        f"{len(wrong)} of {len(asked)}, the first: seed {wrong[0][0].seed}, Java, ours: {wrong[0]}"
+    )
 
 
 def test_the_questions_are_about_everything(asked: list[tuple[Question, Adherence]]) -> None:
@@ -97,7 +118,15 @@ def test_the_questions_are_about_everything(asked: list[tuple[Question, Adherenc
 
 
 def test_judging_by_assigned_location_is_noticed(asked: list[tuple[Question, Adherence]]) -> None:
-    """The comparison can fail: our own mode does not agree with Java where bookies are not writable."""
-    own = [(replace(one, rule=replace(one.rule, java_compatible=False)), right) for one, right in asked]
-    differing = [right for one, right in own if one.rule.policy in (Policy.RACK, Policy.ZONE) and one.ours() is not right]
+    """The comparison can fail: our own mode does not agree with Java where bookies are not
+    writable.
+    """
+    own = [
+        (replace(one, rule=replace(one.rule, java_compatible=False)), right) for one, right in asked
+    ]
+    differing = [
+        right
+        for one, right in own
+        if one.rule.policy in (Policy.RACK, Policy.ZONE) and one.ours() is not right
+    ]
     assert len(differing) > 50

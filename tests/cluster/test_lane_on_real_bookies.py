@@ -1,4 +1,6 @@
-"""The product's client gets the same evidence from real bookies as from the sandbox's, and gives up on one that cannot list."""
+"""The product's client gets the same evidence from real bookies as from the sandbox's, and gives up
+on one that cannot list.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,38 @@ pytestmark = pytest.mark.real
 
 LOOK, NOW_MS = 1, 1_700_000_000_000
 LEDGER_ID = 800_000
-"""Far from the ids of other tests: the same on every implementation, so that whole answers can be compared."""
+"""Far from the ids of other tests: the same on every implementation, so that whole answers can be
+compared.
+"""
 HELD = {0: "0-9", 1: "0-1 3-4 6-7 9", 2: "1200-1202 1205-1999", 3: "0", 4: "0-1024", 5: "7 900000"}
 UNKNOWN, EMPTY = 6, 7
-READS = ((0, 0), (0, 9), (0, 10), (1, 2), (1, 3), (2, 0), (3, 0), (4, 1024), (5, 900_000), (UNKNOWN, 0), (EMPTY, 0))
+READS = (
+    (0, 0),
+    (0, 9),
+    (0, 10),
+    (1, 2),
+    (1, 3),
+    (2, 0),
+    (3, 0),
+    (4, 1024),
+    (5, 900_000),
+    (UNKNOWN, 0),
+    (EMPTY, 0),
+)
 STRIPED_RUNS = 5_000
 
 
 def lane(bookie: BookieUnderTest, limits: BookieLimits | None = None) -> Lane:
     """A lane that dates everything alike and calls every bookie the same."""
-    return Lane(AsyncLane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS))
+    return Lane(
+        AsyncLane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS)
+    )
 
 
 def unweighed(read: EntryRead) -> EntryRead:
-    """The read without its size: the answer's maxLAC, which nobody reads here, is longer or shorter on the wire."""
+    """The read without its size: the answer's maxLAC, which nobody reads here, is longer or shorter
+    on the wire.
+    """
     assert read.received_bytes > 0, "an answer without bytes"
     return replace(read, received_bytes=0)
 
@@ -53,33 +73,62 @@ def seeded(
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_lists_are_the_same_evidence(seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str) -> None:
-    """Each list, ENOLEDGER and empty list gives equal answers, down to groups, bytes received and frames sent."""
+def test_lists_are_the_same_evidence(
+    seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str
+) -> None:
+    """Each list, ENOLEDGER and empty list gives equal answers, down to groups, bytes received and
+    frames sent.
+    """
     questions = [ListQuestion(LEDGER_ID + number) for number in (*HELD, UNKNOWN, EMPTY)]
     with lane(seeded[kind][0]) as to_sandbox, lane(seeded[kind][1]) as to_real:
         assert to_sandbox.greet() == to_real.greet() == (Greeting.ANSWERED, "")
         answers = to_real.lists(questions)
         assert to_sandbox.lists(questions) == answers
 
-    assert [answer.status for answer in answers] == [AnswerStatus.HELD] * 6 + [AnswerStatus.NO_SUCH_LEDGER, AnswerStatus.HELD]
+    assert [answer.status for answer in answers] == [AnswerStatus.HELD] * 6 + [
+        AnswerStatus.NO_SUCH_LEDGER,
+        AnswerStatus.HELD,
+    ]
     unlisted = 1 if kind == "interleaved" else 0
     listed = [
-        sum(((last - first) // (period or 1) + 1) * size for first, last, size, period in groups_of(answer.groups))
+        sum(
+            ((last - first) // (period or 1) + 1) * size
+            for first, last, size, period in groups_of(answer.groups)
+        )
         for answer in answers
     ]
     assert listed == [10, 7, 798, 1 - unlisted, 1025 - unlisted, 2, 0, 0]
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_reads_are_the_same_evidence(seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str) -> None:
-    """Each confirming read, digest verified, gives equal evidence, also of the entries that a list leaves out."""
-    questions = [ReadQuestion(LEDGER_ID + number, entry_id, DigestType.CRC32C, b"") for number, entry_id in READS]
+def test_reads_are_the_same_evidence(
+    seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str
+) -> None:
+    """Each confirming read, digest verified, gives equal evidence, also of the entries that a list
+    leaves out.
+    """
+    questions = [
+        ReadQuestion(LEDGER_ID + number, entry_id, DigestType.CRC32C, b"")
+        for number, entry_id in READS
+    ]
     with lane(seeded[kind][0]) as to_sandbox, lane(seeded[kind][1]) as to_real:
         reads = [unweighed(read) for read in to_real.reads(questions)]
         assert [unweighed(read) for read in to_sandbox.reads(questions)] == reads
 
     present, no_entry, no_ledger = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER
-    expected = [present, present, no_entry, no_entry, present, no_entry, present, present, present, no_ledger, no_entry]
+    expected = [
+        present,
+        present,
+        no_entry,
+        no_entry,
+        present,
+        no_entry,
+        present,
+        present,
+        present,
+        no_ledger,
+        no_entry,
+    ]
     assert [(read.status, read.detail) for read in reads] == [(status, "") for status in expected]
 
 
@@ -87,15 +136,21 @@ def test_reads_are_the_same_evidence(seeded: dict[str, tuple[BookieUnderTest, Bo
 def test_many_questions_in_flight_are_all_answered(
     seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str
 ) -> None:
-    """A thousand lists pipelined to a real bookie get a thousand answers, in the order of the questions."""
+    """A thousand lists pipelined to a real bookie get a thousand answers, in the order of the
+    questions.
+    """
     questions = [ListQuestion(LEDGER_ID + number % 8) for number in range(1000)]
     with lane(seeded[kind][1], BookieLimits(requests_per_second=0)) as to_real:
         answers = to_real.lists(questions)
-    assert [answer.ledger_id for answer in answers] == [question.ledger_id for question in questions]
+    assert [answer.ledger_id for answer in answers] == [
+        question.ledger_id for question in questions
+    ]
     assert {answer.status for answer in answers} == {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
 
 
-def test_the_canonical_form_of_a_real_list_is_one_group_a_stripe(shared_cluster: RealCluster) -> None:
+def test_the_canonical_form_of_a_real_list_is_one_group_a_stripe(
+    shared_cluster: RealCluster,
+) -> None:
     """A striped ledger that a real bookie lists run by run is kept as one periodic group."""
     ledger_id = LEDGER_ID + 8
     bookie = real_bookie(shared_cluster, "sorted")

@@ -1,4 +1,5 @@
-"""Real DbLedgerStorage bookies with listers beside them: damage in the middle of ledgers is found, and nothing else.
+"""Real DbLedgerStorage bookies with listers beside them: damage in the middle of ledgers is found,
+and nothing else.
 
 A bookie of this storage lists nothing, and probes would find what is in the middle by chance alone.
 """
@@ -26,7 +27,10 @@ ENTRIES = 300
 METADATA = f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRIES - 1}"
 LOST = {FIRST_ID + 3: {"b1": "150", "b2": "150", "b3": "150"}, FIRST_ID + 7: {"b2": "201"}}
 """Single entries in the middle of ledgers: without any copy, and without one of two."""
-KINDS = {FIRST_ID + 3: (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]), FIRST_ID + 7: (Kind.ENTRY_BELOW_ACK_QUORUM, [[201, 201]])}
+KINDS = {
+    FIRST_ID + 3: (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]),
+    FIRST_ID + 7: (Kind.ENTRY_BELOW_ACK_QUORUM, [[201, 201]]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +52,18 @@ def listers(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: RealCluster, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(
+    cluster: RealCluster, listers: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
     """One run with listers."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 
 
 def test_a_run_finds_each_damaged_ledger_and_nothing_else(outcome: Outcome) -> None:
     """The very entries, although each is one of 300."""
-    assert KINDS == {found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in outcome.findings}
+    assert KINDS == {
+        found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in outcome.findings
+    }
     assert {"sound": LEDGERS - len(LOST), "violated": len(LOST)} == {
         word: outcome.summary["ledgers"][word] for word in ("sound", "violated")
     }
@@ -71,12 +79,16 @@ def test_a_run_says_that_listers_listed(outcome: Outcome) -> None:
     assert "listed by their listers" in " ".join(outcome.stdout.split())
 
 
-def test_auditor_ledger_says_the_same(cluster: RealCluster, listers: Path, outcome: Outcome) -> None:
+def test_auditor_ledger_says_the_same(
+    cluster: RealCluster, listers: Path, outcome: Outcome
+) -> None:
     """Without Spark; each ledger says whose listers listed."""
     ids = range(FIRST_ID, FIRST_ID + LEDGERS)
     alone = audit_ledgers(cluster, ids, lister_map=str(listers))
     assert outcome.standings(*ids) == alone.standings(*ids)
-    assert KINDS == {found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in alone.findings}
+    assert KINDS == {
+        found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in alone.findings
+    }
     assert {"b1", "b2", "b3"} == set(alone.verdicts[FIRST_ID].told["listed_by"])
 
 
@@ -90,8 +102,12 @@ def test_without_listers_bookies_are_probed(cluster: RealCluster, tmp_path: Path
     assert {} == alone.verdicts[FIRST_ID].told["listed_by"]
 
 
-def test_a_map_that_mixes_up_two_listers_is_noticed(cluster: RealCluster, listers: Path, tmp_path: Path) -> None:
-    """Each lister says for whom it speaks: the wrong ones are not asked, and the bookies are probed."""
+def test_a_map_that_mixes_up_two_listers_is_noticed(
+    cluster: RealCluster, listers: Path, tmp_path: Path
+) -> None:
+    """Each lister says for whom it speaks: the wrong ones are not asked, and the bookies are
+    probed.
+    """
     where = dict(line.split() for line in listers.read_text().splitlines())
     mixed = tmp_path / "listers"
     mixed.write_text(f"b1 {where['b2']}\nb2 {where['b1']}\nb3 {where['b3']}\n")
@@ -103,16 +119,34 @@ def test_a_map_that_mixes_up_two_listers_is_noticed(cluster: RealCluster, lister
 def test_a_lister_does_not_start_for_another_bookie(cluster: RealCluster) -> None:
     """The cookie says whose directories they are; no directory is touched."""
     directory = cluster.directory("b1") / "ledgers"
-    arguments = ["lister", "--ledger-dirs", str(directory), "--bookie-id", "b2", "--listen", "127.0.0.1:0"]
+    arguments = [
+        "lister",
+        "--ledger-dirs",
+        str(directory),
+        "--bookie-id",
+        "b2",
+        "--listen",
+        "127.0.0.1:0",
+    ]
     done = command(*arguments)
-    assert (2, True) == (done.returncode, "the cookie is of bookie b1, configured is b2" in done.stderr)
+    assert (2, True) == (
+        done.returncode,
+        "the cookie is of bookie b1, configured is b2" in done.stderr,
+    )
 
 
 def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
     """Directories, id and address, and the cluster that the cookie must be of."""
     directory = cluster.directory("b1") / "ledgers"
     host, port = cluster.address("b1")
-    flags = ("--ledger-dirs", str(directory), "--bookie-id", "b1", "--bookie-address", f"{host}:{port}")
+    flags = (
+        "--ledger-dirs",
+        str(directory),
+        "--bookie-id",
+        "b1",
+        "--bookie-address",
+        f"{host}:{port}",
+    )
     with lister_command(*flags, "--metadata-service-uri", cluster.metadata_service_uri) as where:
         await_listed(where, LAST_ID)
 
@@ -120,11 +154,23 @@ def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
 def test_doctor_says_which_lister_answers(cluster: RealCluster, listers: Path) -> None:
     """Beside the bookie it lists for."""
     where = dict(line.split() for line in listers.read_text().splitlines())
-    said = command("doctor", "--metadata-service-uri", cluster.metadata_service_uri, "--lister-map", str(listers)).stdout
-    assert all(f"its lister at {where[bookie]} answers" in said for bookie in ("b1", "b2", "b3")), said
+    said = command(
+        "doctor",
+        "--metadata-service-uri",
+        cluster.metadata_service_uri,
+        "--lister-map",
+        str(listers),
+    ).stdout
+    assert all(f"its lister at {where[bookie]} answers" in said for bookie in ("b1", "b2", "b3")), (
+        said
+    )
 
 
 def test_nothing_is_left_in_the_index(cluster: RealCluster, listers: Path) -> None:
     """rocksdict writes its settings beside whatever it opens: never beside the bookie's index."""
-    found = [path.name for bookie in ("b1", "b2", "b3") for path in cluster.directory(bookie).rglob("*rocksdict*")]
+    found = [
+        path.name
+        for bookie in ("b1", "b2", "b3")
+        for path in cluster.directory(bookie).rglob("*rocksdict*")
+    ]
     assert [] == found

@@ -1,6 +1,8 @@
-"""Listers of a real Pulsar's bookies in a storm: write buffers of 64 KiB, flushes, compaction of logs and of the index.
+"""Listers of a real Pulsar's bookies in a storm: write buffers of 64 KiB, flushes, compaction of
+logs and of the index.
 
-Brokers write the entries of a ledger in order. So a number that a list lacks below its highest is a false hole.
+Brokers write the entries of a ledger in order. So a number that a list lacks below its highest is a
+false hole.
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 STORM_S = float(os.environ.get("STORM_S", "180"))
 """How long, in seconds."""
 WHOLE_MIN, FLUSHED_MIN = 1_000, 100
-"""It goes on until so many lists were whole, and the index of each bookie had so many files, however slow the machine is."""
+"""It goes on until so many lists were whole, and the index of each bookie had so many files,
+however slow the machine is.
+"""
 MESSAGES = 2_000
 """Written by turns to the topic that is kept and to the one that is trimmed."""
 NEWEST_LEDGERS = 30
-"""Ledgers that are listed again and again, the newest ones, and as many drawn from the others by age."""
+"""Ledgers that are listed again and again, the newest ones, and as many drawn from the others by
+age.
+"""
 ROCKSDB = """[Version]
   rocksdb_version=7.10.2
   options_file_version=1.1
@@ -91,7 +97,9 @@ def storm(pulsar: RealPulsar) -> Iterator[None]:
 
 
 def test_no_list_has_a_false_hole(pulsar: RealPulsar, tmp_path: Path) -> None:
-    """In minutes of flushes and compaction each list is whole up to its end, and whole once a later ledger is."""
+    """In minutes of flushes and compaction each list is whole up to its end, and whole once a later
+    ledger is.
+    """
     said: Counter[str] = Counter()
     whole_up_to: dict[BookieId, LedgerId] = {}
     pulsar.produce(topic_of("kept"), MESSAGES)
@@ -105,20 +113,28 @@ def test_no_list_has_a_false_hole(pulsar: RealPulsar, tmp_path: Path) -> None:
                     listed = listed_entries(listers[bookie_id], ledger_id)
                     said[word_of(listed, expected)] += 1
                     lacking = [] if listed is None else holes(listed, expected, is_settled)
-                    assert not lacking, f"{bookie_id} does not list {lacking[:20]} of ledger {ledger_id}; {said}"
+                    assert not lacking, (
+                        f"{bookie_id} does not list {lacking[:20]} of ledger {ledger_id}; {said}"
+                    )
                     if listed == expected:
                         whole_up_to[bookie_id] = max(ledger_id, whole_up_to.get(bookie_id, -1))
-    print(f"lists: {dict(said)}; files of the index and oldest entry log, at least: {signs_of_storm(pulsar)}")
+    print(
+        f"lists: {dict(said)}; files of the index and oldest entry log, at least:"
+        f" {signs_of_storm(pulsar)}"
+    )
     assert said["doubt"] < said["whole"], said
 
 
 def holes(listed: set[EntryId], expected: set[EntryId], is_settled: bool) -> list[EntryId]:
     """The entries that a list lacks and must not; and those that it has and must not.
 
-    A bookie flushes ledgers in the order of their ids: where a later one is whole, this one is `settled`.
+    A bookie flushes ledgers in the order of their ids: where a later one is whole, this one is
+    `settled`.
     """
     end = None if is_settled else max(listed, default=-1)
-    return sorted({one for one in expected - listed if end is None or one < end} | (listed - expected))
+    return sorted(
+        {one for one in expected - listed if end is None or one < end} | (listed - expected)
+    )
 
 
 def word_of(listed: set[EntryId] | None, expected: set[EntryId]) -> str:
@@ -141,10 +157,14 @@ def is_storm(pulsar: RealPulsar) -> bool:
 
 
 def signs_of_storm(pulsar: RealPulsar) -> tuple[int, int]:
-    """How many files the index of a bookie ever had, and its oldest entry log: the least of all bookies."""
+    """How many files the index of a bookie ever had, and its oldest entry log: the least of all
+    bookies.
+    """
     files, logs = [], []
     for bookie_id in pulsar.cluster.bookie_ids:
         current = pulsar.cluster.directory(bookie_id) / "ledgers" / "current"
-        files.append(max((int(path.stem) for path in (current / "locations").glob("*.sst")), default=0))
+        files.append(
+            max((int(path.stem) for path in (current / "locations").glob("*.sst")), default=0)
+        )
         logs.append(min((int(path.stem, 16) for path in current.glob("*.log")), default=0))
     return min(files), min(logs)

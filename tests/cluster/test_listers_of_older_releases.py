@@ -23,8 +23,12 @@ MIDDLE = {"b1": "150", "b2": "150", "b3": "150"}
 
 @pytest.mark.parametrize("version", ["4.14.7", "4.16.6"])
 def test_a_lost_entry_is_found_and_nothing_else_is(version: str, tmp_path: Path) -> None:
-    """By lists of whole ledgers, also after a bookie has ended in good order and was started again."""
-    with RealCluster(tmp_path / "cluster", bookies=3, storage="DbLedgerStorage", bookie_version=version) as cluster:
+    """By lists of whole ledgers, also after a bookie has ended in good order and was started
+    again.
+    """
+    with RealCluster(
+        tmp_path / "cluster", bookies=3, storage="DbLedgerStorage", bookie_version=version
+    ) as cluster:
         for ledger_id in (SOUND, HIT, LAST):
             cluster.place(ledger_id, cluster.ledger(METADATA), MIDDLE if ledger_id == HIT else None)
         cluster.end_bookie("b3")

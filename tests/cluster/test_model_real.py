@@ -1,4 +1,6 @@
-"""The model on real BookKeeper: the same actions, the same truth, the same properties after each of them."""
+"""The model on real BookKeeper: the same actions, the same truth, the same properties after each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 SEED = 34
 STEPS = 8
-"""Actions behind the beginning: a bookie that is wiped, crashes or turns read-only takes seconds."""
+"""Actions behind the beginning: a bookie that is wiped, crashes or turns read-only takes
+seconds.
+"""
 LOSSES = (
-    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; ensemble 1 0 b4; append 1 5; close 1; cut 4 half; lose 1 4 b3; resume; "
-    "stray 1 2 b4; mark 1; time 150; crash b3 gone; restart b3; corrupt 1 endless"
+    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; ensemble 1 0 b4; append 1 5; close 1; cut 4 half; lose"
+    " 1 4 b3; resume; stray 1 2 b4; mark 1; time 150; crash b3 gone; restart b3; corrupt 1 endless"
 )
-"""What draws by chance may leave out: an entry lost while an audit stands still, the last copies on a bookie that is not named,
-a mark too old."""
+"""What draws by chance may leave out: an entry lost while an audit stands still, the last copies on
+a bookie that is not named, a mark too old.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""The commands that findings offer, before BookKeeper's own shell: it knows them, and they show and do what is said of them."""
+"""The commands that findings offer, before BookKeeper's own shell: it knows them, and they show and
+do what is said of them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from support.real_processes import java_command
 
 from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
-from auditor.model.facts import CorruptFacts, EntryFacts, Facts, LostContentFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import (
+    CorruptFacts,
+    EntryFacts,
+    Facts,
+    LostContentFacts,
+    MarkFacts,
+    Search,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 from auditor.model.identity import LedgerId
 from auditor.witness.bookie_commands import GC_PAUSE_MS
@@ -38,7 +48,11 @@ assert isinstance(LOST_LOG, EntryLogLostFacts)
 assert isinstance(FAILING, FailingFacts) and isinstance(WITHOUT_LEDGER, MarkWithoutLedgerFacts)
 GONE = {str(ledger_id) for ledger_id in WITHOUT_LEDGER.some_ledgers}
 """Ledgers that the cluster below does not have."""
-NO_COLLECTION = {"gcWaitTime": GC_PAUSE_MS, "minorCompactionInterval": -1, "majorCompactionInterval": -1}
+NO_COLLECTION = {
+    "gcWaitTime": GC_PAUSE_MS,
+    "minorCompactionInterval": -1,
+    "majorCompactionInterval": -1,
+}
 EAGER = {**NO_COLLECTION, "gcWaitTime": 1_000, "gcOverreplicatedLedgerWaitTime": 1}
 COLLECTS, KEEPS_STRANDED, KEEPS_ALL = "b4", "b5", "b6"
 SETTINGS: dict[str, dict[str, int]] = {
@@ -49,20 +63,37 @@ SETTINGS: dict[str, dict[str, int]] = {
 SHELL_TRIES_MAX = 5
 POLL_S = 0.2
 COLLECTED_TIMEOUT_S = 120.0
-"""How long the eager bookie may take to collect: three of its rounds of a second or two, on a busy machine."""
+"""How long the eager bookie may take to collect: three of its rounds of a second or two, on a busy
+machine.
+"""
 
 
 def finding(kind: Kind) -> Finding:
-    """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4 has it besides."""
+    """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4
+    has it besides.
+    """
     subject = CATALOGUE[kind].subject
     entry = EntryFacts(
-        WORST, ("b2",), search=Search(1, 1, 1, 0, (KEEPS_STRANDED,), (KEEPS_STRANDED,), (KEEPS_STRANDED,), found_first=(WORST,))
+        WORST,
+        ("b2",),
+        search=Search(
+            1,
+            1,
+            1,
+            0,
+            (KEEPS_STRANDED,),
+            (KEEPS_STRANDED,),
+            (KEEPS_STRANDED,),
+            found_first=(WORST,),
+        ),
     )
     mark = replace(MARK, missing_replicas=("b2",))
     of_kind: dict[type, Facts] = {
         CorruptFacts: CorruptFacts(WORST, ("b2",), (("b2", (WORST,)),)),
         EntryFacts: entry,
-        EntryLogLostFacts: replace(LOST_LOG, some_logs=(replace(LOST_LOG.some_logs[0], some=((LEDGER, WORST, WORST),)),)),
+        EntryLogLostFacts: replace(
+            LOST_LOG, some_logs=(replace(LOST_LOG.some_logs[0], some=((LEDGER, WORST, WORST),)),)
+        ),
         FailingFacts: replace(FAILING, some_ledgers=(LEDGER,)),
         LostContentFacts: LostContentFacts("writable", "h:3181", 4, False, 3, 29, 30, (LEDGER,)),
         MarkFacts: mark,
@@ -91,9 +122,14 @@ def of_shell(commands: list[str]) -> list[list[str]]:
 
 @cache
 def usage() -> dict[str, str]:
-    """What the shell prints of itself, command by command; the options before the command under the empty name."""
+    """What the shell prints of itself, command by command; the options before the command under the
+    empty name.
+    """
     command = java_command(
-        bookkeeper_jars(), "org.apache.bookkeeper.bookie.BookieShell", heap="128m", log4j2=real_bookkeeper.LOG4J2_SHELL
+        bookkeeper_jars(),
+        "org.apache.bookkeeper.bookie.BookieShell",
+        heap="128m",
+        log4j2=real_bookkeeper.LOG4J2_SHELL,
     )
     said = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     first, *parts = re.split(r"^ {7}(?=[a-zA-Z])", said.stdout + said.stderr, flags=re.MULTILINE)
@@ -101,28 +137,49 @@ def usage() -> dict[str, str]:
 
 
 def unknown_to_the_shell(arguments: list[str]) -> list[str]:
-    """The command, if the shell has none of that name; else its options that the shell's own help does not name."""
+    """The command, if the shell has none of that name; else its options that the shell's own help
+    does not name.
+    """
     command = next((word for word in arguments if word in usage()), None)
     if command is None:
         return arguments
     before, after = arguments[: arguments.index(command)], arguments[arguments.index(command) + 1 :]
-    options = [(option, told) for words, told in ((before, usage()[""]), (after, usage()[command])) for option in words]
-    return [o for o, told in options if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)]
+    options = [
+        (option, told)
+        for words, told in ((before, usage()[""]), (after, usage()[command]))
+        for option in words
+    ]
+    return [
+        o
+        for o, told in options
+        if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)
+    ]
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_the_shell_knows_every_command_and_option(kind: Kind) -> None:
     """Each is one of the shell's commands, with options that its own help names."""
     assert {"readledger", "recover", "clusterinfo"} <= usage().keys()
-    assert [] == [(words, bad) for words in of_shell(offered(kind)) if (bad := unknown_to_the_shell(words))]
+    assert [] == [
+        (words, bad) for words in of_shell(offered(kind)) if (bad := unknown_to_the_shell(words))
+    ]
 
 
-@pytest.mark.parametrize("page", sorted((PROJECT / "docs" / "findings").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((PROJECT / "docs" / "findings").glob("*.md")), ids=lambda page: page.stem
+)
 def test_the_shell_knows_what_the_pages_say(page: Path) -> None:
     """So it is with every command in a code block of docs/findings."""
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
-    commands = [line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith(SHELL)]
-    assert [] == [(words, bad) for words in of_shell(commands) if (bad := unknown_to_the_shell(words))]
+    commands = [
+        line.strip()
+        for block in blocks
+        for line in block.splitlines()
+        if line.strip().startswith(SHELL)
+    ]
+    assert [] == [
+        (words, bad) for words in of_shell(commands) if (bad := unknown_to_the_shell(words))
+    ]
     assert commands or page.stem == "README"
 
 
@@ -134,9 +191,15 @@ def test_what_the_shell_does_not_know_is_noticed() -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Ledger 7 lacks entry 4 on b2; b4, b5 and b6, which it does not name, hold that entry and a ledger without metadata."""
+    """Ledger 7 lacks entry 4 on b2; b4, b5 and b6, which it does not name, hold that entry and a
+    ledger without metadata.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(real_bookkeeper.RealBookie, "write_config", _with_settings(real_bookkeeper.RealBookie.write_config))
+        patch.setattr(
+            real_bookkeeper.RealBookie,
+            "write_config",
+            _with_settings(real_bookkeeper.RealBookie.write_config),
+        )
         with RealCluster(tmp_path_factory.mktemp("commands"), bookies=6) as made:
             made.place(LEDGER, made.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": str(WORST)})
             made.place(8, made.ledger("e3 w2 a2 0:[b1 b2 b3] 5:[b1 b2 b4] closed 9"))
@@ -157,8 +220,12 @@ def _with_settings(write_config: Any) -> Any:
     def write(self: real_bookkeeper.RealBookie, read_only: bool = False) -> None:
         write_config(self, read_only)
         mine = SETTINGS.get(self.bookie_id, {})
-        kept = [line for line in self.config.read_text().splitlines() if line.split("=")[0] not in mine]
-        self.config.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in mine.items()), ""]))
+        kept = [
+            line for line in self.config.read_text().splitlines() if line.split("=")[0] not in mine
+        ]
+        self.config.write_text(
+            "\n".join([*kept, *(f"{key}={value}" for key, value in mine.items()), ""])
+        )
 
     return write
 
@@ -166,12 +233,23 @@ def _with_settings(write_config: Any) -> Any:
 def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
     """Return `held`, or the exception that the shell names.
 
-    The shell ends its client at the first refusal. Where another answer arrives just then, it exits with an error of its own
-    ("Executor is shutting down"), which says nothing of the entry: read again, at most SHELL_TRIES_MAX times.
+    The shell ends its client at the first refusal. Where another answer arrives just then, it exits
+    with an error of its own ("Executor is shutting down"), which says nothing of the entry: read
+    again, at most SHELL_TRIES_MAX times.
     """
     for tries_left in reversed(range(SHELL_TRIES_MAX)):
         try:
-            said = cluster.shell("readledger", "-l", str(ledger), "-fe", str(entry), "-le", str(entry + 1), "-b", bookie)
+            said = cluster.shell(
+                "readledger",
+                "-l",
+                str(ledger),
+                "-fe",
+                str(entry),
+                "-le",
+                str(entry + 1),
+                "-b",
+                bookie,
+            )
             break
         except RuntimeError as failure:
             if "Executor is shutting down" not in str(failure) or not tries_left:
@@ -181,13 +259,19 @@ def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
 
 
 def answer_of(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
-    """Return what a bookie answers to READ_ENTRY, in BookKeeper's own word. The shell takes a JVM for each."""
+    """Return what a bookie answers to READ_ENTRY, in BookKeeper's own word. The shell takes a JVM
+    for each.
+    """
     with cluster.connect(bookie) as connection:
-        return status_name(connection.ask(read_request(ledger, entry, connection.next_txn_id())).status)
+        return status_name(
+            connection.ask(read_request(ledger, entry, connection.next_txn_id())).status
+        )
 
 
 def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
-    """What the shell says. It fails on a ledger without metadata, and that is the answer to look for."""
+    """What the shell says. It fails on a ledger without metadata, and that is the answer to look
+    for.
+    """
     if words[0] == "ledgermetadata" and words[2] in GONE:
         with pytest.raises(RuntimeError, match="No such ledger exists on Metadata Server") as told:
             cluster.shell(*words)
@@ -196,13 +280,19 @@ def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
 
 
 def test_looks_are_answered_and_change_nothing(cluster: RealCluster) -> None:
-    """Every command that is offered as a look ends, needs nobody to say yes, and leaves the metadata as it was."""
+    """Every command that is offered as a look ends, needs nobody to say yes, and leaves the
+    metadata as it was.
+    """
     before = cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
     looks = {
         tuple(words)
         for kind in Kind
         for words in of_shell(
-            [c for c in next_commands(finding(kind), replication_disabled=False) if not c.startswith(CHANGES)]
+            [
+                c
+                for c in next_commands(finding(kind), replication_disabled=False)
+                if not c.startswith(CHANGES)
+            ]
         )
     }
     assert len(looks) > 10
@@ -212,23 +302,39 @@ def test_looks_are_answered_and_change_nothing(cluster: RealCluster) -> None:
 
 
 def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None:
-    """On the bookie that lacks the entry, on one that has it; a range that ends where it begins has nothing in it."""
+    """On the bookie that lacks the entry, on one that has it; a range that ends where it begins has
+    nothing in it.
+    """
     assert "NoSuchEntry" == read_on(cluster, "b2", LEDGER, WORST)
     assert "held" == read_on(cluster, "b3", LEDGER, WORST)
     entry = str(WORST)
-    assert f"Eid={entry}" not in cluster.shell("readledger", "-l", str(LEDGER), "-fe", entry, "-le", entry, "-b", "b3")
+    assert f"Eid={entry}" not in cluster.shell(
+        "readledger", "-l", str(LEDGER), "-fe", entry, "-le", entry, "-b", "b3"
+    )
 
 
-def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(cluster: RealCluster) -> None:
-    """Collected: a closed ledger that no segment puts there, a ledger without metadata. Kept: an open one, one with a segment
-    there, the former with gcOverreplicatedLedgerWaitTime=0, both with a long gcWaitTime."""
+def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(
+    cluster: RealCluster,
+) -> None:
+    """Collected: a closed ledger that no segment puts there, a ledger without metadata. Kept: an
+    open one, one with a segment there, the former with gcOverreplicatedLedgerWaitTime=0, both with
+    a long gcWaitTime.
+    """
     deadline = time.monotonic() + COLLECTED_TIMEOUT_S
     awaited = [(COLLECTS, LEDGER, WORST), (COLLECTS, 99, 0), (KEEPS_STRANDED, 99, 0)]
     while any(answer_of(cluster, *one) == "EOK" for one in awaited):
-        assert time.monotonic() < deadline, f"still not collected: {[answer_of(cluster, *one) for one in awaited]}"
+        assert time.monotonic() < deadline, (
+            f"still not collected: {[answer_of(cluster, *one) for one in awaited]}"
+        )
         time.sleep(POLL_S)
     assert ["ENOLEDGER"] * 3 == [answer_of(cluster, *one) for one in awaited]
-    kept = [(COLLECTS, 8, 0), (COLLECTS, 9, 0), (KEEPS_STRANDED, LEDGER, WORST), (KEEPS_ALL, LEDGER, WORST), (KEEPS_ALL, 99, 0)]
+    kept = [
+        (COLLECTS, 8, 0),
+        (COLLECTS, 9, 0),
+        (KEEPS_STRANDED, LEDGER, WORST),
+        (KEEPS_ALL, LEDGER, WORST),
+        (KEEPS_ALL, 99, 0),
+    ]
     assert ["EOK"] * 5 == [answer_of(cluster, *one) for one in kept]
 
 
@@ -240,17 +346,25 @@ def ensemble_of(cluster: RealCluster, ledger_id: LedgerId) -> list[str]:
     return found[1].split(", ")
 
 
-def test_recover_gives_the_share_of_one_bookie_to_another(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
-    """What is offered below a quorum, its question answered: another bookie is named and holds the entry."""
+def test_recover_gives_the_share_of_one_bookie_to_another(
+    shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
+) -> None:
+    """What is offered below a quorum, its question answered: another bookie is named and holds the
+    entry.
+    """
     number = next(ledger_ids)
-    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4"})
+    shared_cluster.place(
+        number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4"}
+    )
     shared_cluster.shell("recover", "-f", "-l", str(number), "b2")
     first, new, third = ensemble_of(shared_cluster, number)
     assert ("b1", "b3") == (first, third) and new in ("b4", "b5")
     assert "held" == read_on(shared_cluster, new, number, 4)
 
 
-def test_recover_does_not_part_a_bookie_that_stands_twice(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
+def test_recover_does_not_part_a_bookie_that_stands_twice(
+    shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
+) -> None:
     """Why nothing is offered for it: one new bookie takes both places."""
     number = next(ledger_ids)
     shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b1] closed 9"))
@@ -259,10 +373,14 @@ def test_recover_does_not_part_a_bookie_that_stands_twice(shared_cluster: RealCl
     assert (first, second) == (third, "b2") and first != "b1"
 
 
-def test_recover_fails_where_no_copy_is_left(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
+def test_recover_fails_where_no_copy_is_left(
+    shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
+) -> None:
     """Why nothing is offered for a lost entry: the shell says so and the metadata stays."""
     number = next(ledger_ids)
-    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4", "b3": "4"})
+    shared_cluster.place(
+        number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4", "b3": "4"}
+    )
     with pytest.raises(RuntimeError, match="exited with"):
         shared_cluster.shell("recover", "-f", "-l", str(number), "b2")
     assert ["b1", "b2", "b3"] == ensemble_of(shared_cluster, number)

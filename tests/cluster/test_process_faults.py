@@ -1,4 +1,6 @@
-"""Real bookies and a real ZooKeeper that are killed or stopped in the middle of an audit, and what is owed all the same."""
+"""Real bookies and a real ZooKeeper that are killed or stopped in the middle of an audit, and what
+is owed all the same.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from support.mortal_cluster import MortalCluster
 pytestmark = [
     pytest.mark.real,
     pytest.mark.long,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),  # kazoo's own thread, see the plans
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+    ),  # kazoo's own thread, see the plans
 ]
 
 STOPPED_S = 1.0
@@ -29,7 +33,9 @@ Deed = Callable[[MortalCluster, Act, str], object]
 
 @dataclass(frozen=True)
 class Doing:
-    """What is done to a bookie or to ZooKeeper: at a frame of the first look, and in the pause before the second."""
+    """What is done to a bookie or to ZooKeeper: at a frame of the first look, and in the pause
+    before the second.
+    """
 
     at_frame: Deed
     at_pause: Deed
@@ -92,15 +98,25 @@ DOINGS: Mapping[str, Doing] = {
     "SIGKILL of ZooKeeper": Doing(kill_zookeeper, nothing),
     "SIGSTOP of ZooKeeper": Doing(stop_zookeeper, nothing),
 }
-FOR_EVER = {name for name, doing in DOINGS.items() if doing.at_pause is nothing and "for a second" not in name}
+FOR_EVER = {
+    name
+    for name, doing in DOINGS.items()
+    if doing.at_pause is nothing and "for a second" not in name
+}
 QUICK = {"SIGKILL of a bookie, back before the second look", "SIGSTOP of ZooKeeper for a second"}
 
 
 def _plan(name: str) -> Plan:
-    """At one of the first lists; of one that stays, owed are the ledgers that do not need the bookie."""
+    """At one of the first lists; of one that stays, owed are the ledgers that do not need the
+    bookie.
+    """
 
     def faults(draw: Random) -> Faults:
-        return {draw.choice(BOOKIES): [Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES))]}
+        return {
+            draw.choice(BOOKIES): [
+                Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES))
+            ]
+        }
 
     stays = name in FOR_EVER
     return Plan(
@@ -110,7 +126,11 @@ def _plan(name: str) -> Plan:
         heals=not stays,
         reachable=not (stays and "ZooKeeper" in name),
         quick=name in QUICK,
-        settings={"rpc_timeout": "1s", "bookie_retries": 1, "zookeeper_retries": 6 if not stays else 1},
+        settings={
+            "rpc_timeout": "1s",
+            "bookie_retries": 1,
+            "zookeeper_retries": 6 if not stays else 1,
+        },
     )
 
 
@@ -118,16 +138,24 @@ PLANS = {name: _plan(name) for name in DOINGS}
 
 
 @pytest.mark.parametrize("name", chosen(PLANS))
-def test_a_process_that_is_killed_or_stopped_takes_no_verdict_that_is_owed(cluster: MortalCluster, name: str):
-    """Whoever is back before the second look owes all; without a bookie, what does not need it; without ZooKeeper, nothing."""
+def test_a_process_that_is_killed_or_stopped_takes_no_verdict_that_is_owed(
+    cluster: MortalCluster, name: str
+):
+    """Whoever is back before the second look owes all; without a bookie, what does not need it;
+    without ZooKeeper, nothing.
+    """
     plan, doing = PLANS[name], DOINGS[name]
     with act(cluster, SEED) as played:
         due = planted(played, plan)
         (bookie,) = due.faults
         (fault,) = due.faults[bookie]
-        played.by_name[bookie].faults = [replace(fault, call=lambda _: doing.at_frame(cluster, played, bookie))]
+        played.by_name[bookie].faults = [
+            replace(fault, call=lambda _: doing.at_frame(cluster, played, bookie))
+        ]
         try:
-            outcome = by_command(played, plan, between=lambda _: doing.at_pause(cluster, played, bookie))
+            outcome = by_command(
+                played, plan, between=lambda _: doing.at_pause(cluster, played, bookie)
+            )
             hold(played, plan, due, outcome)
         finally:
             cluster.revive()

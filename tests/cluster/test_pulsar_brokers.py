@@ -1,4 +1,6 @@
-"""Slow stories of a real Pulsar: brokers that compress their metadata in each way, and a bookie that is wiped."""
+"""Slow stories of a real Pulsar: brokers that compress their metadata in each way, and a bookie
+that is wiped.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,12 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> None:
-    """A broker with this compression, and how it reads its own metadata: ledgers, entries, positions."""
-    pulsar.restart_broker(managedLedgerInfoCompressionType=compression, managedCursorInfoCompressionType=compression)
+    """A broker with this compression, and how it reads its own metadata: ledgers, entries,
+    positions.
+    """
+    pulsar.restart_broker(
+        managedLedgerInfoCompressionType=compression, managedCursorInfoCompressionType=compression
+    )
     name = topic_of(f"as-{compression.lower()}")
     write_topic(pulsar, name)
     told = pulsar.managed_ledger_info(name)
@@ -47,13 +53,20 @@ def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> 
     data = [(one["ledger_id"], one["entries"]) for one in topic["ledgers"] if one["role"] == "data"]
     assert [(one["ledgerId"], one["entries"]) for one in told["ledgers"][:-1]] == data[:-1]
     assert told["ledgers"][-1]["ledgerId"] == data[-1][0]
-    assert {BEHIND: "readable", BEYOND: "readable"} == {one["name"]: one["answer"] for one in topic["subscriptions"]}
-    positions = {name: [at["markDelete"]["ledgerId"], at["markDelete"]["entryId"]] for name, at in told["cursors"].items()}
+    assert {BEHIND: "readable", BEYOND: "readable"} == {
+        one["name"]: one["answer"] for one in topic["subscriptions"]
+    }
+    positions = {
+        name: [at["markDelete"]["ledgerId"], at["markDelete"]["entryId"]]
+        for name, at in told["cursors"].items()
+    }
     assert positions == {one["name"]: one["position"] for one in topic["subscriptions"]}
 
 
 def test_a_wiped_bookie_is_found_and_no_topic_is_lost(pulsar: RealPulsar, tmp_path: Path) -> None:
-    """Every entry has its other copy: each ledger with entries there is below its ack quorum, each topic readable."""
+    """Every entry has its other copy: each ledger with entries there is below its ack quorum, each
+    topic readable.
+    """
     names = [topic_of(f"kept-{number}") for number in range(3)]
     for name in names:
         write_topic(pulsar, name)
@@ -63,6 +76,10 @@ def test_a_wiped_bookie_is_found_and_no_topic_is_lost(pulsar: RealPulsar, tmp_pa
         run = accounted(audit(pulsar, tmp_path, lister_map=str(listers)))
     assert ["readable"] * len(names) == [one["answer"] for one in topics.summary["topics"]]
     hit = {one["ledger_id"] for one in run.findings if one["kind"] == Kind.ENTRY_BELOW_ACK_QUORUM}
-    closed = [ledger_id for ledger_id, verdict in run.verdicts.items() if verdict.standing != "exempt"]
-    assert hit == {ledger_id for ledger_id in closed if placed_entries(pulsar, ledger_id).get(WIPED)}
+    closed = [
+        ledger_id for ledger_id, verdict in run.verdicts.items() if verdict.standing != "exempt"
+    ]
+    assert hit == {
+        ledger_id for ledger_id in closed if placed_entries(pulsar, ledger_id).get(WIPED)
+    }
     assert [Kind.BOOKIE_LOST_CONTENT] == [Kind(one["kind"]) for one in run.of(WIPED)]

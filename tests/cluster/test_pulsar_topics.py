@@ -1,4 +1,5 @@
-"""A real Pulsar on real DbLedgerStorage bookies with listers: what `auditor topic` and `auditor run` say of its topics.
+"""A real Pulsar on real DbLedgerStorage bookies with listers: what `auditor topic` and `auditor
+run` say of its topics.
 
 One cluster for the whole file, with every story of `support.pulsar_stories` beside sound topics.
 """
@@ -49,7 +50,9 @@ def stories(pulsar: RealPulsar) -> TopicStories:
 
 
 @pytest.fixture(scope="module")
-def listers(pulsar: RealPulsar, stories: TopicStories, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def listers(
+    pulsar: RealPulsar, stories: TopicStories, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """The map of a lister beside each bookie, once all is flushed."""
     with listers_of(pulsar.cluster, tmp_path_factory.mktemp("map")) as found:
         for topic in (stories.sound, stories.in_use, *stories.compressed.values()):
@@ -66,7 +69,12 @@ def topics(pulsar: RealPulsar, stories: TopicStories, listers: Path) -> dict[str
 
 
 @pytest.fixture(scope="module")
-def outcome(pulsar: RealPulsar, stories: TopicStories, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(
+    pulsar: RealPulsar,
+    stories: TopicStories,
+    listers: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Outcome:
     """One run with listers."""
     return accounted(audit(pulsar, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 
@@ -79,17 +87,25 @@ def readings(topic: Json) -> dict[str, tuple[str, list[int] | None]]:
 def conditions(topic: Json) -> dict[int, str]:
     """The condition of each ledger of a topic that is neither sound nor open."""
     fine = ("nothing_lost", "open", "offloaded")
-    return {one["ledger_id"]: one["condition"] for one in topic["ledgers"] if one["condition"] not in fine}
+    return {
+        one["ledger_id"]: one["condition"]
+        for one in topic["ledgers"]
+        if one["condition"] not in fine
+    }
 
 
 def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, stories: TopicStories) -> None:
-    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one that was cut short.
+    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one
+    that was cut short.
 
     Of the newest one it recorded nothing, although unloading closed it.
     """
     for topic in (stories.sound, stories.one_copy, stories.without_copy, stories.short):
         *recorded, newest = pulsar.data_ledgers(topic)
-        assert (None, MESSAGES - 201) == (newest.entries, read_metadata(pulsar, newest.ledger_id).last_entry_id)
+        assert (None, MESSAGES - 201) == (
+            newest.entries,
+            read_metadata(pulsar, newest.ledger_id).last_entry_id,
+        )
         for one in recorded:
             is_cut = one.ledger_id == stories.first(stories.short)
             last = read_metadata(pulsar, one.ledger_id).last_entry_id
@@ -97,7 +113,9 @@ def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, stories: To
     assert 2 == len(holders(pulsar, stories.first(stories.without_copy), LOST_ENTRY))
 
 
-def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_a_sound_topic_is_readable_for_each_subscription(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """Unloaded: its ledgers are closed, and ZooKeeper has the positions of its subscriptions."""
     topic = topics[stories.sound]
     assert ("readable", {}, True) == (topic["answer"], conditions(topic), topic["is_complete"])
@@ -108,7 +126,9 @@ def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json]
 
 
 def test_a_topic_in_use_is_readable(topics: dict[str, Json], stories: TopicStories) -> None:
-    """Its newest ledger is open, its cursors have ledgers of their own, its schema has two ledgers."""
+    """Its newest ledger is open, its cursors have ledgers of their own, its schema has two
+    ledgers.
+    """
     topic = topics[stories.in_use]
     assert ("readable", {}) == (topic["answer"], conditions(topic))
     roles = [one["role"] for one in topic["ledgers"]]
@@ -117,9 +137,13 @@ def test_a_topic_in_use_is_readable(topics: dict[str, Json], stories: TopicStori
     assert 2 == len(topic["schemas"])
 
 
-def test_each_partition_of_a_topic_is_audited(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_each_partition_of_a_topic_is_audited(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """Asked for the topic itself."""
-    found = {name: topics[name]["answer"] for name in topics if name.startswith(stories.partitioned)}
+    found = {
+        name: topics[name]["answer"] for name in topics if name.startswith(stories.partitioned)
+    }
     assert {f"{stories.partitioned}-partition-{number}": "readable" for number in (0, 1)} == found
 
 
@@ -127,11 +151,17 @@ def test_each_partition_of_a_topic_is_audited(topics: dict[str, Json], stories: 
 def test_compressed_metadata_is_read(
     pulsar: RealPulsar, topics: dict[str, Json], stories: TopicStories, compression: str
 ) -> None:
-    """As Pulsar's own code compresses it: all data ledgers, and the subscription at its position."""
+    """As Pulsar's own code compresses it: all data ledgers, and the subscription at its
+    position.
+    """
     name = stories.compressed[compression]
     assert (compression != "NONE") == (pulsar.raw(name)[:2] == MAGIC)
     topic = topics[name]
-    assert ("readable", [], {"half": ("readable", None)}) == (topic["answer"], topic["problems"], readings(topic))
+    assert ("readable", [], {"half": ("readable", None)}) == (
+        topic["answer"],
+        topic["problems"],
+        readings(topic),
+    )
     data = [one["ledger_id"] for one in topic["ledgers"] if one["role"] == "data"]
     assert list(stories.ledgers[name]) == data
     assert [data[1], 5] == topic["subscriptions"][0]["position"], "26 of 50 messages, 20 a ledger"
@@ -143,14 +173,19 @@ def test_an_offloaded_ledger_that_was_deleted_is_not_missing(
     """Pulsar deleted all but the newest ledger from BookKeeper, on purpose."""
     topic = topics[stories.offloaded]
     *gone, newest = stories.ledgers[stories.offloaded]
-    assert all(pulsar.cluster.zk.exists(pulsar.cluster.ledger_path(ledger_id)) is None for ledger_id in gone)
+    assert all(
+        pulsar.cluster.zk.exists(pulsar.cluster.ledger_path(ledger_id)) is None
+        for ledger_id in gone
+    )
     assert {**dict.fromkeys(gone, "offloaded"), newest: "nothing_lost"} == {
         one["ledger_id"]: one["condition"] for one in topic["ledgers"]
     }
     assert "readable" == topic["answer"]
 
 
-def test_a_deleted_ledger_is_said_to_be_missing(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_a_deleted_ledger_is_said_to_be_missing(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """A subscription that is beyond it is not blocked."""
     topic, ledger_id = topics[stories.missing], stories.first(stories.missing)
     assert {ledger_id: "missing"} == conditions(topic)
@@ -158,37 +193,56 @@ def test_a_deleted_ledger_is_said_to_be_missing(topics: dict[str, Json], stories
     assert {BEHIND: ("blocked", [ledger_id, 0]), BEYOND: ("readable", None)} == readings(topic)
 
 
-def test_a_ledger_cut_short_is_said_to_be_truncated(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_a_ledger_cut_short_is_said_to_be_truncated(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """BookKeeper's metadata alone looks sound; the topic knows how many entries it had."""
     topic, ledger_id = topics[stories.short], stories.first(stories.short)
     assert {ledger_id: "truncated"} == conditions(topic)
-    assert [[[KEPT, 99]]] == [one["lost"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
+    assert [[[KEPT, 99]]] == [
+        one["lost"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id
+    ]
     assert {BEHIND: ("blocked", [ledger_id, KEPT]), BEYOND: ("readable", None)} == readings(topic)
 
 
-def test_an_entry_that_no_index_has_blocks_those_behind_it(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_an_entry_that_no_index_has_blocks_those_behind_it(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """One of a hundred entries, in the middle, taken out of the index of both bookies."""
     topic, ledger_id = topics[stories.without_copy], stories.first(stories.without_copy)
     assert {ledger_id: "entries_lost"} == conditions(topic)
-    assert {BEHIND: ("blocked", [ledger_id, LOST_ENTRY]), BEYOND: ("readable", None)} == readings(topic)
+    assert {BEHIND: ("blocked", [ledger_id, LOST_ENTRY]), BEYOND: ("readable", None)} == readings(
+        topic
+    )
 
 
 def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], stories: TopicStories) -> None:
     """While a subscription is in use its newest position is in a ledger that is not read."""
-    topic, ledger_id = topics[stories.in_use_without_copy], stories.first(stories.in_use_without_copy)
+    topic, ledger_id = (
+        topics[stories.in_use_without_copy],
+        stories.first(stories.in_use_without_copy),
+    )
     assert {ledger_id: "entries_lost"} == conditions(topic)
     assert ("possibly_blocked", [ledger_id, LOST_ENTRY]) == readings(topic)[BEYOND]
 
 
-def test_an_entry_with_one_copy_left_blocks_nobody(topics: dict[str, Json], stories: TopicStories) -> None:
+def test_an_entry_with_one_copy_left_blocks_nobody(
+    topics: dict[str, Json], stories: TopicStories
+) -> None:
     """The ledger is violated, and the topic readable."""
     topic, ledger_id = topics[stories.one_copy], stories.first(stories.one_copy)
     assert ("readable", {}) == (topic["answer"], conditions(topic))
-    assert ["violated"] == [one["standing"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
+    assert ["violated"] == [
+        one["standing"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id
+    ]
 
 
-def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, outcome: Outcome, stories: TopicStories) -> None:
-    """The very entries, among all ledgers of all topics, and what only the topics' references show."""
+def test_a_run_finds_each_damaged_ledger_and_nothing_else(
+    pulsar: RealPulsar, outcome: Outcome, stories: TopicStories
+) -> None:
+    """The very entries, among all ledgers of all topics, and what only the topics' references
+    show.
+    """
     lost = {
         stories.first(stories.without_copy): Kind.ENTRY_WITHOUT_REPLICA,
         stories.first(stories.in_use_without_copy): Kind.ENTRY_WITHOUT_REPLICA,
@@ -198,16 +252,22 @@ def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, ou
         stories.first(stories.missing): Kind.REFERENCED_LEDGER_MISSING,
         stories.first(stories.short): Kind.LEDGER_TRUNCATED,
     }
-    found = {one["ledger_id"]: Kind(one["kind"]) for one in outcome.findings if one["severity"] != "info"}
+    found = {
+        one["ledger_id"]: Kind(one["kind"]) for one in outcome.findings if one["severity"] != "info"
+    }
     assert lost | referenced == found
-    entries = {one["ledger_id"]: one["entries"] for one in outcome.findings if one["ledger_id"] in lost}
+    entries = {
+        one["ledger_id"]: one["entries"] for one in outcome.findings if one["ledger_id"] in lost
+    }
     assert {ledger_id: [[LOST_ENTRY, LOST_ENTRY]] for ledger_id in lost} == entries
     assert {"violated": len(lost), "indeterminate": 0} == {
         word: outcome.summary["ledgers"][word] for word in ("violated", "indeterminate")
     }
 
 
-def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, stories: TopicStories) -> None:
+def test_a_run_names_the_topic_of_each_damaged_ledger(
+    outcome: Outcome, stories: TopicStories
+) -> None:
     """From the custom metadata that Pulsar gives its ledgers."""
     for topic in (stories.without_copy, stories.in_use_without_copy, stories.one_copy):
         owner = outcome.one(stories.first(topic))["owner"]
@@ -218,28 +278,43 @@ def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, stories:
 
 
 def test_entries_behind_a_cut_are_seen(outcome: Outcome, stories: TopicStories) -> None:
-    """BookKeeper has this one trace of the cut, bookies hold entries beyond the end; the topic has the proof."""
+    """BookKeeper has this one trace of the cut, bookies hold entries beyond the end; the topic has
+    the proof.
+    """
     found = {Kind(one["kind"]): one["severity"] for one in outcome.of(stories.first(stories.short))}
     assert {Kind.ENTRIES_BEYOND_END: "info", Kind.LEDGER_TRUNCATED: "critical"} == found
 
 
-def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]) -> None:
-    """Bookies are probed: single entries in the middle may be missed, and what was not read is said to be assumed."""
-    probed = audit_topics(pulsar, stories.sound, stories.without_copy, stories.one_copy, stories.missing)
+def test_without_listers_no_sound_ledger_is_accused(
+    pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]
+) -> None:
+    """Bookies are probed: single entries in the middle may be missed, and what was not read is said
+    to be assumed.
+    """
+    probed = audit_topics(
+        pulsar, stories.sound, stories.without_copy, stories.one_copy, stories.missing
+    )
     assert 0 < probed.summary["copies"]["assumed"]
     by_name = {one["topic"]: one for one in probed.summary["topics"]}
-    assert ("readable", {}) == (by_name[stories.sound]["answer"], conditions(by_name[stories.sound]))
+    assert ("readable", {}) == (
+        by_name[stories.sound]["answer"],
+        conditions(by_name[stories.sound]),
+    )
     assert {stories.first(stories.missing): "missing"} == conditions(by_name[stories.missing])
     for topic in (stories.without_copy, stories.one_copy):
         damaged = stories.first(topic)
         assert set(conditions(by_name[topic])) <= {damaged}
-        assert {one["ledger_id"] for one in by_name[topic]["ledgers"] if one["standing"] == "violated"} <= {damaged}
+        assert {
+            one["ledger_id"] for one in by_name[topic]["ledgers"] if one["standing"] == "violated"
+        } <= {damaged}
 
 
 def test_what_is_trimmed_between_two_looks_is_not_missing(
     pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]
 ) -> None:
-    """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks like a loss."""
+    """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks
+    like a loss.
+    """
     topic = stories.trimmed
     first = pulsar.data_ledgers(topic)[0].ledger_id
     pulsar.cluster.delete_ledger(first)
@@ -252,9 +327,11 @@ def test_what_is_trimmed_between_two_looks_is_not_missing(
 def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
     pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json], outcome: Outcome
 ) -> None:
-    """The truth, from a reader that begins with the first message. Pulsar skips what a cut took, and says nothing.
+    """The truth, from a reader that begins with the first message. Pulsar skips what a cut took,
+    and says nothing.
 
-    It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost entries too.
+    It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost
+    entries too.
     """
     assert (MESSAGES, True) == pulsar.read(stories.sound)
     assert (MESSAGES, True) == pulsar.read(stories.one_copy)

@@ -1,6 +1,8 @@
-"""Frames recorded from real bookies mean the same to us as what the sandbox says to the same requests. Needs no Java.
+"""Frames recorded from real bookies mean the same to us as what the sandbox says to the same
+requests. Needs no Java.
 
-Record them again after a change of BookKeeper's version or of the requests: `.venv/bin/python tests/cluster/record_frames.py`.
+Record them again after a change of BookKeeper's version or of the requests: `.venv/bin/python
+tests/cluster/record_frames.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +11,12 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from support import recorded_frames
-from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie, sandbox_bookies
+from support.bookies_under_test import (
+    STORAGES,
+    SandboxBookieUnderTest,
+    real_bookie,
+    sandbox_bookies,
+)
 from support.real_cluster import RealCluster
 from support.recorded_frames import Exchange
 
@@ -36,13 +43,17 @@ def decoded(exchanges: Iterable[Exchange]) -> Decoded:
 
 
 def _listed(answer: frames.Response) -> entry_availability.Decoded | None:
-    if answer.operation != frames.Operation.GET_LIST_OF_ENTRIES_OF_LEDGER or answer.status != frames.Status.EOK:
+    if (
+        answer.operation != frames.Operation.GET_LIST_OF_ENTRIES_OF_LEDGER
+        or answer.status != frames.Status.EOK
+    ):
         return None
     return entry_availability.decode(answer.payload, BookieLimits().groups_max)
 
 
 def fields(exchanges: Iterable[Exchange]) -> dict[str, pb.Response]:
-    """Each answer field by field, but for the values that are the machine's: disk sizes, and maxLAC, which nobody reads here.
+    """Each answer field by field, but for the values that are the machine's: disk sizes, and
+    maxLAC, which nobody reads here.
 
     Whether these are there at all is compared.
     """
@@ -61,19 +72,29 @@ def fields(exchanges: Iterable[Exchange]) -> dict[str, pb.Response]:
 @pytest.mark.parametrize("kind", STORAGES)
 def test_recording_asks_what_the_code_asks(kind: str) -> None:
     """The recorded requests are today's, byte for byte: a changed one must be recorded again."""
-    assert {one.name: one.request for one in recorded_frames.read(kind)} == recorded_frames.requests()
+    assert {
+        one.name: one.request for one in recorded_frames.read(kind)
+    } == recorded_frames.requests()
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_sandbox_answers_decode_as_recorded_ones(seeded_sandbox: dict[str, SandboxBookieUnderTest], kind: str) -> None:
-    """The product decodes what the sandbox says into what it decodes from a real bookie's recorded answer."""
+def test_sandbox_answers_decode_as_recorded_ones(
+    seeded_sandbox: dict[str, SandboxBookieUnderTest], kind: str
+) -> None:
+    """The product decodes what the sandbox says into what it decodes from a real bookie's recorded
+    answer.
+    """
     said = recorded_frames.ask(seeded_sandbox[kind], recorded_frames.requests())
     assert decoded(recorded_frames.read(kind)) == decoded(said)
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_sandbox_answers_field_by_field_as_recorded_ones(seeded_sandbox: dict[str, SandboxBookieUnderTest], kind: str) -> None:
-    """Also in the fields that the product does not read, the sandbox says what the recorded bookie said."""
+def test_sandbox_answers_field_by_field_as_recorded_ones(
+    seeded_sandbox: dict[str, SandboxBookieUnderTest], kind: str
+) -> None:
+    """Also in the fields that the product does not read, the sandbox says what the recorded bookie
+    said.
+    """
     said = recorded_frames.ask(seeded_sandbox[kind], recorded_frames.requests())
     assert fields(recorded_frames.read(kind)) == fields(said)
 

@@ -1,4 +1,6 @@
-"""Whole audits of real servers with TLS, logins and ACLs, and what is said where a credential is wrong."""
+"""Whole audits of real servers with TLS, logins and ACLs, and what is said where a credential is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def flags(settings: Settings) -> list[str]:
     """Settings as a shell writes them."""
-    return [word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", value)]
+    return [
+        word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", value)
+    ]
 
 
 def doctor(secured: Secured, settings: Settings) -> Done:
@@ -68,17 +72,30 @@ def finds_the_loss(outcome: Outcome) -> None:
 
 @pytest.mark.long
 def test_bookies_with_tls_are_audited(with_tls: Secured, tmp_path: Path) -> None:
-    """A client certificate with an encrypted key; in the lanes of a run and in those of `ledger`."""
+    """A client certificate with an encrypted key; in the lanes of a run and in those of
+    `ledger`.
+    """
     settings = with_tls.tls("bookie")
     finds_the_loss(audit(with_tls.cluster, tmp_path, **settings))
     assert audit_ledgers(with_tls.cluster, [SOUND, LOST], **settings).exit_code == 1
 
 
 @pytest.mark.parametrize("with_tls_too", [False, True])
-def test_bookies_with_logins_are_audited(with_logins: Secured, tmp_path: Path, with_tls_too: bool) -> None:
-    """With the login in clear, and inside TLS; the znodes are read with the bookies' own user, in clear."""
+def test_bookies_with_logins_are_audited(
+    with_logins: Secured, tmp_path: Path, with_tls_too: bool
+) -> None:
+    """With the login in clear, and inside TLS; the znodes are read with the bookies' own user, in
+    clear.
+    """
     settings = with_logins.sasl("bookie") | with_logins.sasl("zookeeper")
-    finds_the_loss(audit(with_logins.cluster, tmp_path, **settings, **(with_logins.tls("bookie") if with_tls_too else {})))
+    finds_the_loss(
+        audit(
+            with_logins.cluster,
+            tmp_path,
+            **settings,
+            **(with_logins.tls("bookie") if with_tls_too else {}),
+        )
+    )
 
 
 @pytest.mark.parametrize("way", ["tls and sasl", "digest"])
@@ -93,24 +110,44 @@ def test_a_secured_zookeeper_is_read(with_logins: Secured, tmp_path: Path, way: 
 
 
 def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
-    """Settings that no bookie with TLS accepts, or that accept none of them, and the word for it."""
+    """Settings that no bookie with TLS accepts, or that accept none of them, and the word for
+    it.
+    """
     return {
         "no certificate": (secured.tls_without_certificate("bookie"), "client certificate"),
-        "of another CA": (secured.tls("bookie", secured.pki.issue("stranger", by="other")), "certificate"),
-        "expired": (secured.tls("bookie", secured.pki.issue("expired", is_expired=True)), "certificate"),
-        "another CA trusted": (secured.tls("bookie", ca="other"), "not from a CA in --bookie-tls-ca"),
+        "of another CA": (
+            secured.tls("bookie", secured.pki.issue("stranger", by="other")),
+            "certificate",
+        ),
+        "expired": (
+            secured.tls("bookie", secured.pki.issue("expired", is_expired=True)),
+            "certificate",
+        ),
+        "another CA trusted": (
+            secured.tls("bookie", ca="other"),
+            "not from a CA in --bookie-tls-ca",
+        ),
     }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", ["no certificate", "of another CA", "expired", "another CA trusted"])
+@pytest.mark.parametrize(
+    "fault", ["no certificate", "of another CA", "expired", "another CA trusted"]
+)
 def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     with_tls: Secured, tmp_path: Path, fault: str
 ) -> None:
     """Exit 5, Spark is not started, nothing is written; `doctor` says the same of each bookie."""
     settings, word = wrong_for_tls(with_tls)[fault]
     uri = with_tls.cluster.metadata_service_uri
-    done = command_here("run", "--metadata-service-uri", uri, "--output", str(tmp_path), *flags({**settings, **QUICK}))
+    done = command_here(
+        "run",
+        "--metadata-service-uri",
+        uri,
+        "--output",
+        str(tmp_path),
+        *flags({**settings, **QUICK}),
+    )
     assert done.returncode == 5, done.stderr
     said = " ".join((done.stdout + done.stderr).split())
     assert "all 3 bookies refuse this client" in said
@@ -118,7 +155,9 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     assert not list(tmp_path.glob("run-*"))
     looked = doctor(with_tls, settings)
     assert looked.returncode == 5
-    assert sum("MISSING bookie" in line and word in line for line in looked.stdout.splitlines()) == 3, looked.stdout
+    assert (
+        sum("MISSING bookie" in line and word in line for line in looked.stdout.splitlines()) == 3
+    ), looked.stdout
 
 
 @pytest.mark.parametrize("with_tls_too", [False, True])
@@ -131,8 +170,16 @@ def test_a_login_that_no_bookie_accepts_ends_the_command_before_the_first_look(
         outcome = doctor(with_logins, {**wrong, **tls, **with_logins.sasl("zookeeper")})
         assert outcome.stdout.count("refused the user name or password") == 3, outcome.stdout
         uri = ["--metadata-service-uri", with_logins.cluster.metadata_service_uri]
-        done = command_here("ledger", str(SOUND), *uri, *flags({**wrong, **tls, **with_logins.sasl("zookeeper"), **QUICK}))
-        assert (done.returncode, "all 3 bookies refuse this client" in done.stderr + done.stdout) == (5, True)
+        done = command_here(
+            "ledger",
+            str(SOUND),
+            *uri,
+            *flags({**wrong, **tls, **with_logins.sasl("zookeeper"), **QUICK}),
+        )
+        assert (
+            done.returncode,
+            "all 3 bookies refuse this client" in done.stderr + done.stdout,
+        ) == (5, True)
     if with_tls_too:
         none = doctor(with_logins, {**tls, **with_logins.sasl("zookeeper")})
         assert none.stdout.count("--bookie-sasl digest-md5") == 3, none.stdout
@@ -143,7 +190,10 @@ def test_a_login_that_no_bookie_accepts_ends_the_command_before_the_first_look(
 def test_each_fault_of_a_zookeeper_login_has_its_word(with_logins: Secured, fault: str) -> None:
     """`doctor` names the cause, not a time-out."""
     settings, word = {
-        "password": (with_logins.sasl("zookeeper", "wrong"), "it refused the user name or password"),
+        "password": (
+            with_logins.sasl("zookeeper", "wrong"),
+            "it refused the user name or password",
+        ),
         "digest": (with_logins.digest("wrong"), "may not be read by this session"),
         "none": ({}, "may not be read by this session"),
         "tls to the clear port": (with_logins.tls("zookeeper"), "secureClientPort"),
@@ -153,7 +203,9 @@ def test_each_fault_of_a_zookeeper_login_has_its_word(with_logins: Secured, faul
 
 
 @pytest.mark.long
-def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: Secured, tmp_path: Path) -> None:
+def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(
+    with_tls: Secured, tmp_path: Path
+) -> None:
     """It is never asked in clear: its copies are unknown, with the reason."""
     restarted = with_tls.cluster
     restarted.kill_bookie("b3")
@@ -172,25 +224,45 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: 
     assert outcome.summary["indeterminate"]["bookie_refused"] >= 1
     assert outcome.run_dir is not None
     answers = place(str(outcome.run_dir)).read_table("evidence/answers", ANSWERS).to_pylist()
-    assert any("offers no TLS" in (row["detail"] or "") for row in answers if row["bookie_id"] == "b3"), answers
+    assert any(
+        "offers no TLS" in (row["detail"] or "") for row in answers if row["bookie_id"] == "b3"
+    ), answers
 
 
 def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
-    """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a variable and a command give
-    them."""
+    """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a
+    variable and a command give them.
+    """
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
     spark_conf.mkdir()
     events.mkdir()
     plain = {"enabled": "true", "compress": "false", "dir": f"file://{events}"}
-    (spark_conf / "spark-defaults.conf").write_text("".join(f"spark.eventLog.{key} {value}\n" for key, value in plain.items()))
-    settings = with_logins.tls("bookie") | with_logins.tls("zookeeper") | with_logins.sasl("bookie") | QUICK
+    (spark_conf / "spark-defaults.conf").write_text(
+        "".join(f"spark.eventLog.{key} {value}\n" for key, value in plain.items())
+    )
+    settings = (
+        with_logins.tls("bookie")
+        | with_logins.tls("zookeeper")
+        | with_logins.sasl("bookie")
+        | QUICK
+    )
     key_file = settings.pop("zookeeper_tls_key_password_file")
     settings |= {"zookeeper_tls_key_password_command": f"cat {key_file}"}
-    settings |= {"zookeeper_sasl": "digest-md5", "zookeeper_sasl_username": USER, **with_logins.digest()}
+    settings |= {
+        "zookeeper_sasl": "digest-md5",
+        "zookeeper_sasl_username": USER,
+        **with_logins.digest(),
+    }
     with CommandLines() as seen:
         done = command(
             "run",
-            *("--metadata-service-uri", with_logins.uri_with_tls, "--output", str(output), "--verbose"),
+            *(
+                "--metadata-service-uri",
+                with_logins.uri_with_tls,
+                "--output",
+                str(output),
+                "--verbose",
+            ),
             *("--suspects-in-process-max", "0"),
             *flags(settings),
             AUDITOR_ZOOKEEPER_SASL_PASSWORD=ZOOKEEPER_PASSWORD,
@@ -231,7 +303,12 @@ class CommandLines:
             for entry in Path("/proc").iterdir():
                 if entry.name.isdigit():
                     try:
-                        self._seen.add((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                        self._seen.add(
+                            (entry / "cmdline")
+                            .read_bytes()
+                            .replace(b"\0", b" ")
+                            .decode(errors="replace")
+                        )
                     except OSError:
                         continue
 

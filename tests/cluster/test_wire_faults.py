@@ -1,4 +1,6 @@
-"""The faults of `tests/faults/plans.py`, on the wire before real bookies and a real ZooKeeper: the same is owed."""
+"""The faults of `tests/faults/plans.py`, on the wire before real bookies and a real ZooKeeper: the
+same is owed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from support.mortal_cluster import MortalCluster
 pytestmark = [
     pytest.mark.real,
     pytest.mark.long,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),  # kazoo's own thread, see the plans
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+    ),  # kazoo's own thread, see the plans
 ]
 
 
@@ -28,11 +32,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalCluster]
 def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
     """Through proxies that do nothing, of ledgers that real bookies hold."""
     with act(cluster, SEED) as quiet:
-        assert [] == quiet.breaches(by_command(quiet, Plan("no fault", lambda _: {})).told, owed(ALL))
+        assert [] == quiet.breaches(
+            by_command(quiet, Plan("no fault", lambda _: {})).told, owed(ALL)
+        )
 
 
 @pytest.mark.parametrize("name", chosen(PLANS))
-def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(cluster: MortalCluster, name: str):
+def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(
+    cluster: MortalCluster, name: str
+):
     """What real bookies say, harmed as what sandbox bookies say is."""
     with act(cluster, SEED) as played:
         due = planted(played, PLANS[name])

@@ -1,12 +1,16 @@
-"""The detector for what runs hand on to each other: each sum that is carried from run to run counts every run exactly once.
+"""The detector for what runs hand on to each other: each sum that is carried from run to run counts
+every run exactly once.
 
-It reads what the runs wrote (summary.json, findings.jsonl, run.json, the evidence) and the metrics that went out, and uses none
-of the auditor's code. A run that was killed and never published counts nothing; what it found is counted by the run that is:
+It reads what the runs wrote (summary.json, findings.jsonl, run.json, the evidence) and the metrics
+that went out, and uses none of the auditor's code. A run that was killed and never published counts
+nothing; what it found is counted by the run that is:
 
     chain = [Finished(run_1), Finished(run_2, before=run_1, baseline=run_1)]
-    breaches_of_carried(chain, samples)         # `samples`: the metrics as they were after each process, in order
+    breaches_of_carried(chain, samples)         # `samples`: the metrics as they were after each
+    process, in order
 
-A sum that is too small lost a run, one that is too large counted a run twice. `CARRIED` is the one table of what is carried.
+A sum that is too small lost a run, one that is too large counted a run twice. `CARRIED` is the one
+table of what is carried.
 """
 
 from __future__ import annotations
@@ -29,15 +33,21 @@ Numbers = Mapping[tuple[str, ...], int]
 """A carried field as numbers by their keys."""
 
 AGREEING_RUNS = 3
-"""Runs in a row that found the number of ledgers dropped, about to the same one: then it is what the next is held against."""
+"""Runs in a row that found the number of ledgers dropped, about to the same one: then it is what
+the next is held against.
+"""
 VALID = frozenset({"held", "no_such_ledger"})
 CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger", "corrupt"})
-SAMPLE = re.compile(r'^bookkeeper_auditor_(\w+)_total\{.*(?:kind|outcome)="(\w+)".*\} ([0-9.e+]+)$', re.MULTILINE)
+SAMPLE = re.compile(
+    r'^bookkeeper_auditor_(\w+)_total\{.*(?:kind|outcome)="(\w+)".*\} ([0-9.e+]+)$', re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A published run. `before`: the newest one that was published before it; `baseline`: the newest one when it began."""
+    """A published run. `before`: the newest one that was published before it; `baseline`: the
+    newest one when it began.
+    """
 
     directory: Path
     before: Path | None = None
@@ -46,7 +56,9 @@ class Finished:
 
 @dataclass(frozen=True)
 class Breach:
-    """What happened to which number of which carried field, in which run (or in which sample of the metrics)."""
+    """What happened to which number of which carried field, in which run (or in which sample of the
+    metrics).
+    """
 
     sort: Sort
     field: str
@@ -58,7 +70,9 @@ class Breach:
 
 @dataclass(frozen=True)
 class Sum:
-    """A field of summary.json that adds up over runs. `adds`: what a run adds to it, by the run before it."""
+    """A field of summary.json that adds up over runs. `adds`: what a run adds to it, by the run
+    before it.
+    """
 
     name: str
     told: Callable[[Path], Numbers]
@@ -67,7 +81,9 @@ class Sum:
 
 @dataclass(frozen=True)
 class Handed:
-    """A value that a run takes over from a run before it: `told` of the run must be `expected` of its predecessors."""
+    """A value that a run takes over from a run before it: `told` of the run must be `expected` of
+    its predecessors.
+    """
 
     name: str
     told: Callable[[Path], object]
@@ -86,7 +102,9 @@ def _findings(run: Path | None) -> Counter[tuple[str, str]]:
 
 
 def _new_findings(run: Path, before: Path | None) -> Numbers:
-    """Findings by kind that the run before did not have, or not of that kind, nor handed on unchecked."""
+    """Findings by kind that the run before did not have, or not of that kind, nor handed on
+    unchecked.
+    """
     known = set(_findings(before)) | set(_handed_on(before))
     return Counter({(kind,): 0 for _, kind in _findings(run)}) + Counter(
         (kind,) for found_id, kind in _findings(run) if (found_id, kind) not in known
@@ -105,7 +123,11 @@ def _requests(run: Path, before: Path | None) -> Numbers:
     renames = _rows(run / "evidence" / "renames")
     sent = sum(row["requests"] for row in (*answers, *reads, *renames))
     failed = sum(row["retries"] for row in (*answers, *reads, *renames))
-    failed += sum(row["requests"] > 0 and row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
+    failed += sum(
+        row["requests"] > 0 and row["status"] not in VALID
+        for row in answers
+        if row["ledger_id"] is not None
+    )
     failed += sum(row["requests"] > 0 and row["status"] not in CONCLUSIVE for row in reads)
     greetings = [row for row in (*answers, *renames) if row["ledger_id"] is None]
     failed += sum(row["requests"] > 0 and row["status"] == "silent" for row in greetings)
@@ -125,11 +147,19 @@ def _znodes(run: Path, column: str) -> int:
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:
-    return [row for path in written_files(table) for row in pq.read_table(path, partitioning=None).to_pylist()]
+    return [
+        row
+        for path in written_files(table)
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+    ]
 
 
 def _request_totals(run: Path) -> Numbers:
-    return {(name, outcome): n for name, by in summary_of(run)["request_totals"].items() for outcome, n in by.items()}
+    return {
+        (name, outcome): n
+        for name, by in summary_of(run)["request_totals"].items()
+        for outcome, n in by.items()
+    }
 
 
 def _baseline(run: Path | None) -> object:
@@ -154,7 +184,13 @@ def _told_baseline(run: Path) -> object:
 
 def _absent(run: Path | None) -> object:
     """Since when, in ms, each bookie is not registered, as the run left it to the next."""
-    return {} if run is None else {one["bookie_id"]: _ms(one["since"]) for one in summary_of(run)["bookies_unregistered"]}
+    return (
+        {}
+        if run is None
+        else {
+            one["bookie_id"]: _ms(one["since"]) for one in summary_of(run)["bookies_unregistered"]
+        }
+    )
 
 
 def _told_absent(run: Path) -> object:
@@ -180,7 +216,9 @@ def _is_of_series(run: Path) -> bool:
 
 
 def _next_turn(one: Finished) -> object:
-    """The turn behind that of the run that was the newest one when this one began, or the same where that one has no part."""
+    """The turn behind that of the run that was the newest one when this one began, or the same
+    where that one has no part.
+    """
     if one.baseline is None or _series(one.baseline) is None:
         return 0
     return _sweep(one.baseline)["turn"] + _is_of_series(one.baseline)
@@ -196,7 +234,9 @@ def _runs_due(one: Finished) -> object:
     """One more than the run before it where it has a part, unless that is of another series."""
     series = _series(one.before) if one.before is not None else None
     is_same = series is not None and series["seed"] == _sweep(one.directory)["seed"]
-    return _is_of_series(one.directory) + (_runs(one.before) if one.before is not None and is_same else 0)
+    return _is_of_series(one.directory) + (
+        _runs(one.before) if one.before is not None and is_same else 0
+    )
 
 
 def _ms(moment: str) -> int:
@@ -204,7 +244,11 @@ def _ms(moment: str) -> int:
 
 
 SUMS = (
-    Sum("totals", lambda run: {(kind,): n for kind, n in summary_of(run)["totals"].items()}, _new_findings),
+    Sum(
+        "totals",
+        lambda run: {(kind,): n for kind, n in summary_of(run)["totals"].items()},
+        _new_findings,
+    ),
     Sum("request_totals", _request_totals, _requests),
 )
 HANDED = (
@@ -244,12 +288,16 @@ def _sort(due: int, told: int) -> Sort:
 
 
 def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[Breach]:
-    """Counters that went out. Each sample is the sums of one published run, and no sample is older than the one before it."""
+    """Counters that went out. Each sample is the sums of one published run, and no sample is older
+    than the one before it.
+    """
     sums = [_counters_due(run) for run in published]
     at = 0
     for number, sample in enumerate(map(counters_of, samples), start=1):
         later = [n for n in range(at, len(sums)) if sums[n] == sample]
-        if later or not sample:  # a run that failed before the first one finished has no counters to show
+        if (
+            later or not sample
+        ):  # a run that failed before the first one finished has no counters to show
             at = later[0] if later else at
             continue
         for key in sorted({*sums[at], *sample}):
@@ -259,7 +307,9 @@ def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[B
 
 
 def _counters_due(run: Path) -> Numbers:
-    return {("violations", *key): n for key, n in SUMS[0].told(run).items()} | dict(SUMS[1].told(run))
+    return {("violations", *key): n for key, n in SUMS[0].told(run).items()} | dict(
+        SUMS[1].told(run)
+    )
 
 
 def counters_of(text: str) -> Numbers:

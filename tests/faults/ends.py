@@ -1,6 +1,8 @@
-"""Ways in which a run is ended from outside, or stopped for a while, and the plans that are made of them.
+"""Ways in which a run is ended from outside, or stopped for a while, and the plans that are made of
+them.
 
-A plan has one end a life. Which frame, or how many stages, an end waits for is the seed's affair (`faults.resuming`).
+A plan has one end a life. Which frame, or how many stages, an end waits for is the seed's affair
+(`faults.resuming`).
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ FINDINGS, USAGE, FAULT, UNREACHABLE, STOPPED = 1, 2, 4, 5, 128 + signal.SIGTERM
 
 @dataclass(frozen=True)
 class End:
-    """How a life ends: what is done, at which one (from `first` on, before `last`) of the `of` that it comes to: "stage" is one
-    more in the journal, "list" and "read" are requests to one bookie; "results" is summary.json, of which there is one.
+    """How a life ends: what is done, at which one (from `first` on, before `last`) of the `of` that
+    it comes to: "stage" is one more in the journal, "list" and "read" are requests to one bookie;
+    "results" is summary.json, of which there is one.
 
-    `code` is the exit code, negative for a signal that says nothing. `attempts`: how often Spark tries a task that fails.
-    `over`: what is done before the run goes on. `leaves_jvm`: it is stopped, and until it is woken the run may not go on.
+    `code` is the exit code, negative for a signal that says nothing. `attempts`: how often Spark
+    tries a task that fails. `over`: what is done before the run goes on. `leaves_jvm`: it is
+    stopped, and until it is woken the run may not go on.
     """
 
     deed: Callable[[Act, Started], object]
@@ -44,9 +48,11 @@ class End:
 
 @dataclass(frozen=True)
 class LivesPlan:
-    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are owed their verdict.
+    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are
+    owed their verdict.
 
-    `stops`: what happens to the last life, which goes on all the same. `on_spark`: Spark does the first look.
+    `stops`: what happens to the last life, which goes on all the same. `on_spark`: Spark does the
+    first look.
     """
 
     name: str
@@ -93,7 +99,9 @@ def _terminate_all(act: Act, command: Started) -> None:
 
 
 def _fill_disk(act: Act, command: Started) -> None:
-    """From now on, for every process of the run and those that they will start. What is open already is no exception."""
+    """From now on, for every process of the run and those that they will start. What is open
+    already is no exception.
+    """
     for line in in_session(command.pid):
         resource.prlimit(int(line.split()[0]), resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
 
@@ -114,7 +122,9 @@ def _jvm_killed(of: str, first: int, last: int) -> End:
     return End(_kill_jvm, FAULT, of, first, last)
 
 
-def _terminated(of: str, first: int, last: int, deed: Callable[[Act, Started], object] = _terminate) -> End:
+def _terminated(
+    of: str, first: int, last: int, deed: Callable[[Act, Started], object] = _terminate
+) -> End:
     return End(deed, STOPPED, of, first, last)
 
 
@@ -131,7 +141,9 @@ def _lost(of: str, first: int, last: int) -> End:
 
 
 LIST = ("list", 7, 13)
-"""A bookie is asked for six lists or seven of either shard at the first look, and for four or five in all at the second."""
+"""A bookie is asked for six lists or seven of either shard at the first look, and for four or five
+in all at the second.
+"""
 LATE_LIST = ("list", 14, 17)
 READ = ("read", 0, 1)
 """One bookie is asked for a single entry of each look, the others for more."""
@@ -139,12 +151,19 @@ STAGE = ("stage", 1, 14)
 """In a run of some two dozen."""
 NEXT_STAGE = ("stage", 1, 5)
 JVM_STAGE, NEXT_JVM_STAGE = ("stage", 4, 14), ("stage", 4, 5)
-"""The first three stages of a run, `references` to `referenced ledgers`, are done before there is a JVM, and behind the first
-look few suspects are finished without it. So it is killed first where there are several ends."""
+"""The first three stages of a run, `references` to `referenced ledgers`, are done before there is a
+JVM, and behind the first look few suspects are finished without it. So it is killed first where
+there are several ends.
+"""
 PLANS: Mapping[str, LivesPlan] = {
     plan.name: plan
     for plan in (
-        LivesPlan("SIGKILL of a run without Spark, at a list", [_killed(*LIST)], quick=True, on_spark=False),
+        LivesPlan(
+            "SIGKILL of a run without Spark, at a list",
+            [_killed(*LIST)],
+            quick=True,
+            on_spark=False,
+        ),
         LivesPlan("SIGKILL of the driver, at a list", [_killed(*LIST)]),
         LivesPlan("SIGKILL of the driver, at a list of the second look", [_killed(*LATE_LIST)]),
         LivesPlan("SIGKILL of the driver, at a read", [_killed(*READ)]),
@@ -158,16 +177,32 @@ PLANS: Mapping[str, LivesPlan] = {
         LivesPlan("a full disk, behind a stage", [_full(*STAGE)]),
         LivesPlan("ZooKeeper lost, at a list", [_lost(*LIST)]),
         LivesPlan("ZooKeeper lost, behind a stage", [_lost(*STAGE)]),
-        LivesPlan("SIGKILL of the driver, and again when it has gone on", [_killed(*LIST), _killed(*NEXT_STAGE)]),
-        LivesPlan("SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_JVM_STAGE)]),
+        LivesPlan(
+            "SIGKILL of the driver, and again when it has gone on",
+            [_killed(*LIST), _killed(*NEXT_STAGE)],
+        ),
+        LivesPlan(
+            "SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_JVM_STAGE)]
+        ),
         LivesPlan(
             "each of them, one after another",
-            [_jvm_killed(*NEXT_JVM_STAGE), *(end(*NEXT_STAGE) for end in (_terminated, _lost, _full, _killed))],
+            [
+                _jvm_killed(*NEXT_JVM_STAGE),
+                *(end(*NEXT_STAGE) for end in (_terminated, _lost, _full, _killed)),
+            ],
         ),
         LivesPlan("ZooKeeper lost, then a full disk", [_lost(*LIST), _full(*NEXT_STAGE)]),
-        LivesPlan("SIGSTOP of the driver beyond its session, at a list", [], stops=[_stopped(*LIST)]),
-        LivesPlan("SIGSTOP of the driver beyond its session, behind a stage", [], stops=[_stopped(*STAGE)]),
-        LivesPlan("SIGKILL of the driver, then one that is stopped", [_killed(*LIST)], stops=[_stopped(*NEXT_STAGE)]),
+        LivesPlan(
+            "SIGSTOP of the driver beyond its session, at a list", [], stops=[_stopped(*LIST)]
+        ),
+        LivesPlan(
+            "SIGSTOP of the driver beyond its session, behind a stage", [], stops=[_stopped(*STAGE)]
+        ),
+        LivesPlan(
+            "SIGKILL of the driver, then one that is stopped",
+            [_killed(*LIST)],
+            stops=[_stopped(*NEXT_STAGE)],
+        ),
         LivesPlan(
             "SIGKILL of the driver, its JVM stopped for a while",
             [End(_freeze_jvm, -signal.SIGKILL, *LIST, attempts=2, leaves_jvm=True)],
@@ -176,5 +211,10 @@ PLANS: Mapping[str, LivesPlan] = {
 }
 
 
-UNPUBLISHED = LivesPlan("SIGKILL of the driver, its results written", [End(_kill_driver, -signal.SIGKILL, "results", 0, 1)])
-"""Needs a latest.json that cannot be written: between the results and that there is nothing else to wait for."""
+UNPUBLISHED = LivesPlan(
+    "SIGKILL of the driver, its results written",
+    [End(_kill_driver, -signal.SIGKILL, "results", 0, 1)],
+)
+"""Needs a latest.json that cannot be written: between the results and that there is nothing else to
+wait for.
+"""

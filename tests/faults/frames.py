@@ -1,7 +1,9 @@
-"""What a proxy can tell of the frames it passes on: those between an auditor and a bookie, and those of ZooKeeper.
+"""What a proxy can tell of the frames it passes on: those between an auditor and a bookie, and
+those of ZooKeeper.
 
-Both put 4 bytes of length, big-endian, before each frame. Read here with protobuf and `struct` alone, by none of the code
-under test: a frame that cannot be read is `Said` with nothing in it, and is passed on all the same.
+Both put 4 bytes of length, big-endian, before each frame. Read here with protobuf and `struct`
+alone, by none of the code under test: a frame that cannot be read is `Said` with nothing in it, and
+is passed on all the same.
 """
 
 from __future__ import annotations
@@ -21,7 +23,16 @@ ENTRIES_MAX = 100_000
 """More entries than this in a list are none that a test wrote."""
 OPERATIONS = {1: "read", 2: "add", 8: "info", 11: "list"}
 """BookKeeper's OperationType, those that are told apart."""
-OPCODES = {3: "exists", 4: "data", 8: "children", 9: "sync", 11: "ping", 12: "children", 22: "multi_read", -11: "close"}
+OPCODES = {
+    3: "exists",
+    4: "data",
+    8: "children",
+    9: "sync",
+    11: "ping",
+    12: "children",
+    22: "multi_read",
+    -11: "close",
+}
 """ZooKeeper's, by its OpCode; what a connection begins with is "connect"."""
 STATUSES = {0: "held", 402: "no_such_ledger"}
 """The two answers to a list that say which entries are there; all others are "other"."""
@@ -33,10 +44,12 @@ METADATA = re.compile(rb"/ledgers/(\d{2})/(\d{4})/L(\d{4})(?!\d)")
 
 @dataclass(frozen=True)
 class Said:
-    """What one frame says. `about` is a ledger of a bookie, or the bytes of a ZooKeeper request (its paths are in them).
+    """What one frame says. `about` is a ledger of a bookie, or the bytes of a ZooKeeper request
+    (its paths are in them).
 
-    `entries`: of an answer to a list, what is held. `status`: of answers only, see STATUSES, READ_STATUSES, or "other".
-    `body`: of an answer to a read, the entry as it is stored. `metadata_of`: ledgers whose metadata a request reads, in order.
+    `entries`: of an answer to a list, what is held. `status`: of answers only, see STATUSES,
+    READ_STATUSES, or "other". `body`: of an answer to a read, the entry as it is stored.
+    `metadata_of`: ledgers whose metadata a request reads, in order.
     """
 
     operation: str = ""
@@ -73,7 +86,9 @@ class BookieFrames:
         if operation == "list":
             return Said(operation, txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
         if operation == "read":
-            return Said(operation, txn_id, message.readRequest.ledgerId, message.readRequest.entryId)
+            return Said(
+                operation, txn_id, message.readRequest.ledgerId, message.readRequest.entryId
+            )
         return Said(operation, txn_id)
 
     def reply(self, body: bytes) -> Said:
@@ -85,7 +100,11 @@ class BookieFrames:
         if operation == "list":
             listed = message.getListOfEntriesOfLedgerResponse
             status = STATUSES.get(message.status or listed.status, "other")
-            entries = entries_of(listed.availabilityOfEntriesOfLedger) if status == "held" else frozenset()
+            entries = (
+                entries_of(listed.availabilityOfEntriesOfLedger)
+                if status == "held"
+                else frozenset()
+            )
             return Said(operation, txn_id, listed.ledgerId, None, status, entries)
         if operation == "read":
             read = message.readResponse
@@ -95,14 +114,18 @@ class BookieFrames:
 
 
 def entries_of(payload: bytes) -> frozenset[int] | None:
-    """The entries of a bookie's list, header included; None where it is none. One by one: for small ledgers."""
+    """The entries of a bookie's list, header included; None where it is none. One by one: for small
+    ledgers.
+    """
     if len(payload) < LIST_HEADER_BYTES:
         return None
     return entries_of_groups(payload[LIST_HEADER_BYTES:])
 
 
 def entries_of_groups(groups: bytes) -> frozenset[int] | None:
-    """The entries of sequence groups: first, last, size, period (8, 8, 4 and 4 bytes); None where they are none."""
+    """The entries of sequence groups: first, last, size, period (8, 8, 4 and 4 bytes); None where
+    they are none.
+    """
     if len(groups) % GROUP_BYTES:
         return None
     found: set[int] = set()
@@ -132,7 +155,11 @@ class ZooKeeperFrames:
         xid, opcode = struct.unpack_from("!ii", body)
         operation = OPCODES.get(opcode, "other")
         self._asked[xid] = (operation, body)
-        ledgers = tuple(int(b"".join(parts)) for parts in METADATA.findall(body)) if operation in ("multi_read", "data") else ()
+        ledgers = (
+            tuple(int(b"".join(parts)) for parts in METADATA.findall(body))
+            if operation in ("multi_read", "data")
+            else ()
+        )
         return Said(operation, xid, about=body, metadata_of=ledgers)
 
     def reply(self, body: bytes) -> Said:

@@ -28,8 +28,9 @@ class Harm(StrEnum):
     """One byte of `part` is another."""
     DUPLICATE = "duplicate"
     REORDER = "reorder"
-    """It goes on after the next one of its direction. Where none comes there was nothing to reorder: no harm was done, and the
-    next frame that fits is tried."""
+    """It goes on after the next one of its direction. Where none comes there was nothing to
+    reorder: no harm was done, and the next frame that fits is tried.
+    """
     HALF_OPEN = "half_open"
     """From it on nothing passes in either direction of its connection, and nobody is told."""
     CALL = "call"
@@ -42,10 +43,12 @@ SWALLOWED = (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.HALF_OPEN)
 
 @dataclass(frozen=True)
 class Fault:
-    """Which harm, to which frames: all conditions must hold. `frame` counts those that fit, from 0; `count` None: for ever.
+    """Which harm, to which frames: all conditions must hold. `frame` counts those that fit, from 0;
+    `count` None: for ever.
 
-    `connection` counts the connections of the proxy, from 0; None: any. `path`: bytes that a ZooKeeper request must contain.
-    `part`: "length" (the 4 bytes before the frame), "head" (its first 8 bytes), "rest" (all others).
+    `connection` counts the connections of the proxy, from 0; None: any. `path`: bytes that a
+    ZooKeeper request must contain. `part`: "length" (the 4 bytes before the frame), "head" (its
+    first 8 bytes), "rest" (all others).
     """
 
     harm: Harm
@@ -72,9 +75,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Passed:
-    """One frame as the proxy saw it; `number` over all proxies of a log. `fate`: "passed", or the harm done to it.
+    """One frame as the proxy saw it; `number` over all proxies of a log. `fate`: "passed", or the
+    harm done to it.
 
-    `sent`: what the other side may have got instead of what was said; None: nothing it could take for an answer.
+    `sent`: what the other side may have got instead of what was said; None: nothing it could take
+    for an answer.
     """
 
     number: int
@@ -97,7 +102,9 @@ class Log:
         self.errors: list[BaseException] = []
         """What a `call` raised: then the harm that was meant was not done."""
 
-    def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> Passed:
+    def add(
+        self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool
+    ) -> Passed:
         with self._lock:
             one = Passed(len(self._seen), proxy, connection, reply, said, sent, fate)
             self._seen.append(one)

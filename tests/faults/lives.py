@@ -1,16 +1,19 @@
-"""The detector on a run that was cut down and gone on with: which questions were asked again that had their answer.
+"""The detector on a run that was cut down and gone on with: which questions were asked again that
+had their answer.
 
-Each process of a run is a *life*. When it has ended, the journal names the files that count; the rows in them are the
-questions that are *committed*. Whatever a proxy saw asked in a life is then either committed by it, each question once, or
-belongs to the stage that was at work when the life ended: at the end of what the bookie was asked, of one shard, and asked
-again in a later life. All else was asked for nothing, and is a *duplication*; a question that no life ever committed is a
+Each process of a run is a *life*. When it has ended, the journal names the files that count; the
+rows in them are the questions that are *committed*. Whatever a proxy saw asked in a life is then
+either committed by it, each question once, or belongs to the stage that was at work when the life
+ended: at the end of what the bookie was asked, of one shard, and asked again in a later life. All
+else was asked for nothing, and is a *duplication*; a question that no life ever committed is a
 *loss*:
 
-    first life    asked 1 4 7 10 13 16    committed 1 4 7 10         13 and 16 are of the stage that was cut down
-    second life   asked 13 16 19          committed 13 16 19
+    first life    asked 1 4 7 10 13 16    committed 1 4 7 10         13 and 16 are of the stage that
+    was cut down second life   asked 13 16 19          committed 13 16 19
                   asked 10 13 16 19       committed 13 16 19         10 is duplicated
 
-With each frame in its life and its look, verdicts and answers are then compared as those of any other run.
+With each frame in its life and its look, verdicts and answers are then compared as those of any
+other run.
 """
 
 from __future__ import annotations
@@ -51,8 +54,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Life:
-    """What proxies saw of one process of a run, and what it committed. `attempts`: how often the stage that was cut down may
-    have asked, where Spark tried a task of it again."""
+    """What proxies saw of one process of a run, and what it committed. `attempts`: how often the
+    stage that was cut down may have asked, where Spark tried a task of it again.
+    """
 
     seen: Sequence[Passed]
     committed: Sequence[Question]
@@ -61,7 +65,9 @@ class Life:
 
 def journalled(run_dir: Path) -> list[Question]:
     """What the journal of a run that is not finished names, in its order."""
-    entries = [json.loads(path.read_text()) for path in sorted((run_dir / "journal").glob("*.json"))]
+    entries = [
+        json.loads(path.read_text()) for path in sorted((run_dir / "journal").glob("*.json"))
+    ]
     return [
         question
         for entry in entries
@@ -80,8 +86,9 @@ def written(run_dir: Path) -> list[Question]:
 def breaches_of_lives(
     lives: Sequence[Life], told: Told, owed: Mapping[int, frozenset[May]], shard_ledgers: int
 ) -> list[Breach]:
-    """Everything that is wrong with a run of several lives, the last of which finished it. What ended a life kept no answer
-    away that was committed: no fault is on."""
+    """Everything that is wrong with a run of several lives, the last of which finished it. What
+    ended a life kept no answer away that was committed: no fault is on.
+    """
     frames: Frames = {(row[0], row[1]): [] for row in told.answers}
     found: list[Breach] = []
     for number, life in enumerate(lives):
@@ -90,9 +97,12 @@ def breaches_of_lives(
     return found + compared(frames, told, owed, FaultWindows())
 
 
-def _asked_for_nothing(name: str, life: Life, later: set[Key], shard_ledgers: int, frames: Frames) -> list[Breach]:
-    """Questions of a life that it did not commit and that the stage it was cut down in did not ask. The others' frames are
-    put to their look."""
+def _asked_for_nothing(
+    name: str, life: Life, later: set[Key], shard_ledgers: int, frames: Frames
+) -> list[Breach]:
+    """Questions of a life that it did not commit and that the stage it was cut down in did not ask.
+    The others' frames are put to their look.
+    """
     due = defaultdict(list)
     for question in life.committed:
         due[question.key].append(question.look)
@@ -105,19 +115,27 @@ def _asked_for_nothing(name: str, life: Life, later: set[Key], shard_ledgers: in
             open_ones.append(one)
             continue
         reply = replies.get((one.proxy, one.connection, one.said.txn_id))
-        frames.setdefault((one.proxy, looks.pop(0)), []).extend([one] if reply is None else [one, reply])
-        over += [other for other in open_ones if other.proxy == one.proxy]  # its stage was over: this one came behind it
+        frames.setdefault((one.proxy, looks.pop(0)), []).extend(
+            [one] if reply is None else [one, reply]
+        )
+        over += [
+            other for other in open_ones if other.proxy == one.proxy
+        ]  # its stage was over: this one came behind it
         open_ones = [other for other in open_ones if other.proxy != one.proxy]
     again, lost = _of_cut_stage(open_ones, later, shard_ledgers, life.attempts)
-    sorts = [*((Sort.DUPLICATION, one) for one in over + again), *((Sort.LOSS, one) for one in lost)]
+    sorts = [
+        *((Sort.DUPLICATION, one) for one in over + again),
+        *((Sort.LOSS, one) for one in lost),
+    ]
     return [_breach(sort, name, life, one) for sort, one in sorts]
 
 
 def _of_cut_stage(
     asked: Sequence[Passed], later: set[Key], shard_ledgers: int, attempts: int
 ) -> tuple[list[Passed], list[Passed]]:
-    """Those of the last questions of a life that no stage that was cut down can have asked, and those that it asked and no
-    later life did."""
+    """Those of the last questions of a life that no stage that was cut down can have asked, and
+    those that it asked and no later life did.
+    """
     times: Counter[Key] = Counter()
     ledgers: dict[int, None] = {}
     again, lost = [], []
@@ -136,7 +154,9 @@ def _breach(sort: Sort, name: str, life: Life, one: Passed) -> Breach:
     said = one.said
     assert said.ledger_id is not None
     before = [
-        other.said.ledger_id or 0 for other in _requests(life.seen) if other.proxy == one.proxy and other.number <= one.number
+        other.said.ledger_id or 0
+        for other in _requests(life.seen)
+        if other.proxy == one.proxy and other.number <= one.number
     ]
     window = tuple([0] * WINDOW + before)[-WINDOW:]
     return Breach(sort, f"{one.proxy} in {name}, {said.operation}s", said.ledger_id, window)
@@ -148,7 +168,11 @@ def _requests(seen: Iterable[Passed]) -> list[Passed]:
 
 def _key(one: Passed) -> Key:
     assert one.said.ledger_id is not None
-    return one.proxy, one.said.ledger_id, one.said.entry_id if one.said.operation == "read" else None
+    return (
+        one.proxy,
+        one.said.ledger_id,
+        one.said.entry_id if one.said.operation == "read" else None,
+    )
 
 
 def _questions(file: Path) -> list[Question]:

@@ -1,13 +1,14 @@
-"""Runs on one OUTPUT, night after night, as they are begun, killed, resumed, concluded and published; without Spark.
+"""Runs on one OUTPUT, night after night, as they are begun, killed, resumed, concluded and
+published; without Spark.
 
-The tables that Spark would write are written by hand, as stages of the journal. All else is the product's: which run may be
-resumed, what it takes over from the one before, how it is concluded, published and cleared up.
+The tables that Spark would write are written by hand, as stages of the journal. All else is the
+product's: which run may be resumed, what it takes over from the one before, how it is concluded,
+published and cleared up.
 
-    nights = Nights(tmp_path, monkeypatch)
-    nights.run(Night({1: LOST}))                            # a run that ends well
-    effects = nights.run(Night({2: LOST}), cut_at=17)       # killed before it does its 17th thing to a file
-    nights.resume(Night({2: LOST}))
-    breaches_of_carried(nights.chain, nights.samples)
+    nights = Nights(tmp_path, monkeypatch) nights.run(Night({1: LOST}))                            #
+    a run that ends well effects = nights.run(Night({2: LOST}), cut_at=17)       # killed before it
+    does its 17th thing to a file nights.resume(Night({2: LOST})) breaches_of_carried(nights.chain,
+    nights.samples)
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ from auditor.telemetry import metrics
 from auditor.telemetry.progress import Silent
 from auditor.zookeeper.session import ReadCounts
 
-FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None)
+FACTS = ClusterFacts(
+    "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None
+)
 EFFECTS = ("create", "write_text", "write_table", "remove_file", "remove")
 """What a run does to files, all through Place."""
 FIRST_NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
@@ -74,7 +77,9 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Night:
-    """What a run finds, by ledger, how many ledgers there are, and how many requests each of its questions takes."""
+    """What a run finds, by ledger, how many ledgers there are, and how many requests each of its
+    questions takes.
+    """
 
     found: Mapping[int, Kind]
     listed: int = 5
@@ -83,7 +88,9 @@ class Night:
 
 @dataclass
 class Cut:
-    """Counts what is done to files and ends the process before number `at`. `done` names what was done."""
+    """Counts what is done to files and ends the process before number `at`. `done` names what was
+    done.
+    """
 
     at: int | None = None
     done: list[str] = field(default_factory=list)
@@ -97,14 +104,20 @@ class Cut:
 class Nights:
     """`pushes`: metrics go to a Pushgateway instead of a text file."""
 
-    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, *, pushes: bool = False, **flags: str) -> None:
+    def __init__(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, *, pushes: bool = False, **flags: str
+    ) -> None:
         self.output = Output(place(str(home / "audits")))
         self.output.root.create()
         self.chain: list[Finished] = []
         self.samples: list[str] = []
         self._kept = home / "kept"
         self._textfile = home / "auditor.prom"
-        sent_to = {"pushgateway": "http://127.0.0.1:9"} if pushes else {"metrics_textfile": str(self._textfile)}
+        sent_to = (
+            {"pushgateway": "http://127.0.0.1:9"}
+            if pushes
+            else {"metrics_textfile": str(self._textfile)}
+        )
         self._flags = {"metadata_service_uri": "zk://h:2181/ledgers", **sent_to, **flags}
         self._begun: dict[str, Path | None] = {}
         self._now = FIRST_NIGHT
@@ -120,7 +133,9 @@ class Nights:
         return sorted(self._begun)
 
     def run(self, night: Night, cut_at: int | None = None) -> list[str]:
-        """A fresh run; killed before it does this to a file, or else ended well. Returns what it did to files."""
+        """A fresh run; killed before it does this to a file, or else ended well. Returns what it
+        did to files.
+        """
         return self._process(night, None, cut_at)
 
     def resume(self, night: Night, run_id: str = "", cut_at: int | None = None) -> list[str]:
@@ -136,11 +151,22 @@ class Nights:
 
     def fail(self) -> None:
         """A run that ends without a verdict, and sends that out."""
-        publish_failure(self._context(), self.output, "UNREACHABLE", CLUSTER, self._tomorrow().timestamp(), __version__)
+        publish_failure(
+            self._context(),
+            self.output,
+            "UNREACHABLE",
+            CLUSTER,
+            self._tomorrow().timestamp(),
+            __version__,
+        )
 
     def _process(self, night: Night, resumed: str | None, cut_at: int | None) -> list[str]:
         context, now = self._context(), self._tomorrow()
-        about = resume_about(context, self.output, resumed, now) if resumed else self._begin(context, now)
+        about = (
+            resume_about(context, self.output, resumed, now)
+            if resumed
+            else self._begin(context, now)
+        )
         self._cut = Cut(cut_at)
         before = self._latest()
         try:
@@ -179,12 +205,24 @@ class Nights:
             journal.once(stage, _write, directory, tables)
         if has_dropped(about.previous_population, night.listed):
             journal.once("listing again", _write, directory, _listing(night, AGAIN))
-        bookies = [BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")]
-        bookies.append(BookieRecord("gone", 1, round(now.timestamp() * 1_000), Registration.NONE, None, None, True, ""))
+        bookies = [
+            BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")
+        ]
+        bookies.append(
+            BookieRecord(
+                "gone", 1, round(now.timestamp() * 1_000), Registration.NONE, None, None, True, ""
+            )
+        )
         verdicts = directory.scan("verdicts", VERDICTS)
         write_read_counts(directory, counts)
         done = conclude(
-            directory, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(now), duration_s={"ask": 1.0}
+            directory,
+            about,
+            bookies,
+            previous,
+            verdicts=verdicts,
+            finished_at=rfc3339(now),
+            duration_s={"ask": 1.0},
         )
         results = write_results(context, self.output, directory, done, CLUSTER, "")
         publish(context, self.output, results, CLUSTER)
@@ -239,15 +277,23 @@ def _write(directory: Place, tables: Tables) -> None:
 
 def _listing(night: Night, listing: int = FIRST) -> Tables:
     ids = [(n,) for n in range(1, night.listed + 1)]
-    return {WHERE[listing]: (LISTING, ids), "evidence/listings": (LISTINGS, [listing_row(listing, listing, [])])}
+    return {
+        WHERE[listing]: (LISTING, ids),
+        "evidence/listings": (LISTINGS, [listing_row(listing, listing, [])]),
+    }
 
 
 def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
-    """What Spark writes, stage by stage: b1 lists each ledger, and each finding has a read that confirms it."""
+    """What Spark writes, stage by stage: b1 lists each ledger, and each finding has a read that
+    confirms it.
+    """
     held, silent = AnswerStatus.HELD, AnswerStatus.TIMED_OUT
     answers = [Answer("b1", n, 1, 0, held, requests=night.requests, received_bytes=9) for n in ids]
     answers.append(Answer("b2", 1, 1, 0, silent, requests=night.requests))
-    reads = [EntryRead("b1", n, 0, 1, 0, ReadStatus.NO_ENTRY, requests=1, received_bytes=9) for n in night.found]
+    reads = [
+        EntryRead("b1", n, 0, 1, 0, ReadStatus.NO_ENTRY, requests=1, received_bytes=9)
+        for n in night.found
+    ]
     records = [LedgerRecord(n, 1, 0, RecordStatus.FOUND) for n in ids]
     return {
         "look": {
@@ -263,7 +309,8 @@ def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
 def _verdict(ledger_id: int, kind: Kind | None) -> tuple[Any, ...]:
     lines = [json.dumps(report_stories.finding(kind, ledger_id))] if kind else []
     row = {
-        "ledger_id": ledger_id, "standing": "violated" if kind else "sound", "unknowns": [], "findings": lines,
+        "ledger_id": ledger_id, "standing": "violated" if kind else "sound", "unknowns": [],
+        "findings": lines,
         "listing_false_negatives": 0, "looks": 1, "todo": "nothing", "assurance": "probed",
     }  # fmt: skip
     return tuple(row.get(name) for name in VERDICTS.names)

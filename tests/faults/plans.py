@@ -1,9 +1,10 @@
 """Fault plans on the wire: one fault each, and beforehand the ledgers that are owed their verdict.
 
-    plan = PLANS["bookie: reply to a list: reset"]
-    faults = plan.faults(random.Random(seed))        # by proxy; which bookie, frame and byte is the seed's affair
+    plan = PLANS["bookie: reply to a list: reset"] faults = plan.faults(random.Random(seed))
+    # by proxy; which bookie, frame and byte is the seed's affair
 
-A transient fault is over when the second look begins, and owes every ledger. A lasting one owes those that it cannot touch.
+A transient fault is over when the second look begins, and owes every ledger. A lasting one owes
+those that it cannot touch.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ SOUND_ID, LOSSY_ID = 2, 11
 
 @dataclass(frozen=True)
 class Plan:
-    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of which, though owed, a loss may
-    stay unseen.
+    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of
+    which, though owed, a loss may stay unseen.
 
-    `sampled`: a bookie never lists anything, as one whose storage cannot, and its ledgers may be judged by a sample.
-    `heals`: the fault is over when the second look begins. `reachable`: False where the metadata service is not, and no verdict
-    is given. `quick`: one of the few that every test run plays.
+    `sampled`: a bookie never lists anything, as one whose storage cannot, and its ledgers may be
+    judged by a sample. `heals`: the fault is over when the second look begins. `reachable`: False
+    where the metadata service is not, and no verdict is given. `quick`: one of the few that every
+    test run plays.
     """
 
     name: str
@@ -60,40 +62,72 @@ FEW_RETRIES = {"bookie_retries": 1, "bookie_connect_attempts": 2, "bookie_deadli
 """Where each try costs a time-out or a connection."""
 
 
-def _first_look(name: str, harm: Harm, bookies: int = 1, *, quick: bool = False, **where: object) -> Plan:
+def _first_look(
+    name: str, harm: Harm, bookies: int = 1, *, quick: bool = False, **where: object
+) -> Plan:
     """Every frame that fits, of some bookies, until the second look begins."""
 
     def faults(draw: Random) -> Faults:
-        return {bookie: [Fault(harm, count=None, **where)] for bookie in draw.sample(BOOKIES, bookies)}  # type: ignore[arg-type]
+        return {
+            bookie: [Fault(harm, count=None, **where)] for bookie in draw.sample(BOOKIES, bookies)
+        }  # type: ignore[arg-type]
 
     who = "bookie" if bookies == 1 else f"{bookies} bookies"
-    return Plan(f"{who}: {name}, all of the first look: {harm}", faults, quick=quick, settings=FEW_RETRIES)
+    return Plan(
+        f"{who}: {name}, all of the first look: {harm}", faults, quick=quick, settings=FEW_RETRIES
+    )
 
 
 def _for_ever(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
-    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it. Who never lists is taken for
-    one that cannot: rightly, for all that can be seen."""
+    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it.
+    Who never lists is taken for one that cannot: rightly, for all that can be seen.
+    """
 
     def faults(draw: Random) -> Faults:
         return {draw.choice(BOOKIES): [Fault(harm, count=None, **where)]}  # type: ignore[arg-type]
 
     title = f"bookie: {name}, to the end: {harm}"
     sampled = where.get("operation") == "list"
-    return Plan(title, faults, lambda found: without(*found), sampled=sampled, heals=False, quick=quick, settings=FEW_RETRIES)
+    return Plan(
+        title,
+        faults,
+        lambda found: without(*found),
+        sampled=sampled,
+        heals=False,
+        quick=quick,
+        settings=FEW_RETRIES,
+    )
 
 
-def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, heals: bool = True, **where: object) -> Plan:
-    """One frame of ZooKeeper; each znode is read by a request of its own, so that one is hit and no other."""
+def _zookeeper(
+    name: str,
+    harm: Harm,
+    *,
+    frames: int = 1,
+    quick: bool = False,
+    heals: bool = True,
+    **where: object,
+) -> Plan:
+    """One frame of ZooKeeper; each znode is read by a request of its own, so that one is hit and no
+    other.
+    """
 
     def faults(draw: Random) -> Faults:
         return {"zookeeper": [Fault(harm, frame=draw.randrange(frames), **where)]}  # type: ignore[arg-type]
 
-    return Plan(f"zookeeper: {name}: {harm}", faults, heals=heals, quick=quick, settings={"zookeeper_batch_paths": 1})
+    return Plan(
+        f"zookeeper: {name}: {harm}",
+        faults,
+        heals=heals,
+        quick=quick,
+        settings={"zookeeper_batch_paths": 1},
+    )
 
 
 def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
-    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is read; where it hides a loss,
-    another bookie's list still shows it."""
+    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is
+    read; where it hides a loss, another bookie's list still shows it.
+    """
 
     def faults(draw: Random) -> Faults:
         bookie = draw.choice(sorted(LEDGERS[ledger_id].bookies))
@@ -117,14 +151,25 @@ def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
 
 
 HARMS = (
-    Harm.DELAY, Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.DUPLICATE, Harm.REORDER, Harm.HALF_OPEN,
+    Harm.DELAY, Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.DUPLICATE, Harm.REORDER,
+    Harm.HALF_OPEN,
 )  # fmt: skip
 ONE_LIST = [
     *(
-        _one_bookie("reply to a list", harm, operation="list", quick=harm in (Harm.RESET, Harm.CORRUPT, Harm.REORDER))
+        _one_bookie(
+            "reply to a list",
+            harm,
+            operation="list",
+            quick=harm in (Harm.RESET, Harm.CORRUPT, Harm.REORDER),
+        )
         for harm in HARMS
     ),
-    *(_one_bookie("request of a list", harm, operation="list", reply=False, quick=harm is Harm.DUPLICATE) for harm in HARMS),
+    *(
+        _one_bookie(
+            "request of a list", harm, operation="list", reply=False, quick=harm is Harm.DUPLICATE
+        )
+        for harm in HARMS
+    ),
 ]
 LENGTHS = [
     Plan(
@@ -138,7 +183,9 @@ GREETINGS = [
 ]
 READS = [
     *(
-        _one_bookie("reply to a read", harm, operation="read", part="rest", quick=harm is Harm.CORRUPT)
+        _one_bookie(
+            "reply to a read", harm, operation="read", part="rest", quick=harm is Harm.CORRUPT
+        )
         for harm in (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.DUPLICATE)
     ),
 ]
@@ -160,11 +207,24 @@ LASTING = [
     _for_ever("lists", Harm.CORRUPT, operation="list", part="length"),
     _for_ever("reads", Harm.DROP, operation="read"),
 ]
-WRONG = [_wrong_list(SOUND_ID, "that is sound", quick=True), _wrong_list(LOSSY_ID, "with a loss", quick=False)]
+WRONG = [
+    _wrong_list(SOUND_ID, "that is sound", quick=True),
+    _wrong_list(LOSSY_ID, "with a loss", quick=False),
+]
 METADATA = [
     *(
-        _zookeeper("reply to a read", harm, operation="multi_read", frames=12, quick=harm is Harm.RESET)
-        for harm in (Harm.DELAY, Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.DUPLICATE, Harm.REORDER, Harm.HALF_OPEN)
+        _zookeeper(
+            "reply to a read", harm, operation="multi_read", frames=12, quick=harm is Harm.RESET
+        )
+        for harm in (
+            Harm.DELAY,
+            Harm.DROP,
+            Harm.RESET,
+            Harm.TRUNCATE,
+            Harm.DUPLICATE,
+            Harm.REORDER,
+            Harm.HALF_OPEN,
+        )
     ),
     *(
         _zookeeper("request", harm, operation="multi_read", reply=False, frames=12)
@@ -179,12 +239,17 @@ METADATA = [
     _corrupt_metadata(LOSSY_ID, (LOSSY_ID,)),
     Plan(
         "zookeeper: every reply, to the end: drop",
-        lambda draw: {"zookeeper": [Fault(Harm.DROP, operation="multi_read", count=None, frame=draw.randrange(6))]},
+        lambda draw: {
+            "zookeeper": [
+                Fault(Harm.DROP, operation="multi_read", count=None, frame=draw.randrange(6))
+            ]
+        },
         heals=False,
         reachable=False,
         settings={"zookeeper_batch_paths": 1, "zookeeper_retries": 1},
     ),
 ]
 PLANS: Mapping[str, Plan] = {
-    plan.name: plan for plan in (*ONE_LIST, *LENGTHS, *GREETINGS, *READS, *FIRST_LOOKS, *LASTING, *WRONG, *METADATA)
+    plan.name: plan
+    for plan in (*ONE_LIST, *LENGTHS, *GREETINGS, *READS, *FIRST_LOOKS, *LASTING, *WRONG, *METADATA)
 }

@@ -1,4 +1,5 @@
-"""What the tests of faults share: the seed, which plans are played, one run under one plan, and how it is held to what is owed.
+"""What the tests of faults share: the seed, which plans are played, one run under one plan, and how
+it is held to what is owed.
 
 FAULT_PLANS=all FAULT_SEED=7 pytest tests/faults          # what `make faults SEED=7` does
 """
@@ -27,7 +28,11 @@ from auditor.model.evidence import LedgerEvidence
 SEED = int(os.environ.get("FAULT_SEED", "1"))
 PLAYS_ALL = os.environ.get("FAULT_PLANS") == "all"
 """Otherwise the few that every test run has time for."""
-WAITS = {"zookeeper_session_timeout": "2s", "zookeeper_retry_wait": "100ms", "zookeeper_connect_timeout": "10s"}
+WAITS = {
+    "zookeeper_session_timeout": "2s",
+    "zookeeper_retry_wait": "100ms",
+    "zookeeper_connect_timeout": "10s",
+}
 """So that a ZooKeeper that says nothing is not waited for as long as in a data centre."""
 IDS = sorted(ALL)
 Pause = Callable[[int], object]
@@ -45,7 +50,9 @@ def again(name: str) -> str:
 
 @dataclass(frozen=True)
 class Planted:
-    """The faults of this seed, and what may be said of each ledger: both known before anything is played."""
+    """The faults of this seed, and what may be said of each ledger: both known before anything is
+    played.
+    """
 
     faults: Faults
     owed: Mapping[int, frozenset[May]]
@@ -91,7 +98,10 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
     with patch.object(ledger_command, "audit_ledgers", overheard):
         outcome = audit_ledgers(act, ids, between=_pauses(act, plan, between), **settings)
     told = {"ledgers": [], "findings": [], "summary": {"ledgers": {}}, **json.loads(outcome.stdout)}
-    return Played(outcome, of_command(told, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True))
+    return Played(
+        outcome,
+        of_command(told, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True),
+    )
 
 
 def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Played:
@@ -109,26 +119,45 @@ def told_by(outcome: Outcome) -> Told:
 
 
 def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
-    """All that is owed is there, and nothing that is not true; the fault was met, or it would be no test."""
+    """All that is owed is there, and nothing that is not true; the fault was met, or it would be no
+    test.
+    """
     outcome, faults = played.outcome, planted.faults
     assert [] == act.log.errors, f"the harm was not done: {act.log.errors}: {again(plan.name)}"
     assert act.log.harmed(), f"{faults} met no frame: {again(plan.name)}"
     ended = (outcome.exit_code, outcome.summary["outcome"])
     if not plan.reachable:
         said = (*ended, outcome.verdicts, outcome.findings)
-        assert (5, "UNREACHABLE", {}, []) == said, f"{faults} and {outcome.stdout}: {again(plan.name)}"
+        assert (
+            5,
+            "UNREACHABLE",
+            {},
+            [],
+        ) == said, f"{faults} and {outcome.stdout}: {again(plan.name)}"
         return
     assert ALL == set(outcome.verdicts), f"{faults} and {outcome.stdout}: {again(plan.name)}"
     found = act.breaches(played.told, planted.owed)
-    told = ", ".join(f"{ledger} {standing}" for ledger, standing in zip(IDS, outcome.standings(*IDS), strict=True))
+    told = ", ".join(
+        f"{ledger} {standing}"
+        for ledger, standing in zip(IDS, outcome.standings(*IDS), strict=True)
+    )
     assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {told}"
-    assert (1, "VIOLATED") == ended, f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {told}"
+    assert (
+        1,
+        "VIOLATED",
+    ) == ended, (
+        f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {told}"
+    )
 
 
 def _evidence(heard: Sequence[LedgerEvidence]) -> tuple[list[Row], list[Row]]:
-    """Answers and reads as a run writes them: ledger by ledger, so that each look of a bookie has its order."""
+    """Answers and reads as a run writes them: ledger by ledger, so that each look of a bookie has
+    its order.
+    """
     looks = [look for evidence in heard for look in evidence.looks]
-    answers = table(ANSWERS, [answer_row(answer) for look in looks for answer in look.answers.values()])
+    answers = table(
+        ANSWERS, [answer_row(answer) for look in looks for answer in look.answers.values()]
+    )
     reads = table(READS, [read_row(read) for look in looks for read in look.reads.values()])
     return answers_of(answers.to_pylist()), reads_of(reads.to_pylist())
 

@@ -1,4 +1,6 @@
-"""Which process is behind a connection, and what it is of: for tests that end or stop one in the middle of its work."""
+"""Which process is behind a connection, and what it is of: for tests that end or stop one in the
+middle of its work.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ ESTABLISHED = "01"
 
 
 def of_connection(local_port: int) -> int:
-    """The process that has a TCP connection from this loopback port. Raises LookupError: none has, or not any more."""
+    """The process that has a TCP connection from this loopback port. Raises LookupError: none has,
+    or not any more.
+    """
     inode = _inode(local_port)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and _has(entry, f"socket:[{inode}]"):

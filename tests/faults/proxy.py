@@ -1,16 +1,15 @@
-"""A proxy that stands before a bookie or a ZooKeeper, on loopback, and does to frames what networks do.
+"""A proxy that stands before a bookie or a ZooKeeper, on loopback, and does to frames what networks
+do.
 
     log = Log()
     with Proxies() as proxies:
-        proxy = proxies.before_bookie("b2", port, log, seed=7)
-        proxy.faults = [Fault(Harm.RESET, operation="list", frame=3)]      # the fourth list asked for: connection reset
-        cluster.register("b2", proxy.registration)
-        ...
-        proxy.heal()
+        proxy = proxies.before_bookie("b2", port, log, seed=7) proxy.faults = [Fault(Harm.RESET,
+        operation="list", frame=3)]      # the fourth list asked for: connection reset
+        cluster.register("b2", proxy.registration) ... proxy.heal()
 
-Frames are whole: a fault is done to one, or to a few, never to half of one by accident. What is left to chance (where a frame
-is cut, which byte changes) is drawn from the seed. The log has every frame both ways, in the order in which the proxy saw them,
-of all proxies that share it.
+Frames are whole: a fault is done to one, or to a few, never to half of one by accident. What is
+left to chance (where a frame is cut, which byte changes) is drawn from the seed. The log has every
+frame both ways, in the order in which the proxy saw them, of all proxies that share it.
 """
 
 from __future__ import annotations
@@ -36,14 +35,24 @@ FRAME_BYTES_MAX = 64 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 """How long the server behind may take to accept."""
 REORDER_WAIT_S = 0.2
-"""How long a frame is held for another to overtake it, in seconds; then there is nothing to reorder."""
+"""How long a frame is held for another to overtake it, in seconds; then there is nothing to
+reorder.
+"""
 
 
 class Proxy:
-    """Before one server. `faults` may be changed while it runs; frames that fit are counted from then on. What is left to
-    chance is drawn from `random`."""
+    """Before one server. `faults` may be changed while it runs; frames that fit are counted from
+    then on. What is left to chance is drawn from `random`.
+    """
 
-    def __init__(self, name: str, server: tuple[str, int], dialect: Callable[[], Dialect], log: Log, seed: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: tuple[str, int],
+        dialect: Callable[[], Dialect],
+        log: Log,
+        seed: int,
+    ) -> None:
         self.name, self.server, self.log = name, server, log
         self._dialect = dialect
         self.random = random.Random(f"{seed} {name}")
@@ -101,7 +110,9 @@ class Proxy:
 
     def harmless(self, fault: Fault) -> None:
         """The last frame took no harm: it is the next one's turn."""
-        self._fitted = [n - (one is fault) for n, one in zip(self._fitted, self._faults, strict=True)]
+        self._fitted = [
+            n - (one is fault) for n, one in zip(self._fitted, self._faults, strict=True)
+        ]
 
     def cut(self, framed: bytes) -> bytes:
         """A beginning of it, at least a byte, not all."""
@@ -109,9 +120,11 @@ class Proxy:
 
     def changed(self, framed: bytes, part: str) -> bytes:
         """One byte of it is another."""
-        first, end = {"length": (0, 4), "head": (4, min(12, len(framed))), "rest": (min(12, len(framed) - 1), len(framed))}[
-            part
-        ]
+        first, end = {
+            "length": (0, 4),
+            "head": (4, min(12, len(framed))),
+            "rest": (min(12, len(framed) - 1), len(framed)),
+        }[part]
         at = self.random.randrange(first, end)
         other = framed[at] ^ self.random.randrange(1, 256)
         return framed[:at] + bytes((other,)) + framed[at + 1 :]
@@ -173,28 +186,46 @@ class Connection:
             with suppress(OSError, RuntimeError):
                 writer.close()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool
+    ) -> None:
         held: list[Held] = []
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 framed = await self._next(reader, writer, held)
                 body = framed[4:]
                 said = self._dialect.reply(body) if reply else self._dialect.request(body)
-                spared = self._swallows or bool(held)  # the frame that overtakes takes no harm itself
-                fault = None if spared else self._proxy.harm(said, reply=reply, connection=self.number)
-                fate = Harm.HALF_OPEN if self._swallows else "passed" if fault is None else fault.harm
+                spared = self._swallows or bool(
+                    held
+                )  # the frame that overtakes takes no harm itself
+                fault = (
+                    None if spared else self._proxy.harm(said, reply=reply, connection=self.number)
+                )
+                fate = (
+                    Harm.HALF_OPEN if self._swallows else "passed" if fault is None else fault.harm
+                )
                 sent = None if fate in SWALLOWED else said
                 if fault is not None and fault.harm is Harm.CORRUPT:
                     framed = self._proxy.changed(framed, fault.part)
-                    sent = self._dialect.reply(framed[4:]) if reply and fault.part != "length" else None
-                logged = self._proxy.log.add(self._proxy.name, self.number, said, sent, fate, reply=reply)
+                    sent = (
+                        self._dialect.reply(framed[4:])
+                        if reply and fault.part != "length"
+                        else None
+                    )
+                logged = self._proxy.log.add(
+                    self._proxy.name, self.number, said, sent, fate, reply=reply
+                )
                 if fault is not None and fault.harm is Harm.REORDER:
                     held.append(Held(framed, fault, logged))
                 elif not await self._pass(framed, fault, writer, held):
                     return
 
-    async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[Held]) -> bytes:
-        """The next frame with its length; meanwhile what is held goes on if nothing comes to overtake it."""
+    async def _next(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[Held]
+    ) -> bytes:
+        """The next frame with its length; meanwhile what is held goes on if nothing comes to
+        overtake it.
+        """
         coming = asyncio.ensure_future(reader.readexactly(4))
         if held:
             await asyncio.wait([coming], timeout=REORDER_WAIT_S)
@@ -209,8 +240,12 @@ class Connection:
         assert 0 <= length <= FRAME_BYTES_MAX, length
         return head + await reader.readexactly(length)
 
-    async def _pass(self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[Held]) -> bool:
-        """Send the frame on, or do to it what is to be done; False: this was the connection's last."""
+    async def _pass(
+        self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[Held]
+    ) -> bool:
+        """Send the frame on, or do to it what is to be done; False: this was the connection's
+        last.
+        """
         if self._swallows:
             return True
         match fault.harm if fault else None:
@@ -268,7 +303,12 @@ class Proxies:
         self._proxies: list[Proxy] = []
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for proxy in self._proxies:
             self._loop.call(proxy.stop())
         self._loop.stop()
@@ -288,7 +328,9 @@ class Proxies:
             proxy.heal()
 
     def lose(self, proxy: Proxy) -> None:
-        """What is behind it cannot be reached any more: every connection ends, and no other is accepted."""
+        """What is behind it cannot be reached any more: every connection ends, and no other is
+        accepted.
+        """
         self._loop.call(proxy.stop())
 
     def find(self, proxy: Proxy) -> None:

@@ -2,9 +2,10 @@
 
     found = Play(PLANS["SIGKILL of the driver, at a list"], act, home).breaches()
 
-Every life is a process of its own. Its end comes at a frame that a proxy sees, or when so many stages are in the journal; which
-frame, and how many, is the seed's affair. The command that goes on is taken from what the ended run said, where it can say
-anything; else the run's id is that of its directory. What ended the run is over when it goes on: every ledger is owed.
+Every life is a process of its own. Its end comes at a frame that a proxy sees, or when so many
+stages are in the journal; which frame, and how many, is the seed's affair. The command that goes on
+is taken from what the ended run said, where it can say anything; else the run's id is that of its
+directory. What ended the run is over when it goes on: every ledger is owed.
 """
 
 from __future__ import annotations
@@ -35,14 +36,18 @@ SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS),
 """Of every life. A time-out on a busy machine would be a question asked again."""
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 ENDS_WITHIN_S = 600.0
-"""How long a life may take, on a machine that does other things too: some ten seconds where it has two cores for itself."""
+"""How long a life may take, on a machine that does other things too: some ten seconds where it has
+two cores for itself.
+"""
 ADVICE = re.compile(r"auditor (run --resume \d{8}T\d{6}Z-[0-9a-f]{6})\b")
 
 
 class Play:
     """One run of a plan. `before`: what is done to its home before it begins."""
 
-    def __init__(self, plan: LivesPlan, act: Act, home: Path, before: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, plan: LivesPlan, act: Act, home: Path, before: Callable[[], object] = lambda: None
+    ) -> None:
         self.plan, self.act, self.home = plan, act, home
         self._before = before
         way = ON_SPARK if plan.on_spark else ()
@@ -54,7 +59,9 @@ class Play:
         self._done: list[End] = []
 
     def breaches(self, meddle: Callable[[Path], object] = lambda run: None) -> list[Breach]:
-        """What the detector finds when the run is over. `meddle` may do something to its directory before it goes on."""
+        """What the detector finds when the run is over. `meddle` may do something to its directory
+        before it goes on.
+        """
         (self.home / "out").mkdir(parents=True)
         (self.home / "out" / "latest.json").write_bytes(LATEST)
         self._before()
@@ -66,8 +73,12 @@ class Play:
             self._last_life(words, processes)
             assert [] == [left for command in self._commands for left in command.survivors()]
         assert [] == self.act.log.errors, self.act.log.errors
-        lives = [Life(seen, *life) for seen, life in zip(self.act.log.epochs(), self._lives, strict=True)]
-        return breaches_of_lives(lives, of_run(run_of(self.home)), owed(self.plan.owed), SHARD_LEDGERS)
+        lives = [
+            Life(seen, *life) for seen, life in zip(self.act.log.epochs(), self._lives, strict=True)
+        ]
+        return breaches_of_lives(
+            lives, of_run(run_of(self.home)), owed(self.plan.owed), SHARD_LEDGERS
+        )
 
     def _life(self, end: End, words: Sequence[str], processes: ExitStack) -> Sequence[str]:
         """One life, with its end; how the run is gone on with."""
@@ -106,7 +117,13 @@ class Play:
             self._await_stages(command, at)
             self._do(end, command)
         else:
-            fault = Fault(Harm.CALL, reply=False, operation=end.of, frame=at, call=lambda _: self._do(end, command))
+            fault = Fault(
+                Harm.CALL,
+                reply=False,
+                operation=end.of,
+                frame=at,
+                call=lambda _: self._do(end, command),
+            )
             self.act.by_name[self._draw.choice(BOOKIES)].faults = [fault]
 
     def _do(self, end: End, command: Started) -> None:
@@ -118,7 +135,9 @@ class Play:
         command.reach(lambda _: len(stages_written(self.home)) >= wanted, ENDS_WITHIN_S)
 
     def _resumes(self, end: End, said: str) -> Sequence[str]:
-        """The command as the ended run has it, word for word; where it could not say anything, with its directory's id."""
+        """The command as the ended run has it, word for word; where it could not say anything, with
+        its directory's id.
+        """
         if end.code == -signal.SIGKILL:
             return ("run", "--resume", run_of(self.home).name.removeprefix("run-"))
         advice = ADVICE.findall(said)
@@ -142,9 +161,15 @@ class Play:
 
 
 def nothing_published(command: Started, *, results: bool = False) -> None:
-    """The earlier result to the byte, and no verdict of this run that anybody could take for one, unless it has `results`."""
+    """The earlier result to the byte, and no verdict of this run that anybody could take for one,
+    unless it has `results`.
+    """
     assert LATEST == (command.output / "latest.json").read_bytes()
-    found = [str(path) for name in ("summary.json", "findings.jsonl") for path in command.output.glob(f"run-*/{name}")]
+    found = [
+        str(path)
+        for name in ("summary.json", "findings.jsonl")
+        for path in command.output.glob(f"run-*/{name}")
+    ]
     assert results or [] == found, f"FAULT_SEED={SEED}"
 
 

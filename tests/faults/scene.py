@@ -1,8 +1,9 @@
 """The cluster on which faults are played, the truth about it, and one run through one plan.
 
-Four bookies behind proxies, and ZooKeeper behind one. Eighteen ledgers, and what an auditor must say of each is written down
-here by hand: sound ones, losses of every severity, a marked and an open one. Each is of another length, so that no answer about
-one could be one about another, and no loss is another's.
+Four bookies behind proxies, and ZooKeeper behind one. Eighteen ledgers, and what an auditor must
+say of each is written down here by hand: sound ones, losses of every severity, a marked and an open
+one. Each is of another length, so that no answer about one could be one about another, and no loss
+is another's.
 """
 
 from __future__ import annotations
@@ -28,21 +29,40 @@ Cluster = SandboxCluster | RealCluster
 SOUND = Judged("sound")
 MARKED = Judged("exempt", "marked_underreplicated")
 OPEN = Judged("exempt", "open")
-BELOW_WRITE, BELOW_ACK, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
+BELOW_WRITE, BELOW_ACK, WITHOUT = (
+    Kind.ENTRY_BELOW_WRITE_QUORUM,
+    Kind.ENTRY_BELOW_ACK_QUORUM,
+    Kind.ENTRY_WITHOUT_REPLICA,
+)
 UNHEARD = ("answer_invalid", "answer_timeout", "answer_too_large", "bookie_silent")
-"""The only reasons that a bookie which is not heard can be for a verdict that is not the whole truth."""
+"""The only reasons that a bookie which is not heard can be for a verdict that is not the whole
+truth.
+"""
 
 
 def lost(
-    kind: Kind, entries: tuple[int, int], on: tuple[str, ...], segment: tuple[int, int], copies: tuple[int, int, int, int]
+    kind: Kind,
+    entries: tuple[int, int],
+    on: tuple[str, ...],
+    segment: tuple[int, int],
+    copies: tuple[int, int, int, int],
 ) -> Judged:
-    """One finding, of one run of entries that all these bookies lack, and no reason to be unknown."""
-    return Judged("violated", losses=(Loss(kind.value, (entries,), tuple((name, (entries,)) for name in on), segment, copies),))
+    """One finding, of one run of entries that all these bookies lack, and no reason to be
+    unknown.
+    """
+    return Judged(
+        "violated",
+        losses=(
+            Loss(kind.value, (entries,), tuple((name, (entries,)) for name in on), segment, copies),
+        ),
+    )
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A ledger: its metadata as the notation has it, what is lost of it, and what must be said of it."""
+    """A ledger: its metadata as the notation has it, what is lost of it, and what must be said of
+    it.
+    """
 
     text: str
     truth: Judged
@@ -62,17 +82,25 @@ def _sound(ledger_id: int) -> Planted:
 
 LEDGERS: Mapping[int, Planted] = {
     **{ledger_id: _sound(ledger_id) for ledger_id in range(1, 9)},
-    9: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 29", lost(BELOW_WRITE, (4, 4), ("b1",), (0, 29), (3, 2, 2, 0)), {"b1": "4"}),
+    9: Planted(
+        "e3 w3 a2  0:[b1 b2 b3]  closed 29",
+        lost(BELOW_WRITE, (4, 4), ("b1",), (0, 29), (3, 2, 2, 0)),
+        {"b1": "4"},
+    ),
     10: Planted(
         "e3 w3 a2  0:[b2 b3 b4]  closed 30",
         lost(BELOW_ACK, (7, 7), ("b2", "b3"), (0, 30), (3, 2, 1, 0)),
         {"b2": "7", "b3": "7"},
     ),
     11: Planted(
-        "e3 w2 a2  0:[b1 b3 b4]  closed 31", lost(WITHOUT, (4, 4), ("b3", "b4"), (0, 31), (2, 2, 0, 0)), {"b3": "4", "b4": "4"}
+        "e3 w2 a2  0:[b1 b3 b4]  closed 31",
+        lost(WITHOUT, (4, 4), ("b3", "b4"), (0, 31), (2, 2, 0, 0)),
+        {"b3": "4", "b4": "4"},
     ),
     12: Planted(
-        "e3 w3 a2  0:[b1 b2 b4]  closed 32", lost(BELOW_WRITE, (0, 32), ("b2",), (0, 32), (3, 2, 2, 0)), {"b2": "0-32"}
+        "e3 w3 a2  0:[b1 b2 b4]  closed 32",
+        lost(BELOW_WRITE, (0, 32), ("b2",), (0, 32), (3, 2, 2, 0)),
+        {"b2": "0-32"},
     ),
     13: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 33", MARKED, {"b3": "5"}, marked=True),
     14: Planted("e3 w2 a2  0:[b1 b2 b3]  open", OPEN, {}),
@@ -82,7 +110,11 @@ LEDGERS: Mapping[int, Planted] = {
         {"b2": "31", "b4": "31"},
     ),
     16: Planted("e3 w2 a2  0:[b1 b2 b3] 20:[b4 b2 b3]  closed 36", SOUND, {}),
-    17: Planted("e3 w2 a2  0:[b2 b3 b4]  closed 37", lost(BELOW_ACK, (37, 37), ("b3",), (0, 37), (2, 2, 1, 0)), {"b3": "37"}),
+    17: Planted(
+        "e3 w2 a2  0:[b2 b3 b4]  closed 37",
+        lost(BELOW_ACK, (37, 37), ("b3",), (0, 37), (2, 2, 1, 0)),
+        {"b3": "37"},
+    ),
     18: Planted("e4 w3 a2  0:[b1 b2 b3 b4]  closed 38", SOUND, {}),
 }
 ALL = frozenset(LEDGERS)
@@ -90,14 +122,19 @@ ALL = frozenset(LEDGERS)
 
 def without(*bookies: str) -> frozenset[int]:
     """Ledgers whose verdict rests on none of these bookies."""
-    return frozenset(ledger_id for ledger_id, planted in LEDGERS.items() if not planted.bookies & set(bookies))
+    return frozenset(
+        ledger_id for ledger_id, planted in LEDGERS.items() if not planted.bookies & set(bookies)
+    )
 
 
 def settle(cluster: Cluster) -> None:
     """Put all ledgers onto a cluster of four bookies that are called b1 to b4."""
     for ledger_id, planted in LEDGERS.items():
         cluster.place(
-            ledger_id, cluster.ledger(planted.text), lose=planted.lose, written=20 if "open" in planted.text else None
+            ledger_id,
+            cluster.ledger(planted.text),
+            lose=planted.lose,
+            written=20 if "open" in planted.text else None,
         )
         if planted.marked:
             cluster.mark(ledger_id, replicas=planted.lose)
@@ -108,10 +145,12 @@ def owed(
 ) -> dict[int, frozenset[May]]:
     """What may be said of each ledger when these are owed their verdict.
 
-    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all, while a fault is on
-    before the bookies that are not heard. No ledger may ever be accused of more than is true, and nothing is unknown because a
-    ledger is poison or the checkers differ. `hidden`: a wrong answer passed for a right one, so that a loss may be taken for
-    sound. `sampled`: a bookie cannot list, and what is not owed may rest on a sample of what it holds, if it is said to.
+    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is
+    not all, while a fault is on before the bookies that are not heard. No ledger may ever be
+    accused of more than is true, and nothing is unknown because a ledger is poison or the checkers
+    differ. `hidden`: a wrong answer passed for a right one, so that a loss may be taken for sound.
+    `sampled`: a bookie cannot list, and what is not owed may rest on a sample of what it holds, if
+    it is said to.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
@@ -129,26 +168,41 @@ def _partly_heard(planted: Planted) -> Iterator[Partly]:
     """What may be said where not every bookie is heard, each with every reason there may be."""
     truth = planted.truth
     lacking = frozenset(name for loss in truth.losses for name, _ in loss.missing_on)
-    known = [((), lacking, 1), *(((loss,), unheard, n) for whole in truth.losses for loss, unheard, n in _less(whole))]
+    known = [
+        ((), lacking, 1),
+        *(((loss,), unheard, n) for whole in truth.losses for loss, unheard, n in _less(whole)),
+    ]
     for losses, unheard, count in known:
         standing = "violated" if losses else "exempt" if truth == OPEN else "indeterminate"
         for number in range(1, len(UNHEARD) + 1):
             for reasons in combinations(UNHEARD, number):
-                yield Partly(Judged(standing, truth.exempt, reasons, losses), planted.bookies, unheard, count)
+                yield Partly(
+                    Judged(standing, truth.exempt, reasons, losses), planted.bookies, unheard, count
+                )
 
 
 def _less(truth: Loss) -> Iterator[tuple[Loss, frozenset[str], int]]:
-    """A loss as it is told while some copies are not heard of: they may be there, so that it is never worse than it is. With
-    the bookies that lack it and are not heard, and how many are not in all (one at least: there is a reason)."""
+    """A loss as it is told while some copies are not heard of: they may be there, so that it is
+    never worse than it is. With the bookies that lack it and are not heard, and how many are not in
+    all (one at least: there is a reason).
+    """
     assert truth.copies is not None
     write, ack, confirmed, _ = truth.copies
     for count in range(1, len(truth.missing_on) + 1):
         there = write - count
         kind = WITHOUT if there == 0 else BELOW_ACK if there < ack else BELOW_WRITE
         for lacking in combinations(truth.missing_on, count):
-            unheard = frozenset(name for name, _ in truth.missing_on) - {name for name, _ in lacking}
+            unheard = frozenset(name for name, _ in truth.missing_on) - {
+                name for name, _ in lacking
+            }
             for heard in range(confirmed + 1):
-                loss = Loss(kind.value, truth.entries, lacking, truth.segment, (write, ack, heard, there - heard))
+                loss = Loss(
+                    kind.value,
+                    truth.entries,
+                    lacking,
+                    truth.segment,
+                    (write, ack, heard, there - heard),
+                )
                 yield loss, unheard, max(1, there - heard)
 
 
@@ -160,7 +214,9 @@ def act(cluster: Cluster, seed: int) -> Iterator[Act]:
 
 
 class Act:
-    """One run: its proxies by name ("zookeeper" is one) and its log. `metadata_service_uri` leads to nothing but them."""
+    """One run: its proxies by name ("zookeeper" is one) and its log. `metadata_service_uri` leads
+    to nothing but them.
+    """
 
     def __init__(self, cluster: Cluster, proxies: Proxies, seed: int) -> None:
         self.cluster = cluster
@@ -171,8 +227,12 @@ class Act:
             proxy = proxies.before_bookie(bookie, cluster.address(bookie), self.log, seed)
             cluster.register(bookie, proxy.registration)
             self.by_name[bookie] = proxy
-        zookeeper = self.by_name["zookeeper"] = proxies.before_zookeeper(cluster.zookeeper_hosts, self.log, seed)
-        self.metadata_service_uri = cluster.metadata_service_uri.replace(cluster.zookeeper_hosts, zookeeper.hosts)
+        zookeeper = self.by_name["zookeeper"] = proxies.before_zookeeper(
+            cluster.zookeeper_hosts, self.log, seed
+        )
+        self.metadata_service_uri = cluster.metadata_service_uri.replace(
+            cluster.zookeeper_hosts, zookeeper.hosts
+        )
 
     def second_look(self, pause: int, *, heal: bool) -> None:
         """What happens in a pause: an epoch ends, and transient faults are over."""

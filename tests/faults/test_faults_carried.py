@@ -1,4 +1,6 @@
-"""What runs hand on to each other adds up exactly once, wherever one of them is killed; the detector sees what does not."""
+"""What runs hand on to each other adds up exactly once, wherever one of them is killed; the
+detector sees what does not.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ NIGHTS = (
     Night({2: WITHOUT, 4: BELOW}, listed=4),
     Night({1: BELOW, 2: WITHOUT}, listed=7, requests=3),
 )
-"""Findings that stay, go, come back and get worse; no two nights ask the same number of questions."""
+"""Findings that stay, go, come back and get worse; no two nights ask the same number of
+questions.
+"""
 MANY, FEW = Night({}, listed=200), Night({}, listed=90)
 """The number of ledgers drops, and stays there."""
 
@@ -67,7 +71,11 @@ INSTANTS = (
 )
 """All that a run does to files, in order: it can be killed before each of them."""
 PUBLICATION = INSTANTS.index("write_text findings.jsonl")
-PLAYED = [n for n in range(len(INSTANTS)) if PLAYS_ALL or n >= PUBLICATION or n in Random(SEED).sample(range(PUBLICATION), 3)]
+PLAYED = [
+    n
+    for n in range(len(INSTANTS))
+    if PLAYS_ALL or n >= PUBLICATION or n in Random(SEED).sample(range(PUBLICATION), 3)
+]
 AFTER: dict[str, Callable[[Nights], object]] = {
     "resumed": lambda nights: nights.resume_or_run(NIGHTS[1]),
     "followed by a fresh run": lambda nights: nights.run(NIGHTS[2]),
@@ -86,7 +94,9 @@ def adds_up(nights: Nights, *what: object) -> None:
 def test_a_run_killed_at_any_instant_is_counted_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, pushes: bool
 ):
-    """Killed before each thing that it does to a file, then resumed, or not; with the runs before and behind it."""
+    """Killed before each thing that it does to a file, then resumed, or not; with the runs before
+    and behind it.
+    """
     for at in PLAYED:
         with monkeypatch.context() as patch:
             nights = Nights(tmp_path / f"{at}", patch, pushes=pushes)
@@ -103,7 +113,9 @@ def test_a_run_killed_at_any_instant_is_counted_exactly_once(
 def test_a_drop_is_held_against_the_same_run_wherever_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
 ):
-    """Two hundred ledgers, then ninety: three runs say so, and none of them twice for being killed in between."""
+    """Two hundred ledgers, then ninety: three runs say so, and none of them twice for being killed
+    in between.
+    """
     for at in PLAYED:
         with monkeypatch.context() as patch:
             nights = Nights(tmp_path / f"{at}", patch)
@@ -114,31 +126,47 @@ def test_a_drop_is_held_against_the_same_run_wherever_one_is_killed(
             while len(nights.chain) < 5:
                 nights.run(FEW)
             adds_up(nights, f"killed before {at}, then {after}")
-        kinds = [summary_of(run.directory)["findings"]["LEDGER_POPULATION_DROPPED"]["findings"] for run in nights.chain]
+        kinds = [
+            summary_of(run.directory)["findings"]["LEDGER_POPULATION_DROPPED"]["findings"]
+            for run in nights.chain
+        ]
         assert [0, 1, 1, 1, 0] == kinds[:5]
 
 
 @pytest.mark.parametrize("at", PLAYED)
-def test_reads_of_znodes_are_counted_once_for_each_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int):
+def test_reads_of_znodes_are_counted_once_for_each_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+):
     """Whoever did the stage: what was read for a stage that was not written is not in the sum."""
     nights = Nights(tmp_path, monkeypatch)
     nights.run(NIGHTS[0], cut_at=at)
     nights.resume_or_run(NIGHTS[0])
     stages = 2
-    assert {stages * READ_A_STAGE.reads} == {summary_of(run.directory)["requests"]["zookeeper_reads"] for run in nights.chain}
+    assert {stages * READ_A_STAGE.reads} == {
+        summary_of(run.directory)["requests"]["zookeeper_reads"] for run in nights.chain
+    }
 
 
 def test_the_instants_are_all_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """In the order in which a run comes to them. Metrics leave the machine only when latest.json names their run."""
+    """In the order in which a run comes to them. Metrics leave the machine only when latest.json
+    names their run.
+    """
     assert list(INSTANTS) == Nights(tmp_path, monkeypatch).run(NIGHTS[0])
 
 
 def test_runs_killed_again_and_again_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Kills, resumed runs, fresh ones, older ones resumed behind newer ones, and failures, as the seed draws them."""
+    """Kills, resumed runs, fresh ones, older ones resumed behind newer ones, and failures, as the
+    seed draws them.
+    """
     for number in range(HISTORIES):
         draw = Random(f"{SEED} carried {number}")
         with monkeypatch.context() as patch:
-            nights = Nights(tmp_path / f"{number}", patch, pushes=draw.random() < 0.3, keep_runs=draw.choice(["0", "1", "2"]))
+            nights = Nights(
+                tmp_path / f"{number}",
+                patch,
+                pushes=draw.random() < 0.3,
+                keep_runs=draw.choice(["0", "1", "2"]),
+            )
             told = [_drawn_step(nights, draw) for _ in range(8)]
             nights.run(draw.choice(NIGHTS))
             adds_up(nights, f"history {number}:", *told)
@@ -146,7 +174,9 @@ def test_runs_killed_again_and_again_add_up(tmp_path: Path, monkeypatch: pytest.
 
 def _drawn_step(nights: Nights, draw: Random) -> str:
     night, begun = draw.choice(NIGHTS), nights.begun
-    cut_at = draw.choice([None, draw.randrange(len(INSTANTS)), draw.randrange(PUBLICATION, len(INSTANTS))])
+    cut_at = draw.choice(
+        [None, draw.randrange(len(INSTANTS)), draw.randrange(PUBLICATION, len(INSTANTS))]
+    )
     what = draw.choice(["run", "run", "resume", "resume", "fail"])
     if what == "fail":
         nights.fail()
@@ -170,13 +200,19 @@ def three_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
     return nights
 
 
-def rewritten(nights: Nights, name: str, change: Callable[[dict[str, Any]], object], at: int = 1) -> list[tuple[Sort, str]]:
-    """Sort and field of the breaches once a JSON file of a run says something else, the later runs as they are."""
+def rewritten(
+    nights: Nights, name: str, change: Callable[[dict[str, Any]], object], at: int = 1
+) -> list[tuple[Sort, str]]:
+    """Sort and field of the breaches once a JSON file of a run says something else, the later runs
+    as they are.
+    """
     file = nights.chain[at].directory / name
     told = json.loads(file.read_text())
     change(told)
     file.write_text(json.dumps(told))
-    return sorted({(found.sort, found.field) for found in breaches_of_carried(nights.chain[: at + 1])})
+    return sorted(
+        {(found.sort, found.field) for found in breaches_of_carried(nights.chain[: at + 1])}
+    )
 
 
 def add(field: str, key: str, count: int) -> Callable[[dict[str, Any]], object]:
@@ -193,41 +229,54 @@ def add(field: str, key: str, count: int) -> Callable[[dict[str, Any]], object]:
 
 def baseline(**changes: object) -> Callable[[dict[str, Any]], object]:
     """Another number of ledgers to be held against, or none."""
-    return lambda about: about.update(previous_population={**about["previous_population"], **changes} if changes else None)
+    return lambda about: about.update(
+        previous_population={**about["previous_population"], **changes} if changes else None
+    )
 
 
 ONE_NIGHT = 13
 """What the second night asks bookies and is answered."""
 PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = {
-    "a finding counted twice": (Sort.DUPLICATION, "totals", "summary.json", add("totals", WITHOUT.value, 1)),
-    "a finding never counted": (Sort.LOSS, "totals", "summary.json", add("totals", WITHOUT.value, -1)),
+    "a finding counted twice": (Sort.DUPLICATION, "totals", "summary.json",
+    add("totals", WITHOUT.value, 1)),
+    "a finding never counted": (Sort.LOSS, "totals", "summary.json",
+    add("totals", WITHOUT.value, -1)),
     "the totals began anew": (Sort.LOSS, "totals", "summary.json", add("totals", BELOW.value, -2)),
     "a run's requests counted twice": (
-        Sort.DUPLICATION, "request_totals", "summary.json", add("request_totals", "bookie_requests", ONE_NIGHT),
+        Sort.DUPLICATION, "request_totals", "summary.json",
+        add("request_totals", "bookie_requests", ONE_NIGHT),
     ),
     "a run's requests never counted": (
-        Sort.LOSS, "request_totals", "summary.json", add("request_totals", "bookie_requests", -ONE_NIGHT),
+        Sort.LOSS, "request_totals", "summary.json",
+        add("request_totals", "bookie_requests", -ONE_NIGHT),
     ),
     "a run's reads of znodes counted twice": (
-        Sort.DUPLICATION, "request_totals", "summary.json", add("request_totals", "zookeeper_reads", 6),
+        Sort.DUPLICATION, "request_totals", "summary.json",
+        add("request_totals", "zookeeper_reads", 6),
     ),
-    "no number of ledgers to be held against": (Sort.LOSS, "previous_population", "run.json", baseline()),
+    "no number of ledgers to be held against": (Sort.LOSS, "previous_population", "run.json",
+    baseline()),
     "a bookie is missing since this run only": (
-        Sort.CORRUPTION, "unregistered_since_ms", "run.json", lambda about: about.update(unregistered_since_ms={}),
+        Sort.CORRUPTION, "unregistered_since_ms", "run.json",
+        lambda about: about.update(unregistered_since_ms={}),
     ),
     "a turn that another run took": (
         Sort.CORRUPTION, "sweep", "run.json", lambda about: about["terms"]["sweep"].update(turn=0),
     ),
     "a run's sweep counted twice": (
-        Sort.CORRUPTION, "sampling", "summary.json", lambda summary: summary["sampling"]["series"]["spans"][0].update(runs=3),
+        Sort.CORRUPTION, "sampling", "summary.json",
+        lambda summary: summary["sampling"]["series"]["spans"][0].update(runs=3),
     ),
-    "the number of ledgers of no run": (Sort.CORRUPTION, "previous_population", "run.json", baseline(listed=10)),
+    "the number of ledgers of no run": (Sort.CORRUPTION, "previous_population", "run.json",
+    baseline(listed=10)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_planted_among_what_is_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str):
-    """A doubled and a lost sum of each field, written into the run's own files: told by sort and field, and nothing else is."""
+    """A doubled and a lost sum of each field, written into the run's own files: told by sort and
+    field, and nothing else is.
+    """
     sort, field, name, change = PLANTED[what]
     assert [(sort, field)] == rewritten(three_nights(tmp_path, monkeypatch), name, change)
 
@@ -245,16 +294,30 @@ def test_planted_among_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return {breach.sort for breach in breaches_of_carried(nights.chain, samples)}
 
     first, second, third = nights.samples
-    assert set() == found(first, second, third) == found(first, third) == found("", first, first, third)
+    assert (
+        set()
+        == found(first, second, third)
+        == found(first, third)
+        == found("", first, first, third)
+    )
     assert {Sort.LOSS} == found(first, third, second) == found(second, third, first)
-    doubled = re.sub(r"(_requests_total.*answered.* )([0-9.]+)$", lambda m: f"{m[1]}{2 * float(m[2])}", third, flags=re.M)
+    doubled = re.sub(
+        r"(_requests_total.*answered.* )([0-9.]+)$",
+        lambda m: f"{m[1]}{2 * float(m[2])}",
+        third,
+        flags=re.M,
+    )
     assert {Sort.DUPLICATION} == found(first, second, doubled)
 
 
 def counts_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finding is new in every run that has it."""
     right = Previous.totals_after
-    monkeypatch.setattr(Previous, "totals_after", lambda self, found: right(replace(self, findings=frozenset()), found))
+    monkeypatch.setattr(
+        Previous,
+        "totals_after",
+        lambda self, found: right(replace(self, findings=frozenset()), found),
+    )
 
 
 def knows_no_previous(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +326,9 @@ def knows_no_previous(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run before is the newest with a summary, although latest.json does not name it: after a resume that is itself."""
+    """The run before is the newest with a summary, although latest.json does not name it: after a
+    resume that is itself.
+    """
 
     def newest(output: Output) -> Place | None:
         runs = sorted(Path(output.root.path).glob("run-*/summary.json"))
@@ -284,7 +349,9 @@ def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Output.publish
 
     def publish(output: Output, run: Place) -> None:
-        metrics.write_textfile(Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or "")
+        metrics.write_textfile(
+            Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or ""
+        )
         right(output, run)
 
     monkeypatch.setattr(Output, "publish", publish)
@@ -298,15 +365,23 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[tuple[Sort, str]
     ),
     "goes on from any summary": (
         goes_on_from_any_summary,
-        {(Sort.DUPLICATION, "totals"), (Sort.DUPLICATION, "request_totals"), (Sort.CORRUPTION, "previous_population")},
+        {
+            (Sort.DUPLICATION, "totals"),
+            (Sort.DUPLICATION, "request_totals"),
+            (Sort.CORRUPTION, "previous_population"),
+        },
     ),
     "sends metrics first": (sends_metrics_first, {(Sort.DUPLICATION, "metrics")}),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_in_what_is_carried_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str):
-    """A run is killed before latest.json names it, and resumed, or followed by a fresh one: the plan finds the bug."""
+def test_a_bug_in_what_is_carried_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
+):
+    """A run is killed before latest.json names it, and resumed, or followed by a fresh one: the
+    plan finds the bug.
+    """
     plant, expected = BUGS[bug]
     sorts: set[tuple[Sort, str]] = set()
     for after in ("resumed", "followed by a fresh run"):
@@ -314,8 +389,14 @@ def test_a_bug_in_what_is_carried_is_found(tmp_path: Path, monkeypatch: pytest.M
             nights = Nights(tmp_path / after, patch)
             plant(patch)
             nights.run(NIGHTS[0])
-            nights.run(NIGHTS[1], cut_at=INSTANTS.index("write_text latest.json") + (bug == "sends metrics first"))
+            nights.run(
+                NIGHTS[1],
+                cut_at=INSTANTS.index("write_text latest.json") + (bug == "sends metrics first"),
+            )
             AFTER[after](nights)
             nights.run(NIGHTS[3])
-            sorts |= {(found.sort, found.field) for found in breaches_of_carried(nights.chain, nights.samples)}
+            sorts |= {
+                (found.sort, found.field)
+                for found in breaches_of_carried(nights.chain, nights.samples)
+            }
     assert expected <= sorts

@@ -1,4 +1,6 @@
-"""The detector is shown each of the four, planted into outputs and into the log, and tells them apart."""
+"""The detector is shown each of the four, planted into outputs and into the log, and tells them
+apart.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ LEDGERS = (5, 2, 1, 4, 7, 10, 3, 6, 9, 8, 11, 12)
 """In the order in which they are read and asked about, which is not that of their ids."""
 BOOKIES = ("b1", "b2")
 LATER = (4, 7, 10)
-"""Ledgers looked at twice, and 4 a third time behind the same pause. At each look b2 is read two entries of each."""
+"""Ledgers looked at twice, and 4 a third time behind the same pause. At each look b2 is read two
+entries of each.
+"""
 LOOKS = (LEDGERS, LATER, (4,))
 ENTRIES = (7, 8)
 STORED = b"the entry as it is stored"
@@ -29,12 +33,17 @@ def verdict(ledger: int) -> Judged:
     if ledger not in LATER:
         return Judged("sound")
     runs = ((ledger, ledger),)
-    return Judged("violated", losses=(Loss("ENTRY_WITHOUT_REPLICA", runs, (("b2", runs),), (0, 20), (1, 1, 0, 0)),))
+    return Judged(
+        "violated",
+        losses=(Loss("ENTRY_WITHOUT_REPLICA", runs, (("b2", runs),), (0, 20), (1, 1, 0, 0)),),
+    )
 
 
 def log(first_look: Callable[[Log], object] = lambda seen: None) -> Log:
-    """The metadata of each ledger read and both bookies asked; at later looks too, with a pause before the second alone. What
-    `first_look` adds is behind the other questions of the first look."""
+    """The metadata of each ledger read and both bookies asked; at later looks too, with a pause
+    before the second alone. What `first_look` adds is behind the other questions of the first
+    look.
+    """
     seen = Log()
     for look, ledgers in enumerate(LOOKS, start=1):
         if look == 2:
@@ -74,7 +83,9 @@ def told() -> Told:
 
 
 def found(outputs: Told, seen: Log | None = None) -> list[Breach]:
-    return breaches(seen or log(), outputs, {ledger: frozenset({verdict(ledger)}) for ledger in sorted(LEDGERS)})
+    return breaches(
+        seen or log(), outputs, {ledger: frozenset({verdict(ledger)}) for ledger in sorted(LEDGERS)}
+    )
 
 
 def swapped(rows: Verdicts, one: int, other: int) -> Verdicts:
@@ -100,17 +111,47 @@ VERDICTS: Mapping[str, tuple[Sort, Callable[[Verdicts], Verdicts]]] = {
     "two verdicts on 7": (Sort.DUPLICATION, lambda rows: [*rows, (7, verdict(7))]),
     "4 and 7 in each other's place": (Sort.REORDERING, lambda rows: swapped(rows, 4, 7)),
     "in the order of the ids": (Sort.REORDERING, lambda rows: sorted(rows, key=lambda row: row[0])),
-    "4 and 1 with each other's verdict": (Sort.REORDERING, lambda rows: said_as(rows, of_4=verdict(1), of_1=verdict(4))),
-    "4 and 7 with each other's loss": (Sort.REORDERING, lambda rows: said_as(rows, of_4=verdict(7), of_7=verdict(4))),
-    "7 with nobody's verdict": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=Judged("exempt", "open"))),
+    "4 and 1 with each other's verdict": (
+        Sort.REORDERING,
+        lambda rows: said_as(rows, of_4=verdict(1), of_1=verdict(4)),
+    ),
+    "4 and 7 with each other's loss": (
+        Sort.REORDERING,
+        lambda rows: said_as(rows, of_4=verdict(7), of_7=verdict(4)),
+    ),
+    "7 with nobody's verdict": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=Judged("exempt", "open")),
+    ),
     "7 sound against its loss": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=Judged("sound"))),
-    "another entry of 7 lost": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=changed(7, entries=((8, 8),)))),
-    "7 lost on another bookie": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=changed(7, missing_on=(("b9", ((7, 7),)),)))),
-    "7 lost in another segment": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=changed(7, segment=(7, 20)))),
-    "more copies of 7": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=changed(7, copies=(1, 1, 1, 0)))),
-    "a reason why 7 is unknown": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=replace(verdict(7), unknowns=("poison",)))),
-    "two losses of 7": (Sort.CORRUPTION, lambda rows: said_as(rows, of_7=replace(verdict(7), losses=verdict(7).losses * 2))),
-    "a ledger that nobody asked about": (Sort.CORRUPTION, lambda rows: [*rows, (700, Judged("sound"))]),
+    "another entry of 7 lost": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=changed(7, entries=((8, 8),))),
+    ),
+    "7 lost on another bookie": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=changed(7, missing_on=(("b9", ((7, 7),)),))),
+    ),
+    "7 lost in another segment": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=changed(7, segment=(7, 20))),
+    ),
+    "more copies of 7": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=changed(7, copies=(1, 1, 1, 0))),
+    ),
+    "a reason why 7 is unknown": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=replace(verdict(7), unknowns=("poison",))),
+    ),
+    "two losses of 7": (
+        Sort.CORRUPTION,
+        lambda rows: said_as(rows, of_7=replace(verdict(7), losses=verdict(7).losses * 2)),
+    ),
+    "a ledger that nobody asked about": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, (700, Judged("sound"))],
+    ),
 }
 
 
@@ -119,7 +160,9 @@ def test_planted_among_verdicts(what: str):
     """One sort of breach is told, and it is the planted one."""
     sort, plant = VERDICTS[what]
     outputs = told()
-    assert {sort} == {breach.sort for breach in found(replace(outputs, verdicts=plant(list(outputs.verdicts))))}
+    assert {sort} == {
+        breach.sort for breach in found(replace(outputs, verdicts=plant(list(outputs.verdicts))))
+    }
 
 
 Place = tuple[str, int, tuple[int, ...]]
@@ -136,7 +179,10 @@ def exchanged(rows: list[Row], one: Place, other: Place, *, states: bool) -> lis
     first, second = at(rows, one), at(rows, other)
     mixed = list(rows)
     if states:
-        mixed[first], mixed[second] = (*rows[first][:3], rows[second][3]), (*rows[second][:3], rows[first][3])
+        mixed[first], mixed[second] = (
+            (*rows[first][:3], rows[second][3]),
+            (*rows[second][:3], rows[first][3]),
+        )
     else:
         mixed[first], mixed[second] = rows[second], rows[first]
     return mixed
@@ -162,15 +208,42 @@ ANSWERS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
         Sort.REORDERING,
         lambda rows: exchanged(rows, ("b2", 2, (4,)), ("b2", 2, (7,)), states=False),
     ),
-    "4 with the answer on 7 and 7 with that on 4": (Sort.REORDERING, lambda rows: exchanged(rows, FOUR, FIRST, states=True)),
-    "an entry more on 7": (Sort.CORRUPTION, lambda rows: said_of(rows, FIRST, Heard("held", held(7) | {99}))),
-    "an entry less on 7": (Sort.CORRUPTION, lambda rows: said_of(rows, FIRST, Heard("held", held(7) - {0}))),
-    "an entry more at the third look": (Sort.CORRUPTION, lambda rows: said_of(rows, THIRD, Heard("held", held(7) | {99}))),
-    "7 is unknown there": (Sort.CORRUPTION, lambda rows: said_of(rows, FIRST, Heard("no_such_ledger", frozenset()))),
-    "an answer that was never asked for": (Sort.CORRUPTION, lambda rows: [*rows, ("b1", 1, (700,), Heard("held", held(7)))]),
-    "an answer at a look that was none": (Sort.CORRUPTION, lambda rows: [*rows, ("b1", 4, (4,), Heard("held", held(4)))]),
-    "an answer of a bookie that nobody asked": (Sort.CORRUPTION, lambda rows: [*rows, ("b9", 1, (4,), Heard("held", held(4)))]),
-    "the answer of another look": (Sort.CORRUPTION, lambda rows: [*rows, ("b1", 3, (7,), Heard("held", held(7)))]),
+    "4 with the answer on 7 and 7 with that on 4": (
+        Sort.REORDERING,
+        lambda rows: exchanged(rows, FOUR, FIRST, states=True),
+    ),
+    "an entry more on 7": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, FIRST, Heard("held", held(7) | {99})),
+    ),
+    "an entry less on 7": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, FIRST, Heard("held", held(7) - {0})),
+    ),
+    "an entry more at the third look": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, THIRD, Heard("held", held(7) | {99})),
+    ),
+    "7 is unknown there": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, FIRST, Heard("no_such_ledger", frozenset())),
+    ),
+    "an answer that was never asked for": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, ("b1", 1, (700,), Heard("held", held(7)))],
+    ),
+    "an answer at a look that was none": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, ("b1", 4, (4,), Heard("held", held(4)))],
+    ),
+    "an answer of a bookie that nobody asked": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, ("b9", 1, (4,), Heard("held", held(4)))],
+    ),
+    "the answer of another look": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, ("b1", 3, (7,), Heard("held", held(7)))],
+    ),
 }
 
 
@@ -179,7 +252,9 @@ def test_planted_among_answers(what: str):
     """The same for each bookie's answers, look by look, in the order that its proxy saw."""
     sort, plant = ANSWERS[what]
     outputs = told()
-    assert {sort} == {breach.sort for breach in found(replace(outputs, answers=plant(list(outputs.answers))))}
+    assert {sort} == {
+        breach.sort for breach in found(replace(outputs, answers=plant(list(outputs.answers))))
+    }
 
 
 READ = ("b2", 1, (7, 7))
@@ -187,13 +262,28 @@ READS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
     "no row of an entry": (Sort.LOSS, lambda rows: without(rows, READ)),
     "no row at the third look": (Sort.LOSS, lambda rows: without(rows, ("b2", 3, (4, 7)))),
     "two rows of an entry": (Sort.DUPLICATION, lambda rows: [*rows, rows[at(rows, READ)]]),
-    "the second entry before the first": (Sort.REORDERING, lambda rows: exchanged(rows, READ, ("b2", 1, (7, 8)), states=False)),
-    "one entry's answer on the other": (Sort.REORDERING, lambda rows: exchanged(rows, READ, ("b2", 1, (7, 8)), states=True)),
+    "the second entry before the first": (
+        Sort.REORDERING,
+        lambda rows: exchanged(rows, READ, ("b2", 1, (7, 8)), states=False),
+    ),
+    "one entry's answer on the other": (
+        Sort.REORDERING,
+        lambda rows: exchanged(rows, READ, ("b2", 1, (7, 8)), states=True),
+    ),
     "an entry that is there": (Sort.CORRUPTION, lambda rows: said_of(rows, READ, Read("present"))),
-    "an entry that is not there": (Sort.CORRUPTION, lambda rows: said_of(rows, ("b2", 2, (7, 8)), Read("no_entry"))),
+    "an entry that is not there": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, ("b2", 2, (7, 8)), Read("no_entry")),
+    ),
     "no such ledger": (Sort.CORRUPTION, lambda rows: said_of(rows, READ, Read("no_ledger"))),
-    "a wrong digest that nobody sent": (Sort.CORRUPTION, lambda rows: said_of(rows, ("b2", 1, (7, 8)), Read("corrupt"))),
-    "an entry that nobody read": (Sort.CORRUPTION, lambda rows: [*rows, ("b2", 1, (7, 9), Read("no_entry"))]),
+    "a wrong digest that nobody sent": (
+        Sort.CORRUPTION,
+        lambda rows: said_of(rows, ("b2", 1, (7, 8)), Read("corrupt")),
+    ),
+    "an entry that nobody read": (
+        Sort.CORRUPTION,
+        lambda rows: [*rows, ("b2", 1, (7, 9), Read("no_entry"))],
+    ),
 }
 
 
@@ -202,21 +292,31 @@ def test_planted_among_reads(what: str):
     """The same for each entry that was read, look by look."""
     sort, plant = READS[what]
     outputs = told()
-    assert {sort} == {breach.sort for breach in found(replace(outputs, reads=plant(list(outputs.reads))))}
+    assert {sort} == {
+        breach.sort for breach in found(replace(outputs, reads=plant(list(outputs.reads))))
+    }
 
 
 def test_an_entry_that_changed_on_the_way_is_not_there():
     """Told as corrupt, or as not heard, it is no breach; told as there, it is one."""
     asked = Said("read", 99, 12, 3)
     said = replace(asked, status="present", body=STORED)
-    seen = log(lambda seen: exchange(seen, "b1", asked, said, replace(said, body=STORED[:-1] + b"?")))
+    seen = log(
+        lambda seen: exchange(seen, "b1", asked, said, replace(said, body=STORED[:-1] + b"?"))
+    )
     outputs = told()
 
     def breached(status: str) -> list[Sort]:
         row = ("b1", 1, (12, 3), Read(status))
-        return [breach.sort for breach in found(replace(outputs, reads=[*outputs.reads, row]), seen)]
+        return [
+            breach.sort for breach in found(replace(outputs, reads=[*outputs.reads, row]), seen)
+        ]
 
-    assert ([Sort.CORRUPTION], [], []) == (breached("present"), breached("corrupt"), breached("invalid"))
+    assert ([Sort.CORRUPTION], [], []) == (
+        breached("present"),
+        breached("corrupt"),
+        breached("invalid"),
+    )
 
 
 def test_an_answer_about_something_else_was_not_delivered():
@@ -226,7 +326,9 @@ def test_an_answer_about_something_else_was_not_delivered():
     said = replace(asked, status="held", entries=held(5))
     exchange(seen, "b3", asked, said, replace(said, ledger_id=11))
     rows = [*outputs.answers, ("b3", 1, (12,), Heard("held", held(5)))]
-    assert [Sort.CORRUPTION] == [breach.sort for breach in found(replace(outputs, answers=rows), seen)]
+    assert [Sort.CORRUPTION] == [
+        breach.sort for breach in found(replace(outputs, answers=rows), seen)
+    ]
 
 
 def test_metadata_that_is_read_again_before_anything_is_asked_begins_no_look():
@@ -271,29 +373,40 @@ UNHEARD_AT: Mapping[str, tuple[Log, set[int]]] = {
 @pytest.mark.parametrize("fault", UNHEARD_AT)
 @pytest.mark.parametrize("bookie", BOOKIES)
 def test_an_answer_is_missing_only_in_the_window_of_a_fault(fault: str, bookie: str):
-    """Before the fault, behind it, and of another bookie silence is a corruption: taken together they were all one silence."""
+    """Before the fault, behind it, and of another bookie silence is a corruption: taken together
+    they were all one silence.
+    """
     seen, looks = UNHEARD_AT[fault]
     for look in (1, 2, 3):
-        silent = replace(told(), answers=said_of(list(told().answers), (bookie, look, (4,)), Heard("timed_out")))
+        silent = replace(
+            told(), answers=said_of(list(told().answers), (bookie, look, (4,)), Heard("timed_out"))
+        )
         expected = [] if bookie == "b2" and look in looks else [Sort.CORRUPTION]
         assert expected == [breach.sort for breach in found(silent, seen)], look
         if bookie == "b2":
-            unread = replace(told(), reads=said_of(list(told().reads), (bookie, look, (4, 7)), Read("timed_out")))
+            unread = replace(
+                told(), reads=said_of(list(told().reads), (bookie, look, (4, 7)), Read("timed_out"))
+            )
             assert expected == [breach.sort for breach in found(unread, seen)], look
 
 
 def test_an_answer_that_nobody_asked_for_is_missing_once_and_in_the_window_of_a_fault():
-    """The bookie could not be reached; once there is one such row, and with no fault there is none."""
+    """The bookie could not be reached; once there is one such row, and with no fault there is
+    none.
+    """
     row = ("b2", 2, (3,), Heard("silent"))
     one, two = (replace(told(), answers=[*told().answers, *[row] * times]) for times in (1, 2))
     faulty, calm = UNHEARD_AT["a fault that stays"][0], UNHEARD_AT["a fault of the first look"][0]
     assert ([], [Sort.DUPLICATION], [Sort.CORRUPTION]) == tuple(
-        [breach.sort for breach in found(outputs, seen)] for outputs, seen in ((one, faulty), (two, faulty), (one, calm))
+        [breach.sort for breach in found(outputs, seen)]
+        for outputs, seen in ((one, faulty), (two, faulty), (one, calm))
     )
 
 
 def test_each_window_is_held_to_what_is_expected():
-    """Two verdicts in another's place are two breaches, and a wrong one that a right one follows is seen."""
+    """Two verdicts in another's place are two breaches, and a wrong one that a right one follows is
+    seen.
+    """
     outputs = told()
     turned = swapped(swapped(list(outputs.verdicts), 1, 4), 7, 10)
     assert [(Sort.REORDERING, 1), (Sort.REORDERING, 7)] == [
@@ -302,7 +415,11 @@ def test_each_window_is_held_to_what_is_expected():
     twice = [(7, Judged("sound")), *outputs.verdicts]
     assert (
         {Sort.DUPLICATION, Sort.CORRUPTION, Sort.REORDERING}
-        >= {breach.sort for breach in found(replace(outputs, verdicts=twice)) if breach.ledger_id == 7}
+        >= {
+            breach.sort
+            for breach in found(replace(outputs, verdicts=twice))
+            if breach.ledger_id == 7
+        }
         >= {Sort.DUPLICATION, Sort.CORRUPTION}
     )
 
@@ -311,6 +428,11 @@ def test_a_window_shows_what_went_before():
     """The last four of the part that the ledger is in, up to it."""
     outputs = told()
     (breach,) = found(replace(outputs, verdicts=[*outputs.verdicts, (10, verdict(10))]))
-    assert (Sort.DUPLICATION, 10, (4, 7, 10, 10), WINDOW) == (breach.sort, breach.ledger_id, breach.window, len(breach.window))
+    assert (Sort.DUPLICATION, 10, (4, 7, 10, 10), WINDOW) == (
+        breach.sort,
+        breach.ledger_id,
+        breach.window,
+        len(breach.window),
+    )
     (breach,) = found(replace(outputs, verdicts=[row for row in outputs.verdicts if row[0] != 7]))
     assert (Sort.LOSS, 7, (0, 1, 4, 10)) == (breach.sort, breach.ledger_id, breach.window)

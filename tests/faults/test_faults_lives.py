@@ -1,4 +1,6 @@
-"""The detector is shown runs of two lives in which something was asked for nothing, and told what happened to which ledger."""
+"""The detector is shown runs of two lives in which something was asked for nothing, and told what
+happened to which ledger.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ LATER = (4, 7, 10)
 """Ledgers that are looked at twice."""
 BOOKIES = ("b1", "b2")
 OWED = {ledger: frozenset({Judged("sound")}) for shard in SHARDS for ledger in shard}
-FIRST = [Question("b1", 1, ledger) for ledger in SHARDS[0]] + [Question("b2", 1, ledger) for ledger in SHARDS[0]]
+FIRST = [Question("b1", 1, ledger) for ledger in SHARDS[0]] + [
+    Question("b2", 1, ledger) for ledger in SHARDS[0]
+]
 """What the first life committed; it was cut down among the lists of the second shard."""
-CUT = [Question("b1", 1, ledger) for ledger in (7, 8, 9)] + [Question("b2", 1, ledger) for ledger in (7, 8)]
+CUT = [Question("b1", 1, ledger) for ledger in (7, 8, 9)] + [
+    Question("b2", 1, ledger) for ledger in (7, 8)
+]
 SECOND = [
     *(Question(bookie, 1, ledger) for bookie in BOOKIES for ledger in SHARDS[1]),
     Question("b1", 1, 7, 3),
@@ -34,8 +40,12 @@ def held(ledger: int) -> frozenset[int]:
     return frozenset(range(ledger))
 
 
-def found(first: Sequence[Question], second: Sequence[Question], committed: Sequence[Question] = FIRST) -> list[Breach]:
-    """What the detector says when this was asked in the two lives, and the run's outputs are as they should be."""
+def found(
+    first: Sequence[Question], second: Sequence[Question], committed: Sequence[Question] = FIRST
+) -> list[Breach]:
+    """What the detector says when this was asked in the two lives, and the run's outputs are as
+    they should be.
+    """
     log = Log()
     for number, asked in enumerate((first, second)):
         if number:
@@ -50,9 +60,14 @@ def found(first: Sequence[Question], second: Sequence[Question], committed: Sequ
             log.add(one.bookie, number, said, said, "passed", reply=False)
             log.add(one.bookie, number, reply, reply, "passed", reply=True)
     lists = [one for one in (*FIRST, *SECOND) if one.entry_id is None]
-    answers = [(one.bookie, one.look, (one.ledger_id,), Heard("held", held(one.ledger_id))) for one in lists]
+    answers = [
+        (one.bookie, one.look, (one.ledger_id,), Heard("held", held(one.ledger_id)))
+        for one in lists
+    ]
     reads = [
-        (one.bookie, one.look, (one.ledger_id, one.entry_id), Read("no_entry")) for one in SECOND if one.entry_id is not None
+        (one.bookie, one.look, (one.ledger_id, one.entry_id), Read("no_entry"))
+        for one in SECOND
+        if one.entry_id is not None
     ]
     told = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
     ends = (committed, [one for one in (*FIRST, *SECOND) if one not in set(committed)])
@@ -67,12 +82,32 @@ def test_the_stage_that_was_cut_down_may_be_asked_again():
 
 
 ASKED: Mapping[str, tuple[Sequence[Question], Sequence[Question], set[tuple[Sort, int]]]] = {
-    "a committed list when it goes on": ([*FIRST, *CUT], [FIRST[3], *SECOND], {(Sort.DUPLICATION, 4)}),
+    "a committed list when it goes on": (
+        [*FIRST, *CUT],
+        [FIRST[3], *SECOND],
+        {(Sort.DUPLICATION, 4)},
+    ),
     "a committed list at the end": ([*FIRST, *CUT], [*SECOND, FIRST[3]], {(Sort.DUPLICATION, 4)}),
-    "a committed shard": ([*FIRST, *CUT], [*FIRST, *SECOND], {(Sort.DUPLICATION, ledger) for ledger in SHARDS[0]}),
-    "a read twice when it goes on": ([*FIRST, *CUT], [*SECOND, SECOND[-1]], {(Sort.DUPLICATION, 7)}),
-    "a list twice in the stage that was cut down": ([*FIRST, *CUT, CUT[0]], SECOND, {(Sort.DUPLICATION, 7)}),
-    "a list twice in a stage that was over": ([FIRST[0], *FIRST, *CUT], SECOND, {(Sort.DUPLICATION, 1)}),
+    "a committed shard": (
+        [*FIRST, *CUT],
+        [*FIRST, *SECOND],
+        {(Sort.DUPLICATION, ledger) for ledger in SHARDS[0]},
+    ),
+    "a read twice when it goes on": (
+        [*FIRST, *CUT],
+        [*SECOND, SECOND[-1]],
+        {(Sort.DUPLICATION, 7)},
+    ),
+    "a list twice in the stage that was cut down": (
+        [*FIRST, *CUT, CUT[0]],
+        SECOND,
+        {(Sort.DUPLICATION, 7)},
+    ),
+    "a list twice in a stage that was over": (
+        [FIRST[0], *FIRST, *CUT],
+        SECOND,
+        {(Sort.DUPLICATION, 1)},
+    ),
     "more than one shard not committed": (
         [*FIRST, *(Question("b1", 1, ledger) for ledger in (7, 8, 9, 10, 11, 12, 1))],
         [*SECOND],
@@ -80,7 +115,11 @@ ASKED: Mapping[str, tuple[Sequence[Question], Sequence[Question], set[tuple[Sort
     ),
     "a list that no stage ever had": ([*FIRST, Question("b1", 1, 700)], SECOND, {(Sort.LOSS, 700)}),
     "a committed list never": ([*FIRST[1:], *CUT], SECOND, {(Sort.CORRUPTION, 1)}),
-    "a list that was cut down never again": ([*FIRST, *CUT], [SECOND[0], *SECOND[2:]], {(Sort.CORRUPTION, 8)}),
+    "a list that was cut down never again": (
+        [*FIRST, *CUT],
+        [SECOND[0], *SECOND[2:]],
+        {(Sort.CORRUPTION, 8)},
+    ),
 }
 
 

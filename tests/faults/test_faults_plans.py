@@ -1,4 +1,6 @@
-"""Each fault on the wire: every ledger that is owed its verdict gets it, and no ledger is accused of what is not true."""
+"""Each fault on the wire: every ledger that is owed its verdict gets it, and no ledger is accused
+of what is not true.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from faults.scene import ALL, BOOKIES, act, owed, settle
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-"""kazoo's own thread ends with a traceback where replies come out of order; the session is then made anew."""
+"""kazoo's own thread ends with a traceback where replies come out of order; the session is then
+made anew.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +29,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
-    """What is written down of each ledger is what an undisturbed run says of it, through proxies that do nothing."""
+    """What is written down of each ledger is what an undisturbed run says of it, through proxies
+    that do nothing.
+    """
     with act(cluster, SEED) as quiet:
         outcome = by_command(quiet, Plan("no fault", lambda _: {}))
         assert [] == quiet.breaches(outcome.told, owed(ALL))
@@ -33,15 +39,21 @@ def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
 
 
 @pytest.mark.parametrize("name", chosen(PLANS))
-def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(cluster: SandboxCluster, name: str):
-    """The plan says beforehand what is owed; nothing is lost, told twice, out of order or changed."""
+def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(
+    cluster: SandboxCluster, name: str
+):
+    """The plan says beforehand what is owed; nothing is lost, told twice, out of order or
+    changed.
+    """
     with act(cluster, SEED) as played:
         due = planted(played, PLANS[name])
         hold(played, PLANS[name], due, by_command(played, PLANS[name]))
 
 
 def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
-    """A fault that met nothing is no test; a command that ends in another way than with the losses it found is wrong."""
+    """A fault that met nothing is no test; a command that ends in another way than with the losses
+    it found is wrong.
+    """
     plan = PLANS["bookie: reply to a list: delay"]
     with act(cluster, SEED) as played:
         due, calm = planted(played, plan), Plan(plan.name, lambda _: {})
@@ -49,7 +61,12 @@ def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
         hold(played, plan, due, told)
         for exit_code in (0, 3, 4, 5):
             with pytest.raises(AssertionError, match="ended so"):
-                hold(played, plan, due, replace(told, outcome=replace(told.outcome, exit_code=exit_code)))
+                hold(
+                    played,
+                    plan,
+                    due,
+                    replace(told, outcome=replace(told.outcome, exit_code=exit_code)),
+                )
         wrong = replace(told.told, verdicts=told.told.verdicts[1:])
         with pytest.raises(AssertionError, match="breached"):
             hold(played, plan, due, replace(told, told=wrong))
@@ -58,10 +75,22 @@ def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
 
 
 def test_one_seed_hits_every_bookie():
-    """Each plan draws for itself: among the plans of one bookie all are hit, and among those of one list several frames."""
-    hit = [found for found in map(drawn, PLANS.values()) if len(found) == 1 and "zookeeper" not in found]
+    """Each plan draws for itself: among the plans of one bookie all are hit, and among those of one
+    list several frames.
+    """
+    hit = [
+        found
+        for found in map(drawn, PLANS.values())
+        if len(found) == 1 and "zookeeper" not in found
+    ]
     assert set(BOOKIES) == {bookie for found in hit for bookie in found}
-    frames = {fault.frame for found in hit for faults in found.values() for fault in faults if fault.operation == "list"}
+    frames = {
+        fault.frame
+        for found in hit
+        for faults in found.values()
+        for fault in faults
+        if fault.operation == "list"
+    }
     assert 3 < len(frames), f"FAULT_SEED={SEED}"
 
 

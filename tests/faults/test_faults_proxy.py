@@ -39,14 +39,20 @@ class Heard:
     def until(self, count: int) -> list[int]:
         """The transactions, once there are so many."""
         with self._more:
-            assert self._more.wait_for(lambda: len(self.transactions) >= count, WAITED_S), self.transactions
+            assert self._more.wait_for(lambda: len(self.transactions) >= count, WAITED_S), (
+                self.transactions
+            )
             return list(self.transactions)
 
 
 def asking(txn_id: int) -> bytes:
     """The frame of a list that is asked for."""
     request = pb.Request()
-    request.header.version, request.header.operation, request.header.txnId = pb.VERSION_THREE, 11, txn_id
+    request.header.version, request.header.operation, request.header.txnId = (
+        pb.VERSION_THREE,
+        11,
+        txn_id,
+    )
     request.getListOfEntriesOfLedgerRequest.ledgerId = txn_id
     body = request.SerializeToString()
     return struct.pack("!i", len(body)) + body
@@ -72,7 +78,9 @@ def harmed(log: Log) -> list[int]:
 
 
 def test_a_frame_that_nothing_overtakes_took_no_harm():
-    """It goes on alone and is logged so; the next frame that is overtaken is the one that was to be reordered."""
+    """It goes on alone and is logged so; the next frame that is overtaken is the one that was to be
+    reordered.
+    """
     log = Log()
     with reordering(log, 1) as (_, server, client):
         client.sendall(asking(1))

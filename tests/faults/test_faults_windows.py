@@ -24,12 +24,17 @@ EXPECTED = [(n,) for n in (1, 4, 7, 10)]
         ((1, 7, 4, 10), [(4, LATE, (0, 1, 7, 4))]),
         ((1, 7, 4, 10, 4), [(4, LATE, (0, 1, 7, 4)), (4, AGAIN, (7, 4, 10, 4))]),
         ((1, 4, 13, 7, 10), [(13, UNKNOWN, (0, 1, 4, 13))]),
-        ((10, 1, 7), [(1, LATE, (0, 0, 10, 1)), (7, LATE, (0, 10, 1, 7)), (4, NEVER, (0, 0, 0, 10))]),
+        (
+            (10, 1, 7),
+            [(1, LATE, (0, 0, 10, 1)), (7, LATE, (0, 10, 1, 7)), (4, NEVER, (0, 0, 0, 10))],
+        ),
     ],
 )
 def test_a_stray_is_told_with_its_window(told: tuple[int, ...], found: list[object]):
     """Which it is, what it is, and the window that shows it; nothing else for it."""
-    assert found == [(one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in told])]
+    assert found == [
+        (one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in told])
+    ]
 
 
 def test_there_is_no_stray_where_each_window_is_the_expected_one_and_nowhere_else():
@@ -39,7 +44,9 @@ def test_there_is_no_stray_where_each_window_is_the_expected_one_and_nowhere_els
         told = [key for key in EXPECTED for _ in range(draw.choice((1, 1, 1, 1, 0, 2)))]
         if draw.random() < 0.3:
             draw.shuffle(told)
-        assert (windows(told) == windows(EXPECTED)) == (not list(strays(EXPECTED, told))), f"FAULT_SEED={SEED} {told}"
+        assert (windows(told) == windows(EXPECTED)) == (not list(strays(EXPECTED, told))), (
+            f"FAULT_SEED={SEED} {told}"
+        )
 
 
 def test_a_fault_is_on_from_the_frame_that_meets_it_until_it_is_healed():

@@ -1,4 +1,5 @@
-"""What a run says that it heard and found, as values that can be compared: read from its outputs, by none of its code.
+"""What a run says that it heard and found, as values that can be compared: read from its outputs,
+by none of its code.
 
 told = of_run(run_dir)                              # or of_command(outcome), for `auditor ledger`
 told.answers[0], told.reads[0], told.verdicts[0]
@@ -40,8 +41,10 @@ class Read:
 
 @dataclass(frozen=True)
 class Loss:
-    """A finding on a ledger. `missing_on`: by bookie, in order; `segment`: its first and last entry; `copies`: write quorum,
-    ack quorum, confirmed and unknown copies of the worst entry. Findings that are no loss have none of these."""
+    """A finding on a ledger. `missing_on`: by bookie, in order; `segment`: its first and last
+    entry; `copies`: write quorum, ack quorum, confirmed and unknown copies of the worst entry.
+    Findings that are no loss have none of these.
+    """
 
     kind: str
     entries: Runs = ()
@@ -52,8 +55,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order of the alphabet.
-    `assurance`: "listed", or "probed" where it rests on a sample."""
+    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order
+    of the alphabet. `assurance`: "listed", or "probed" where it rests on a sample.
+    """
 
     standing: str
     exempt: str | None = None
@@ -64,7 +68,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Partly:
-    """Of what may be said of a ledger: this, as long as of its bookies all of `lacking` and `count` in all are not heard."""
+    """Of what may be said of a ledger: this, as long as of its bookies all of `lacking` and `count`
+    in all are not heard.
+    """
 
     judged: Judged
     bookies: frozenset[str]
@@ -73,13 +79,18 @@ class Partly:
 
     def allows(self, told: State, unheard: frozenset[str]) -> bool:
         """Whether this is said, and those bookies are unheard."""
-        return told == self.judged and self.lacking <= unheard and self.count <= len(self.bookies & unheard)
+        return (
+            told == self.judged
+            and self.lacking <= unheard
+            and self.count <= len(self.bookies & unheard)
+        )
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to rest on one, and as long as one
-    of its bookies does not list."""
+    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to
+    rest on one, and as long as one of its bookies does not list.
+    """
 
     truth: Judged
     bookies: frozenset[str]
@@ -99,8 +110,15 @@ class Sampled:
 def _whole(part: Loss, loss: Loss) -> Loss:
     """The loss, if this is a part of it that says the same of every bookie."""
     shown = tuple((bookie, part.entries) for bookie, _ in loss.missing_on)
-    known = all(any(first <= run[0] and run[1] <= last for first, last in loss.entries) for run in part.entries)
-    return loss if known and part.entries and part == replace(loss, entries=part.entries, missing_on=shown) else part
+    known = all(
+        any(first <= run[0] and run[1] <= last for first, last in loss.entries)
+        for run in part.entries
+    )
+    return (
+        loss
+        if known and part.entries and part == replace(loss, entries=part.entries, missing_on=shown)
+        else part
+    )
 
 
 State = Heard | Read | Judged
@@ -112,8 +130,9 @@ Row = tuple[str, int, Key, Heard | Read]
 
 @dataclass(frozen=True)
 class Told:
-    """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts means something;
-    `reads_in_order`: so does that of the reads of each bookie."""
+    """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts
+    means something; `reads_in_order`: so does that of the reads of each bookie.
+    """
 
     answers: Sequence[Row]
     verdicts: Sequence[tuple[int, Judged]]
@@ -128,15 +147,29 @@ def of_run(run_dir: Path) -> Told:
     lines = (run_dir / "findings.jsonl").read_text().splitlines()
     verdicts = _rows(run_dir / "verdicts")
     written = Counter(text for row in verdicts for text in row["findings"])
-    published = Counter(as_judged(line) for line in lines if json.loads(line)["ledger_id"] is not None)
-    assert written == published, f"the verdicts have {written - published} more, findings.jsonl {published - written}"
-    judged = [(row["ledger_id"], judged_of(row, [json.loads(text) for text in row["findings"]])) for row in verdicts]
+    published = Counter(
+        as_judged(line) for line in lines if json.loads(line)["ledger_id"] is not None
+    )
+    assert written == published, (
+        f"the verdicts have {written - published} more, findings.jsonl {published - written}"
+    )
+    judged = [
+        (row["ledger_id"], judged_of(row, [json.loads(text) for text in row["findings"]]))
+        for row in verdicts
+    ]
     _counted(summary, judged)
-    return Told(answers_of(_rows(run_dir / "evidence/answers")), judged, False, reads_of(_rows(run_dir / "evidence/reads")))
+    return Told(
+        answers_of(_rows(run_dir / "evidence/answers")),
+        judged,
+        False,
+        reads_of(_rows(run_dir / "evidence/reads")),
+    )
 
 
 def as_judged(line: str) -> str:
-    """A line of findings.jsonl as the verdict has it: without what the run knows of earlier runs and of mutes."""
+    """A line of findings.jsonl as the verdict has it: without what the run knows of earlier runs
+    and of mutes.
+    """
     found = {name: value for name, value in json.loads(line).items() if name not in HISTORY_FIELDS}
     return json.dumps(found, separators=(",", ":"))
 
@@ -144,8 +177,9 @@ def as_judged(line: str) -> str:
 def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Told:
     """What `auditor ledger` says as JSON, in its order, which is that of the ids it was given.
 
-    The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by ledger. Raises
-    AssertionError where the report says of an answer what its evidence does not, or counts other ledgers than it names.
+    The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by
+    ledger. Raises AssertionError where the report says of an answer what its evidence does not, or
+    counts other ledgers than it names.
     """
     shown = {
         (bookie, look, (one["ledger_id"],)): status
@@ -154,9 +188,16 @@ def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = (
         for bookie, status in seen["answers"].items()
     }
     heard = {row[:3]: row[3].status for row in answers}
-    assert shown == heard, f"the report shows {set(shown.items()) - set(heard.items())} more than was heard, or less"
+    assert shown == heard, (
+        f"the report shows {set(shown.items()) - set(heard.items())} more than was heard, or less"
+    )
     judged = [
-        (one["ledger_id"], judged_of(one, [found for found in told["findings"] if found["ledger_id"] == one["ledger_id"]]))
+        (
+            one["ledger_id"],
+            judged_of(
+                one, [found for found in told["findings"] if found["ledger_id"] == one["ledger_id"]]
+            ),
+        )
         for one in told["ledgers"]
     ]
     _counted(told["summary"], judged)
@@ -172,7 +213,12 @@ def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
 def answers_of(rows: Iterable[Json]) -> list[Row]:
     """Rows of evidence as answers; those that only greet left out."""
     return [
-        (row["bookie_id"], row["look"], (row["ledger_id"],), Heard(row["status"], entries_of_groups(row["groups"] or b"")))
+        (
+            row["bookie_id"],
+            row["look"],
+            (row["ledger_id"],),
+            Heard(row["status"], entries_of_groups(row["groups"] or b"")),
+        )
         for row in rows
         if row["ledger_id"] is not None
     ]
@@ -180,14 +226,23 @@ def answers_of(rows: Iterable[Json]) -> list[Row]:
 
 def reads_of(rows: Iterable[Json]) -> list[Row]:
     """Rows of evidence as entries that were read."""
-    return [(row["bookie_id"], row["look"], (row["ledger_id"], row["entry_id"]), Read(row["status"])) for row in rows]
+    return [
+        (row["bookie_id"], row["look"], (row["ledger_id"], row["entry_id"]), Read(row["status"]))
+        for row in rows
+    ]
 
 
 def judged_of(verdict: Json, findings: Iterable[Json]) -> Judged:
     """A verdict as a run tells it, with the findings on that ledger."""
     losses = sorted((_loss(found) for found in findings), key=repr)
     unknowns = tuple(sorted(verdict.get("unknowns", ())))
-    return Judged(verdict["standing"], verdict.get("exempt"), unknowns, tuple(losses), verdict.get("assurance", ""))
+    return Judged(
+        verdict["standing"],
+        verdict.get("exempt"),
+        unknowns,
+        tuple(losses),
+        verdict.get("assurance", ""),
+    )
 
 
 def _loss(found: Json) -> Loss:
@@ -197,7 +252,8 @@ def _loss(found: Json) -> Loss:
         _runs(found["entries"]),
         tuple(sorted((bookie, _runs(runs)) for bookie, runs in found["missing_on"].items())),
         segment and (segment["first_entry_id"], segment["last_entry_id"]),
-        copies and tuple(copies[word] for word in ("write_quorum", "ack_quorum", "confirmed", "unknown")),
+        copies
+        and tuple(copies[word] for word in ("write_quorum", "ack_quorum", "confirmed", "unknown")),
     )
 
 
@@ -207,7 +263,11 @@ def _runs(runs: Iterable[Iterable[int]]) -> Runs:
 
 def _rows(table: Path) -> list[dict[str, Any]]:
     """Rows of a written table in the order in which its files were written, and in each file."""
-    return [row for path in written_files(table) for row in pq.read_table(path, partitioning=None).to_pylist()]
+    return [
+        row
+        for path in written_files(table)
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+    ]
 
 
 def written_files(table: Path) -> list[Path]:

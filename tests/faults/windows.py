@@ -1,15 +1,18 @@
-"""The windows that the detector decides by: the last four of a sequence, and the looks at which a fault is on.
+"""The windows that the detector decides by: the last four of a sequence, and the looks at which a
+fault is on.
 
-**Of a sequence.** A window is what was told last, up to four. Told as it should be, each window is that of the expected
-sequence at the same place. One that is not is a breach, unless it is so for a breach that was told before it:
+**Of a sequence.** A window is what was told last, up to four. Told as it should be, each window is
+that of the expected sequence at the same place. One that is not is a breach, unless it is so for a
+breach that was told before it:
 
-    expected    1 4 7 10    windows    0001  0014  0147  147(10)
-    told        1 4 10                 0001  0014  014(10)                  7 is passed over
-    told        1 7 4 10               0001  0017  0174  174(10)            7 passes over 4, which comes late: reordered
+    expected    1 4 7 10    windows    0001  0014  0147  147(10) told        1 4 10
+    0001  0014  014(10)                  7 is passed over told        1 7 4 10               0001
+    0017  0174  174(10)            7 passes over 4, which comes late: reordered
 
-**Of a fault.** The pauses of a run cut it into windows, the first look and what is behind the pause. A fault is on in the
-window in which a frame first meets it, and in later ones until it is healed. Only there, and only of a bookie behind it, may an
-answer be missing, or a verdict say less than the truth.
+**Of a fault.** The pauses of a run cut it into windows, the first look and what is behind the
+pause. A fault is on in the window in which a frame first meets it, and in later ones until it is
+healed. Only there, and only of a bookie behind it, may an answer be missing, or a verdict say less
+than the truth.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ Window = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Stray:
-    """A key that makes a window another than the expected one; of one that was not told, the window that passes over it."""
+    """A key that makes a window another than the expected one; of one that was not told, the window
+    that passes over it.
+    """
 
     key: Key
     window: Window
@@ -35,7 +40,9 @@ class Stray:
 
 
 UNKNOWN, AGAIN, LATE, NEVER = "unknown", "again", "late", "never"
-"""What a stray is: nothing that is expected, told before, told behind what follows it, not told at all."""
+"""What a stray is: nothing that is expected, told before, told behind what follows it, not told at
+all.
+"""
 
 
 def windows(keys: Iterable[Key]) -> list[Window]:
@@ -49,7 +56,8 @@ def windows(keys: Iterable[Key]) -> list[Window]:
 
 
 def strays(expected: Sequence[Key], told: Sequence[Key]) -> Iterator[Stray]:
-    """What makes windows of what was told others than those of what was expected, place by place; `expected` has each key once.
+    """What makes windows of what was told others than those of what was expected, place by place;
+    `expected` has each key once.
 
     Where a stray was told, the windows behind it are those that are expected without it.
     """
@@ -92,7 +100,9 @@ class FaultWindows:
     def unheard(self, bookies: Iterable[str], looks: Iterable[int]) -> frozenset[str]:
         """Those of the bookies that may not have been heard at any of these looks."""
         at = set(looks)
-        return frozenset(bookie for bookie in bookies if all(self.is_on(bookie, look) for look in at))
+        return frozenset(
+            bookie for bookie in bookies if all(self.is_on(bookie, look) for look in at)
+        )
 
 
 def fault_windows(log: Log) -> FaultWindows:
@@ -101,6 +111,8 @@ def fault_windows(log: Log) -> FaultWindows:
     on: set[tuple[str, int]] = set()
     for number, epoch in enumerate(log.epochs()):
         now = set() if number in log.healed else now
-        now |= {ANY if one.fate == Harm.CALL else one.proxy for one in epoch if one.fate != "passed"}
+        now |= {
+            ANY if one.fate == Harm.CALL else one.proxy for one in epoch if one.fate != "passed"
+        }
         on |= {(bookie, min(number, LATER)) for bookie in now}
     return FaultWindows(frozenset(on))

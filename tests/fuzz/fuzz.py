@@ -26,7 +26,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 KEPT = PROJECT / ".cache" / "fuzz"
 MODULES = ("fuzz_znodes", "fuzz_wire", "fuzz_files", "fuzz_runs")
 INPUT_TIMEOUT_S = 60
-"""How long one input may take. The slowest takes a second; a busy machine may take twenty times as long."""
+"""How long one input may take. The slowest takes a second; a busy machine may take twenty times as
+long.
+"""
 MARGIN_S = 300
 """How long a process may take beyond its time: for its start, and for an input that hangs."""
 FAILED = 1
@@ -46,17 +48,30 @@ def main(words: Sequence[str]) -> int:
     if not names:
         print(f"no target is named {given.target}: there are {', '.join(target_names())}")
         return 2
-    print(f"{len(names)} targets, {given.minutes:g} minutes each, {engine}, seed {seed}", flush=True)
+    print(
+        f"{len(names)} targets, {given.minutes:g} minutes each, {engine}, seed {seed}", flush=True
+    )
     failed = [name for name in names if not _fuzz(name, engine, given.minutes * 60, seed)]
-    print(f"failed: {', '.join(failed)}" if failed else f"the law held in {len(names)} targets, seed {seed}")
+    print(
+        f"failed: {', '.join(failed)}"
+        if failed
+        else f"the law held in {len(names)} targets, seed {seed}"
+    )
     return FAILED if failed else 0
 
 
 def target_names() -> list[str]:
-    """Return the names of all targets. They are imported in a process of their own: Atheris must come first."""
+    """Return the names of all targets. They are imported in a process of their own: Atheris must
+    come first.
+    """
     code = "import fuzz_children; print(*fuzz_children.all_targets(), sep='\\n')"
     told = subprocess.run(
-        [sys.executable, "-c", code], env=_environment(), capture_output=True, text=True, check=True, timeout=MARGIN_S
+        [sys.executable, "-c", code],
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=MARGIN_S,
     )
     return told.stdout.split()
 
@@ -69,11 +84,22 @@ def _environment() -> dict[str, str]:
 
 
 def _fuzz(name: str, engine: str, seconds: float, seed: int) -> bool:
-    """Return whether the law held for this target. Prints the end of what the process says where it did not."""
+    """Return whether the law held for this target. Prints the end of what the process says where it
+    did not.
+    """
     kept = KEPT / name
     kept.mkdir(parents=True, exist_ok=True)
     output = kept.with_suffix(".log")
-    words = [sys.executable, "-m", "fuzz_children", engine, name, str(int(seconds)), str(seed), str(kept)]
+    words = [
+        sys.executable,
+        "-m",
+        "fuzz_children",
+        engine,
+        name,
+        str(int(seconds)),
+        str(seed),
+        str(kept),
+    ]
     with output.open("w") as log:
         try:
             code = subprocess.run(
@@ -89,7 +115,11 @@ def _fuzz(name: str, engine: str, seconds: float, seed: int) -> bool:
             code = -1
     lines = output.read_text(errors="replace").splitlines()
     if code == 0:
-        told = [line for line in lines if line.startswith(("stat::number_of_executed", "stat::peak_rss"))] or lines[-1:]
+        told = [
+            line
+            for line in lines
+            if line.startswith(("stat::number_of_executed", "stat::peak_rss"))
+        ] or lines[-1:]
         print(f"{name}: {', '.join(' '.join(line.split()) for line in told)}", flush=True)
         return True
     print("\n".join([f"{name}: FAILED ({code}); {output} has all of it", *lines[-40:]]), flush=True)

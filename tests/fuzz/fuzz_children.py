@@ -24,11 +24,17 @@ EXAMPLES_A_ROUND = 500
 
 def all_targets() -> dict[str, Target]:
     """Return the targets by name. Imports the product."""
-    return {target.name: target for module in MODULES for target in importlib.import_module(module).TARGETS}
+    return {
+        target.name: target
+        for module in MODULES
+        for target in importlib.import_module(module).TARGETS
+    }
 
 
 def run_atheris(name: str, seconds: int, seed: int, folder: Path) -> None:
-    """Fuzz with coverage guidance. libFuzzer ends the process, with an exit code of its own at a failure."""
+    """Fuzz with coverage guidance. libFuzzer ends the process, with an exit code of its own at a
+    failure.
+    """
     import atheris
 
     with atheris.instrument_imports(include=["auditor"]):
@@ -40,17 +46,22 @@ def run_atheris(name: str, seconds: int, seed: int, folder: Path) -> None:
     for number, data in enumerate([*target.seeds, *target.found()]):
         (corpus / f"seed-{number}").write_bytes(data)
     options = {
-        "max_total_time": seconds, "seed": seed, "max_len": target.bytes_max, "timeout": INPUT_TIMEOUT_S,
-        "rss_limit_mb": target.memory_mib_max, "artifact_prefix": f"{folder}/", "print_final_stats": 1, "verbosity": 0,
+        "max_total_time": seconds, "seed": seed, "max_len": target.bytes_max,
+        "timeout": INPUT_TIMEOUT_S,
+        "rss_limit_mb": target.memory_mib_max, "artifact_prefix": f"{folder}/",
+        "print_final_stats": 1, "verbosity": 0,
     }  # fmt: skip
     atheris.Setup(
-        [sys.argv[0], str(corpus), *(f"-{key}={value}" for key, value in options.items())], lambda data: try_input(target, data)
+        [sys.argv[0], str(corpus), *(f"-{key}={value}" for key, value in options.items())],
+        lambda data: try_input(target, data),
     )
     atheris.Fuzz()
 
 
 def run_hypothesis(name: str, seconds: int, seed: int, folder: Path) -> int:
-    """Fuzz without Atheris: rounds of examples whose reached lines Hypothesis is to increase. Return the exit code."""
+    """Fuzz without Atheris: rounds of examples whose reached lines Hypothesis is to increase.
+    Return the exit code.
+    """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis import target as aim
@@ -66,7 +77,8 @@ def run_hypothesis(name: str, seconds: int, seed: int, folder: Path) -> int:
 
         @seeded(seed + tried)
         @settings(
-            max_examples=EXAMPLES_A_ROUND, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+            max_examples=EXAMPLES_A_ROUND, deadline=None, database=None,
+            suppress_health_check=list(HealthCheck),
             phases=(Phase.generate, Phase.target, Phase.shrink),
         )  # fmt: skip
         @given(inputs(target))

@@ -68,7 +68,12 @@ def read_lister_map(data: bytes) -> None:
 
 def read_cookie(data: bytes) -> None:
     cookie = parse_cookie(data.decode("utf-8", "replace"))
-    for text in (cookie.bookie_id, cookie.instance_id, *cookie.ledger_directories, *(cookie.index_directories or ())):
+    for text in (
+        cookie.bookie_id,
+        cookie.instance_id,
+        *cookie.ledger_directories,
+        *(cookie.index_directories or ()),
+    ):
         check_storable(text)
 
 
@@ -79,7 +84,10 @@ def read_service_uri(data: bytes) -> None:
         check_storable(text)
 
 
-_TABLE = b"# racks\nbookie-7.example.com:3181   /r1\n10.0.0.0/24  /region1/r2 # net\n2001:db8::/32 /region1/r3\n"
+_TABLE = (
+    b"# racks\nbookie-7.example.com:3181   /r1\n10.0.0.0/24  /region1/r2 # net\n2001:db8::/32"
+    b" /region1/r3\n"
+)
 _CLIENT = b"""tlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
 tlsKeyStoreType=PEM
 tlsTrustStore=/ca.pem
@@ -89,9 +97,12 @@ _BROKER = b"""bookkeeperTLSClientAuthentication=true
 bookkeeperTLSTrustCertsFilePath=/ca.pem
 bookkeeper_tlsHostnameVerificationEnabled: true
 """
-_BOOKIE = b"bookiePort=3181\nledgerDirectories=/a,/b\nindexDirectories=/c,\\\n/d\nadvertisedAddress=bk1\n"
+_BOOKIE = (
+    b"bookiePort=3181\nledgerDirectories=/a,/b\nindexDirectories=/c,\\\n/d\nadvertisedAddress=bk1\n"
+)
 _COOKIE = (
-    b'4\nbookieHost: "bk1:3181"\njournalDirs: "/j"\nledgerDirs: "2\\t/a\\t/b"\ninstanceId: "inst"\nindexDirs: "2\\t/a\\t/b"\n'
+    b'4\nbookieHost: "bk1:3181"\njournalDirs: "/j"\nledgerDirs: "2\\t/a\\t/b"\ninstanceId:'
+    b' "inst"\nindexDirs: "2\\t/a\\t/b"\n'
 )
 _URIS = [
     b"zk+hierarchical://zk1:2181;zk2:2181/ledgers",
@@ -104,7 +115,12 @@ TARGETS = (
     Target("configuration", _through_file(_read_config), [DEPLOYED.read_bytes()], (ConfigError,)),
     Target("client-conf", _through_file(_read_client_conf), [_CLIENT, _BROKER], (ConfigError,)),
     Target("bookie-conf", read_bookie_conf, [_BOOKIE], (ConfigError,)),
-    Target("lister-map", read_lister_map, [b"b1:3181 bk1:3182 # here\nb2 10.0.0.1:3182\n"], (ConfigError,)),
+    Target(
+        "lister-map",
+        read_lister_map,
+        [b"b1:3181 bk1:3182 # here\nb2 10.0.0.1:3182\n"],
+        (ConfigError,),
+    ),
     Target("cookie", read_cookie, [_COOKIE], (ConfigError,)),
     Target("service-uri", read_service_uri, _URIS, (ConfigError,)),
 )

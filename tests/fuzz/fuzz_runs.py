@@ -36,7 +36,8 @@ from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
 HOSTILE: tuple[Any, ...] = (
-    None, -1, 2**70, 1e308, True, "", "x", "\x1b[31m\u202e\n", "\ud800", [], {}, [[]], [None], {"a": 1}, 0,
+    None, -1, 2**70, 1e308, True, "", "x", "\x1b[31m\u202e\n", "\ud800", [], {}, [[]], [None],
+    {"a": 1}, 0,
     "2026-01-01T00:00:00",
 )  # fmt: skip
 """Values that stand where other ones belong."""
@@ -93,7 +94,9 @@ def read_tampered_run(data: bytes) -> None:
 def _context(plan: Plan, out: io.StringIO) -> Context:
     flags = {"format": ("text", "json")[plan.number(2)]}
     settings = parse(Layers(flags=flags), command="margin")
-    return Context(settings, out, log.setup(stream=io.StringIO(), quiet=True), Silent(), StopRequest())
+    return Context(
+        settings, out, log.setup(stream=io.StringIO(), quiet=True), Silent(), StopRequest()
+    )
 
 
 COMMANDS: tuple[Callable[[Context, str], int], ...] = (
@@ -108,7 +111,9 @@ COMMANDS: tuple[Callable[[Context, str], int], ...] = (
 
 
 def _as_previous(context: Context, run: str) -> int:
-    """The next run reads it, and so do commands on single ledgers: neither may stop because of it."""
+    """The next run reads it, and so do commands on single ledgers: neither may stop because of
+    it.
+    """
     home = str(Path(run).parent)
     (Path(home) / "latest.json").write_text(json.dumps({"run": Path(run).name}))
     read_previous(Output(place(home)), FACTS)
@@ -143,7 +148,9 @@ def _replace_value(plan: Plan, run: Path) -> None:
         documents = [json.loads(line) for line in _documents(path)]
         holders = [holder for document in documents for holder in _holders(document)]
         holder = holders[plan.number(len(holders))]
-        key = (list(holder) if isinstance(holder, dict) else range(len(holder)))[plan.number(len(holder))]
+        key = (list(holder) if isinstance(holder, dict) else range(len(holder)))[
+            plan.number(len(holder))
+        ]
         choice = plan.number(len(HOSTILE) + 1)
         if choice == len(HOSTILE):
             del holder[key]
@@ -179,7 +186,9 @@ def _link(plan: Plan, run: Path) -> None:
     """Put a link, a pipe or a folder in place of a file."""
     path = _file(plan, run)
     path.unlink()
-    goal = ("..", path.name, "/dev/zero", "/dev/null", "/etc/passwd", "pipe", "folder")[plan.number(7)]
+    goal = ("..", path.name, "/dev/zero", "/dev/null", "/etc/passwd", "pipe", "folder")[
+        plan.number(7)
+    ]
     if goal == "pipe":
         os.mkfifo(path)
     elif goal == "folder":
@@ -241,16 +250,39 @@ def _new(run: Path) -> Path:
     return path
 
 
-STEPS = (_cut, _flip, _replace_value, _replace_value, _replace_value, _nest, _remove, _link, _change_column, _change_column)
+STEPS = (
+    _cut,
+    _flip,
+    _replace_value,
+    _replace_value,
+    _replace_value,
+    _nest,
+    _remove,
+    _link,
+    _change_column,
+    _change_column,
+)
 
 
 def _seeds() -> list[bytes]:
     """Each command on the run as it was, and after one step of each sort."""
     numbers = [(command,) for command in range(len(COMMANDS))]
-    numbers += [(command, step, 1, 3, 2, 5) for command in range(len(COMMANDS)) for step in range(len(STEPS))]
+    numbers += [
+        (command, step, 1, 3, 2, 5)
+        for command in range(len(COMMANDS))
+        for step in range(len(STEPS))
+    ]
     return [b"".join(number.to_bytes(2, "little") for number in row) for row in numbers]
 
 
 TARGETS = (
-    Target("stored-run", read_tampered_run, _seeds(), (ConfigError,), bytes_max=64, memory_mib_max=2048, quick_examples=25),
+    Target(
+        "stored-run",
+        read_tampered_run,
+        _seeds(),
+        (ConfigError,),
+        bytes_max=64,
+        memory_mib_max=2048,
+        quick_examples=25,
+    ),
 )

@@ -41,12 +41,17 @@ def read_responses(data: bytes) -> None:
 
 
 def read_list(data: bytes) -> None:
-    """What is accepted is the same set of entries in canonical form, and stays as it is when read again."""
+    """What is accepted is the same set of entries in canonical form, and stays as it is when read
+    again.
+    """
     found = entry_availability.decode(data, GROUPS_MAX)
     groups = entry_availability.groups_of(found.groups)
     again = struct.pack(">ii56x", 0, len(groups)) + found.groups
     assert found.groups == entry_availability.decode(again, max(len(groups), 1)).groups
-    written = [SequenceGroup._make(one) for one in _GROUP.iter_unpack(data[entry_availability.HEADER_BYTES :])]
+    written = [
+        SequenceGroup._make(one)
+        for one in _GROUP.iter_unpack(data[entry_availability.HEADER_BYTES :])
+    ]
     one, other = _entries(written), _entries(groups)
     assert one is None or other is None or one == other
 
@@ -90,12 +95,22 @@ def _list(*groups: tuple[int, int, int, int]) -> bytes:
     return struct.pack(">ii56x", 0, len(groups)) + b"".join(_GROUP.pack(*group) for group in groups)
 
 
-_LISTS = [_list(), _list((0, 0, 10, 0)), _list((0, 90, 5, 10), (200, 200, 1, 0)), _list((5, 5, 3, 0), (0, 0, 7, 0))]
+_LISTS = [
+    _list(),
+    _list((0, 0, 10, 0)),
+    _list((0, 90, 5, 10), (200, 200, 1, 0)),
+    _list((5, 5, 3, 0), (0, 0, 7, 0)),
+]
 
 
 def _responses() -> list[bytes]:
-    info = bookie_server.encode_info(bookie_server.BookieInfo(3, True, True), frames.Status.EOK, 9, 4)
-    listed = [bookie_server.encode_list(bookie_server.ListEntries(1, 7), frames.Status.EOK, one) for one in _LISTS]
+    info = bookie_server.encode_info(
+        bookie_server.BookieInfo(3, True, True), frames.Status.EOK, 9, 4
+    )
+    listed = [
+        bookie_server.encode_list(bookie_server.ListEntries(1, 7), frames.Status.EOK, one)
+        for one in _LISTS
+    ]
     logs = [MissingLog("/data/current/1f.log", 3, ((0, 1), (7, 7)))]
     read = bookie_server.ReadEntry(2, 7, 3)
     answers = [
@@ -103,7 +118,9 @@ def _responses() -> list[bytes]:
         with_missing_logs(listed[1], logs),
         info,
         with_identity(info, ListerIdentity("b1:3181", "inst", 5)),
-        bookie_server.encode_read(read, frames.Status.EOK, struct.pack(">qqqq", 7, 3, 2, 1) + bytes(8)),
+        bookie_server.encode_read(
+            read, frames.Status.EOK, struct.pack(">qqqq", 7, 3, 2, 1) + bytes(8)
+        ),
         bookie_server.encode_list(bookie_server.ListEntries(4, 8), frames.Status.ENOLEDGER),
     ]
     return [b"\0" + b"".join(answers[3:]), *(b"\5" + answer for answer in answers)]

@@ -41,7 +41,9 @@ CUSTOM = (
 
 def _metadata() -> LedgerMetadata:
     plain = notation.ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b1 b4 b3] closed 99")
-    return replace(plain, digest_type=DigestType.CRC32C, ctime_ms=1_700_000_000_000, custom_metadata=CUSTOM)
+    return replace(
+        plain, digest_type=DigestType.CRC32C, ctime_ms=1_700_000_000_000, custom_metadata=CUSTOM
+    )
 
 
 def read_ledger_metadata(data: bytes) -> None:
@@ -72,7 +74,12 @@ def _check_custom(metadata: LedgerMetadata) -> None:
 
 
 def read_custom_metadata(data: bytes) -> None:
-    keys = ("EnsemblePlacementPolicyConfig", "pulsar/managed-ledger", "pulsar/cursor", "application")
+    keys = (
+        "EnsemblePlacementPolicyConfig",
+        "pulsar/managed-ledger",
+        "pulsar/cursor",
+        "application",
+    )
     _check_custom(replace(_metadata(), custom_metadata=tuple((key, data) for key in keys)))
 
 
@@ -105,22 +112,40 @@ def read_rack_map(data: bytes) -> None:
 
 def read_managed_ledger(data: bytes) -> None:
     """The first byte chooses what the rest is read as."""
-    read = (managed_ledger.decode_managed_ledger, managed_ledger.decode_cursor, managed_ledger.decode_schemas)
+    read = (
+        managed_ledger.decode_managed_ledger,
+        managed_ledger.decode_cursor,
+        managed_ledger.decode_schemas,
+    )
     read[data[0] % 3 if data else 0](data[1:])
 
 
 def _packed(compression: int, packed: bytes, size: int) -> bytes:
-    header = CompressionHeader(compressionType=compression, uncompressedSize=size).SerializeToString()
+    header = CompressionHeader(
+        compressionType=compression, uncompressedSize=size
+    ).SerializeToString()
     return b"\x00" + managed_ledger.MAGIC + len(header).to_bytes(4, "big") + header + packed
 
 
 def _managed_ledgers() -> list[bytes]:
-    """Each sort of value, each compression, and a bomb in each: 64 MiB of nothing in a few bytes."""
+    """Each sort of value, each compression, and a bomb in each: 64 MiB of nothing in a few
+    bytes.
+    """
     topic = managed_ledger.encode_managed_ledger(
-        ManagedLedger((DataLedger(7, 10, 1_000, 5, True, True), DataLedger(8, None, None, None, False, False)), Position(8, 4))
+        ManagedLedger(
+            (
+                DataLedger(7, 10, 1_000, 5, True, True),
+                DataLedger(8, None, None, None, False, False),
+            ),
+            Position(8, 4),
+        )
     )
-    cursor = managed_ledger.encode_cursor(Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11))
-    schemas = managed_ledger.encode_schemas((SchemaVersion(0, Position(12, 0)), SchemaVersion(1, Position(13, 1))))
+    cursor = managed_ledger.encode_cursor(
+        Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11)
+    )
+    schemas = managed_ledger.encode_schemas(
+        (SchemaVersion(0, Position(12, 0)), SchemaVersion(1, Position(13, 1)))
+    )
     plain = [bytes((number,)) + data for number, data in enumerate((topic, cursor, schemas))]
     packs = {
         CompressionHeader.NONE: bytes,
@@ -135,29 +160,64 @@ def _managed_ledgers() -> list[bytes]:
     return plain + packed + bombs
 
 
-_V = [ledger_metadata.encode(_metadata(), password=b"secret", version=version) for version in (1, 2, 3)]
+_V = [
+    ledger_metadata.encode(_metadata(), password=b"secret", version=version)
+    for version in (1, 2, 3)
+]
 
 TARGETS = (
-    Target("ledger-metadata-1", read_ledger_metadata, [_V[0]], (MalformedMetadata, UnknownMetadataFormat)),
-    Target("ledger-metadata-2", read_ledger_metadata, [_V[1]], (MalformedMetadata, UnknownMetadataFormat)),
-    Target("ledger-metadata-3", read_ledger_metadata, [_V[2]], (MalformedMetadata, UnknownMetadataFormat)),
+    Target(
+        "ledger-metadata-1",
+        read_ledger_metadata,
+        [_V[0]],
+        (MalformedMetadata, UnknownMetadataFormat),
+    ),
+    Target(
+        "ledger-metadata-2",
+        read_ledger_metadata,
+        [_V[1]],
+        (MalformedMetadata, UnknownMetadataFormat),
+    ),
+    Target(
+        "ledger-metadata-3",
+        read_ledger_metadata,
+        [_V[2]],
+        (MalformedMetadata, UnknownMetadataFormat),
+    ),
     Target("custom-metadata", read_custom_metadata, [POLICY, b"public/default/persistent/t"]),
     Target(
         "mark",
         read_mark,
-        [underreplication_mark.encode(["b1:3181", "b2:3181"], 5), underreplication_mark.encode_name("worker-1")],
+        [
+            underreplication_mark.encode(["b1:3181", "b2:3181"], 5),
+            underreplication_mark.encode_name("worker-1"),
+        ],
     ),
     Target(
         "registration",
         read_registration,
-        [b"b1:3181\n", b"b1:3181\n" + bookie_registration.encode("10.0.0.1", 3181, tls=True, http_port=8080)],
+        [
+            b"b1:3181\n",
+            b"b1:3181\n" + bookie_registration.encode("10.0.0.1", 3181, tls=True, http_port=8080),
+        ],
         (MalformedMetadata,),
     ),
-    Target("layout", layout.decode, [layout.encode(one) for one in layout.LedgerLayout], (StoreUnavailable,)),
+    Target(
+        "layout",
+        layout.decode,
+        [layout.encode(one) for one in layout.LedgerLayout],
+        (StoreUnavailable,),
+    ),
     Target(
         "rack-map",
         read_rack_map,
         [rack_map.encode({"b1:3181": "/r1", "b2:3181": "/region/r2", "10.0.0.1:3181": "r3"})],
     ),
-    Target("managed-ledger", read_managed_ledger, _managed_ledgers(), (MalformedMetadata,), bytes_max=65_536),
+    Target(
+        "managed-ledger",
+        read_managed_ledger,
+        _managed_ledgers(),
+        (MalformedMetadata,),
+        bytes_max=65_536,
+    ),
 )

@@ -1,6 +1,8 @@
-"""Inputs for a target without Atheris: Hypothesis over bytes for the long form, plain chance for the quick one.
+"""Inputs for a target without Atheris: Hypothesis over bytes for the long form, plain chance for
+the quick one.
 
-Chance alone is a hundred times faster than Hypothesis, which has nothing to guide it in so few inputs.
+Chance alone is a hundred times faster than Hypothesis, which has nothing to guide it in so few
+inputs.
 """
 
 from __future__ import annotations
@@ -47,13 +49,18 @@ def random_inputs(target: Target, seed: int, count: int) -> Iterator[bytes]:
     seeds = [*target.seeds, *target.found()]
     for _ in range(count):
         changes = [
-            (chance.choice(SORTS), chance.random(), _piece(chance, seeds)) for _ in range(chance.randint(1, CHANGES_MAX))
+            (chance.choice(SORTS), chance.random(), _piece(chance, seeds))
+            for _ in range(chance.randint(1, CHANGES_MAX))
         ]
         yield apply_changes(chance.choice(seeds), changes)[: target.bytes_max]
 
 
 def _piece(chance: random.Random, seeds: Sequence[bytes]) -> bytes:
-    pieces = (chance.randbytes(chance.randint(1, PIECE_BYTES_MAX)), chance.choice(NUMBERS), chance.choice(WORDS))
+    pieces = (
+        chance.randbytes(chance.randint(1, PIECE_BYTES_MAX)),
+        chance.choice(NUMBERS),
+        chance.choice(WORDS),
+    )
     return chance.choice((*pieces, chance.choice(seeds)))
 
 
@@ -63,10 +70,18 @@ def inputs(target: Target) -> st.SearchStrategy[bytes]:
     change = st.tuples(
         st.sampled_from(SORTS),
         st.floats(0, 1),
-        st.one_of(st.binary(min_size=1, max_size=PIECE_BYTES_MAX), st.sampled_from((*NUMBERS, *WORDS)), st.sampled_from(seeds)),
+        st.one_of(
+            st.binary(min_size=1, max_size=PIECE_BYTES_MAX),
+            st.sampled_from((*NUMBERS, *WORDS)),
+            st.sampled_from(seeds),
+        ),
     )
-    changed = st.builds(apply_changes, st.sampled_from(seeds), st.lists(change, max_size=CHANGES_MAX))
-    return st.one_of(changed, changed, st.binary(max_size=64)).map(lambda data: data[: target.bytes_max])
+    changed = st.builds(
+        apply_changes, st.sampled_from(seeds), st.lists(change, max_size=CHANGES_MAX)
+    )
+    return st.one_of(changed, changed, st.binary(max_size=64)).map(
+        lambda data: data[: target.bytes_max]
+    )
 
 
 def apply_changes(seed: bytes, changes: Sequence[tuple[str, float, bytes]]) -> bytes:
@@ -88,7 +103,9 @@ def apply_changes(seed: bytes, changes: Sequence[tuple[str, float, bytes]]) -> b
 
 
 def count_lines(work: Callable[[], object]) -> int:
-    """Return how many different lines of the product `work` runs: what Hypothesis is to make large."""
+    """Return how many different lines of the product `work` runs: what Hypothesis is to make
+    large.
+    """
     lines: set[tuple[str, int]] = set()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

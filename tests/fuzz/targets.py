@@ -13,7 +13,9 @@ from pathlib import Path
 FOUND = Path(__file__).parent / "found"
 """Inputs that broke a target once, each a file in the folder of its target."""
 ZNODE_BYTES_MAX = 4096
-"""Longest input that is made for a znode. Real ones have up to 1 MiB; length alone finds nothing more."""
+"""Longest input that is made for a znode. Real ones have up to 1 MiB; length alone finds nothing
+more.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The quick form of `make fuzz`: the found cases, the seeds, and some hundred inputs of each target."""
+"""The quick form of `make fuzz`: the found cases, the seeds, and some hundred inputs of each
+target.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from targets import FOUND, Target, try_input
 
 TARGETS = [target for module in MODULES for target in importlib.import_module(module).TARGETS]
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
-"""Printed with every failure; FUZZ_SEED draws other inputs, and `make fuzz` other ones each time."""
+"""Printed with every failure; FUZZ_SEED draws other inputs, and `make fuzz` other ones each
+time.
+"""
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -59,7 +63,9 @@ def test_an_error_that_is_not_declared_is_noticed():
 
 def test_found_cases_belong_to_a_target():
     """A folder of a target that was renamed would never be tried again."""
-    assert set() == {path.name for path in FOUND.iterdir() if path.is_dir()} - {target.name for target in TARGETS}
+    assert set() == {path.name for path in FOUND.iterdir() if path.is_dir()} - {
+        target.name for target in TARGETS
+    }
 
 
 def test_lines_that_an_input_reaches_are_counted():
@@ -70,7 +76,9 @@ def test_lines_that_an_input_reaches_are_counted():
 
 
 def test_hypothesis_draws_inputs_too():
-    """The long form without Atheris: what its strategy gives is read as well, and no longer than the target allows."""
+    """The long form without Atheris: what its strategy gives is read as well, and no longer than
+    the target allows.
+    """
     lists = next(target for target in TARGETS if target.name == "entry-list")
 
     @settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -1,4 +1,6 @@
-"""The documents say what the program does: links, names, commands, figures, and nothing that is not there."""
+"""The documents say what the program does: links, names, commands, figures, and nothing that is not
+there.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ DOCS = sorted(
     path
     for path in (
         *PROJECT.glob("*.md"),
-        *(p for d in ("docs", "deploy", "proto", "benchmarks") for p in (PROJECT / d).rglob("*.md")),
+        *(
+            p
+            for d in ("docs", "deploy", "proto", "benchmarks")
+            for p in (PROJECT / d).rglob("*.md")
+        ),
     )
     if "node_modules" not in path.parts
 )
@@ -52,11 +58,32 @@ LINE_CHARS_MAX = 128
 """Of prose; tables and code may be wider, and so may the page that is made from the settings."""
 MADE = {"docs/configuration.md"}
 
-FLAGS = {s.flag for s in (*SETTINGS, CONFIG_FILE)} | {s.off_flag for s in SETTINGS if s.off_flag} | {"--help", "--version"}
-FLAGS |= {flag for command in cli.commands.values() for one in command.params for flag in one.opts if flag.startswith("--")}
-FOREIGN_FLAGS = {"--master", "--py-files", "--conf", "--deploy-mode", "--archives", "--files", "--name", "--num-executors"}
+FLAGS = (
+    {s.flag for s in (*SETTINGS, CONFIG_FILE)}
+    | {s.off_flag for s in SETTINGS if s.off_flag}
+    | {"--help", "--version"}
+)
+FLAGS |= {
+    flag
+    for command in cli.commands.values()
+    for one in command.params
+    for flag in one.opts
+    if flag.startswith("--")
+}
+FOREIGN_FLAGS = {
+    "--master",
+    "--py-files",
+    "--conf",
+    "--deploy-mode",
+    "--archives",
+    "--files",
+    "--name",
+    "--num-executors",
+}
 """spark-submit's own."""
-KIND_NAME = re.compile(r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA|LEDGER)_[A-Z]+(?:_[A-Z]+)*\b")
+KIND_NAME = re.compile(
+    r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA|LEDGER)_[A-Z]+(?:_[A-Z]+)*\b"
+)
 WALKED_KIND = "METADATA_FORMAT_OLD"
 """The kind that CONTRIBUTING.md adds as an example."""
 
@@ -66,7 +93,9 @@ def name(path: Path) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a document: `fence` is the language of the code block it is in, None outside of any."""
+    """A line of a document: `fence` is the language of the code block it is in, None outside of
+    any.
+    """
 
     number: int
     text: str
@@ -112,7 +141,12 @@ def table(path: Path, heading: str) -> list[dict[str, str]]:
                 break
             inside = line.text.lstrip("# ").strip() == heading
         elif inside and line.text.startswith("|"):
-            rows.append([cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.text)[1:-1]])
+            rows.append(
+                [
+                    cell.strip().replace("\\|", "|")
+                    for cell in re.split(r"(?<!\\)\|", line.text)[1:-1]
+                ]
+            )
         elif rows:
             break
     assert len(rows) > 2, f"{name(path)} has no table under {heading!r}"
@@ -135,7 +169,9 @@ def column(heading: str, column_name: str) -> list[str]:
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_links_lead_somewhere(path: Path):
-    """Each relative link is a file or a folder of the project, and each fragment a heading in it."""
+    """Each relative link is a file or a folder of the project, and each fragment a heading in
+    it.
+    """
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
         if re.match(r"[a-z]+:", target):
@@ -149,7 +185,9 @@ def test_links_lead_somewhere(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_a_reader_sees_one_title_and_no_broken_block(path: Path):
-    """One title, first; no heading level left out; code blocks closed and named; rows as wide as their table; short lines."""
+    """One title, first; no heading level left out; code blocks closed and named; rows as wide as
+    their table; short lines.
+    """
     all_lines = list(lines(path))
     heads = [line for line in all_lines if line.fence is None and re.match(r"#+ ", line.text)]
     levels = [len(line.text.split(" ")[0]) for line in heads]
@@ -161,7 +199,10 @@ def test_a_reader_sees_one_title_and_no_broken_block(path: Path):
     for line in all_lines:
         if line.fence is None and line.text.startswith("|"):
             cells = len(re.split(r"(?<!\\)\|", line.text))
-            assert width in (0, cells), f"{name(path)}:{line.number}: {cells - 2} cells, the table has {width - 2}"
+            assert width in (
+                0,
+                cells,
+            ), f"{name(path)}:{line.number}: {cells - 2} cells, the table has {width - 2}"
             width = cells
         else:
             width = 0
@@ -179,18 +220,36 @@ def test_every_page_is_reached_from_the_readme():
             continue
         reached.add(page)
         targets = re.findall(r"\]\(([^)\s#]+)", prose(page))
-        open_pages += [(page.parent / target).resolve() for target in targets if not re.match(r"[a-z]+:", target)]
-    assert [] == [name(path) for path in DOCS if path.is_relative_to(PROJECT / "docs") and path not in reached]
+        open_pages += [
+            (page.parent / target).resolve()
+            for target in targets
+            if not re.match(r"[a-z]+:", target)
+        ]
+    assert [] == [
+        name(path) for path in DOCS if path.is_relative_to(PROJECT / "docs") and path not in reached
+    ]
 
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_named_files_and_tests_exist(path: Path):
-    """What stands in backticks and looks like a path of the project is there; so is a test or function named after it."""
+    """What stands in backticks and looks like a path of the project is there; so is a test or
+    function named after it.
+    """
     places = ("auditor/", "tests/", "docs/", "deploy/", "benchmarks/", "proto/", ".ci/")
-    missing = [span for span in spans(path) if span.startswith(places) and not re.search(r"[\s<*{]", span)]
-    assert [] == [span for span in missing if not (PROJECT / span).exists() and not (path.parent / span).exists()]
+    missing = [
+        span for span in spans(path) if span.startswith(places) and not re.search(r"[\s<*{]", span)
+    ]
+    assert [] == [
+        span
+        for span in missing
+        if not (PROJECT / span).exists() and not (path.parent / span).exists()
+    ]
     tests = "\n".join(test.read_text() for test in (PROJECT / "tests").rglob("*.py"))
-    assert [] == [span for span in spans(path) if re.fullmatch(r"test_\w+", span) and f"def {span}(" not in tests]
+    assert [] == [
+        span
+        for span in spans(path)
+        if re.fullmatch(r"test_\w+", span) and f"def {span}(" not in tests
+    ]
 
 
 # Names used in any document are names of the program
@@ -198,22 +257,33 @@ def test_named_files_and_tests_exist(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_flags_and_variables_are_settings(path: Path):
-    """A flag in backticks, alone or behind `auditor`, is one of the program; a variable AUDITOR_... sets something."""
+    """A flag in backticks, alone or behind `auditor`, is one of the program; a variable AUDITOR_...
+    sets something.
+    """
     ours = [span for span in spans(path) if span.startswith(("-", "auditor "))]
     flags = {word for span in ours for word in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span)}
     assert set() == flags - FLAGS - FOREIGN_FLAGS
     variables = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", path.read_text())) - set(OUTCOMES)
-    assert set() == variables - {s.variable for s in (*SETTINGS, CONFIG_FILE)} - SECRET_VARIABLES - {"AUDITOR_"}
+    assert set() == variables - {
+        s.variable for s in (*SETTINGS, CONFIG_FILE)
+    } - SECRET_VARIABLES - {"AUDITOR_"}
 
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_kinds_and_metrics_are_real(path: Path):
     """Every kind that is named is of the catalogue; every metric is published."""
     text = path.read_text()
-    foreign = {"BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER", "BOOKIE_READ_ENTRY"}  # BookKeeper's own metrics
+    foreign = {
+        "BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER",
+        "BOOKIE_READ_ENTRY",
+    }  # BookKeeper's own metrics
     known = {kind.value for kind in Kind} | foreign
     known |= {WALKED_KIND} if path.name == "CONTRIBUTING.md" else set()
-    assert set() == {word for word in KIND_NAME.findall(text) if not word.startswith("METADATA_SERVICE")} - known
+    assert (
+        set()
+        == {word for word in KIND_NAME.findall(text) if not word.startswith("METADATA_SERVICE")}
+        - known
+    )
     series = {word.rstrip("_") for word in re.findall(r"\bbookkeeper_auditor_[a-z_]+", text)}
     assert set() == series - published_metrics().keys() - {"bookkeeper_auditor"}
 
@@ -249,21 +319,29 @@ def calls() -> list[Call]:
                 continue
             text = re.sub(r"^(\S*bin/)(?=auditor )", "", text)
             if line.fence in ("sh", "bash", "console") and text.startswith("auditor "):
-                found.append(Call(f"{name(path)}:{line.number}", shlex.split(text, comments=True)[1:]))
+                found.append(
+                    Call(f"{name(path)}:{line.number}", shlex.split(text, comments=True)[1:])
+                )
     return found
 
 
 def test_some_commands_are_shown():
     """The next test would hold of no commands too."""
-    assert {"run", "ledger", "doctor", "replay", "report"} <= {call.arguments[0] for call in calls()}
+    assert {"run", "ledger", "doctor", "replay", "report"} <= {
+        call.arguments[0] for call in calls()
+    }
 
 
 @pytest.mark.parametrize("call", calls(), ids=lambda call: f"{call.where} {call.arguments[0]}")
 def test_commands_can_be_typed(call: Call):
-    """click knows the command, its flags and its arguments, and the settings are within their ranges."""
+    """click knows the command, its flags and its arguments, and the settings are within their
+    ranges.
+    """
     command = cli.commands[call.arguments[0]]
     with command.make_context(call.arguments[0], list(call.arguments[1:])) as made:
-        flags = {key: value for key, value in made.params.items() if key in {s.key for s in SETTINGS}}
+        flags = {
+            key: value for key, value in made.params.items() if key in {s.key for s in SETTINGS}
+        }
     parse(Layers(flags), command="config" if call.arguments[0] == "doctor" else call.arguments[0])
 
 
@@ -284,14 +362,22 @@ def test_shown_settings_files_are_read(path: Path):
 def test_make_targets_exist():
     """Every `make TARGET` of the documents is one of the Makefile."""
     makefile = (PROJECT / "Makefile").read_text()
-    named = {target for path in DOCS for target in re.findall(r"\bmake ([a-z]+)\b(?=`|\n)", path.read_text())}
+    named = {
+        target
+        for path in DOCS
+        for target in re.findall(r"\bmake ([a-z]+)\b(?=`|\n)", path.read_text())
+    }
     assert {"demo", "test", "setup", "check"} <= named
-    assert set() == {target for target in named if not re.search(rf"^{target}:", makefile, re.MULTILINE)}
+    assert set() == {
+        target for target in named if not re.search(rf"^{target}:", makefile, re.MULTILINE)
+    }
 
 
 def test_the_readme_names_the_test_command():
     """`make test` is it."""
-    assert re.search(r"```sh\nmake test\n```\n\nis the test command", (PROJECT / "README.md").read_text())
+    assert re.search(
+        r"```sh\nmake test\n```\n\nis the test command", (PROJECT / "README.md").read_text()
+    )
 
 
 # names.md and the code, both ways
@@ -300,7 +386,9 @@ def test_the_readme_names_the_test_command():
 def published_metrics() -> dict[str, tuple[str, set[str]]]:
     """Name, type and labels (but `cluster`) of every series of a finished run."""
     found = {}
-    for family in text_string_to_metric_families(metrics.exposition(empty_summary(), cluster="c", spark_version="4")):
+    for family in text_string_to_metric_families(
+        metrics.exposition(empty_summary(), cluster="c", spark_version="4")
+    ):
         for sample in family.samples:
             found[sample.name] = (family.type, set(sample.labels) - {"cluster"})
     return found
@@ -308,12 +396,16 @@ def published_metrics() -> dict[str, tuple[str, set[str]]]:
 
 def empty_summary() -> dict[str, object]:
     """The summary of a run over no ledger."""
-    facts = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
+    facts = ClusterFacts(
+        "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None
+    )
     moment = "2026-01-01T00:00:00.000Z"
     told = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
     run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
-    counted = summarise(run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
+    counted = summarise(
+        run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS
+    )
     history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
     return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json() | history
 
@@ -344,22 +436,32 @@ def test_words_of_names():
 def test_soundness_explains_every_reason():
     """docs/soundness.md has a row for each reason, in the same order."""
     page = PROJECT / "docs" / "soundness.md"
-    assert [r.value for r in Exempt] == words(row["reason"] for row in table(page, "Reasons to exempt"))
+    assert [r.value for r in Exempt] == words(
+        row["reason"] for row in table(page, "Reasons to exempt")
+    )
     explained = words(row["reason"] for row in table(page, "Reasons to be unknown"))
     assert sorted(r.value for r in Unknown) == sorted(explained)
 
 
 def test_kinds_of_names():
     """The catalogue, word for word."""
-    told = [tuple(row[c].strip("`") for c in ("kind", "severity", "family", "on", "says")) for row in table(NAMES, "Kinds")]
-    code = [(k.value, f.severity.word, f.family.value, f.subject.value, f.says) for k, f in CATALOGUE.items()]
+    told = [
+        tuple(row[c].strip("`") for c in ("kind", "severity", "family", "on", "says"))
+        for row in table(NAMES, "Kinds")
+    ]
+    code = [
+        (k.value, f.severity.word, f.family.value, f.subject.value, f.says)
+        for k, f in CATALOGUE.items()
+    ]
     assert code == told
     assert {family.value for family in Family} == {row[2] for row in told}
 
 
 def test_reserved_names_are_not_taken():
     """A kind, a command or a setting that is there is reserved no longer."""
-    taken = {kind.value for kind in Kind} | set(cli.commands) | {setting.key for setting in SETTINGS}
+    taken = (
+        {kind.value for kind in Kind} | set(cli.commands) | {setting.key for setting in SETTINGS}
+    )
     assert set() == set(column("Not in this version", "name")) & taken
 
 
@@ -374,7 +476,11 @@ def test_every_kind_has_commands_and_a_story():
     """A kind without a row in `_NEXT` or without a teller would end a run, or the demo."""
     assert set(Kind) == set(CATALOGUE)
     assert set(CATALOGUE) == set(next_commands._NEXT)
-    assert set(seeding.story_kinds()) == set(seeding.TELLERS) == set(Kind) - seeding.TAKES_TWO_RUNS - seeding.NEEDS_A_LISTER
+    assert (
+        set(seeding.story_kinds())
+        == set(seeding.TELLERS)
+        == set(Kind) - seeding.TAKES_TWO_RUNS - seeding.NEEDS_A_LISTER
+    )
 
 
 def test_fields_of_names():
@@ -383,19 +489,33 @@ def test_fields_of_names():
     assert set(empty_summary()) == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
-    assert list(jsonl.FIELDS) == list(ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts))
+    assert list(jsonl.FIELDS) == list(
+        ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts)
+    )
 
 
 @pytest.mark.parametrize(
     "field",
     [
-        *("cluster", "duration_s", "ledgers", "bookies", "maintenance", "placement", "assurance", "causes_rest", "requests"),
+        *(
+            "cluster",
+            "duration_s",
+            "ledgers",
+            "bookies",
+            "maintenance",
+            "placement",
+            "assurance",
+            "causes_rest",
+            "requests",
+        ),
         *("copies", "marks", "marks_by_age", "population", "mutes"),
     ],
 )
 def test_inner_fields_of_the_summary(field: str):
     """What names.md says is in an object of summary.json is what is there."""
-    told = next(row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`")
+    told = next(
+        row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`"
+    )
     inner = empty_summary()[field]
     assert isinstance(inner, dict)
     flat = re.sub(r": \[[^\]]*\]", "", told)
@@ -406,14 +526,22 @@ def test_files_of_names():
     """Each file of a run is written somewhere in the product."""
     product = "\n".join(path.read_text() for path in (PROJECT / "auditor").rglob("*.py"))
     files = column("Files of a run", "file")
-    assert {"summary.json", "findings.jsonl", "report.txt", "metrics.prom", "run.json", "verdicts"} <= set(files)
+    assert {
+        "summary.json",
+        "findings.jsonl",
+        "report.txt",
+        "metrics.prom",
+        "run.json",
+        "verdicts",
+    } <= set(files)
     assert [] == [file for file in files if f'"{file}"' not in product]
 
 
 def test_metrics_of_names():
     """Names, types and labels, both ways; and docs/operating.md says what each one tells."""
     told = {
-        row["metric"].strip("`"): (row["type"], set(re.findall(r"`(\w+)`", row["labels"]))) for row in table(NAMES, "Metrics")
+        row["metric"].strip("`"): (row["type"], set(re.findall(r"`(\w+)`", row["labels"])))
+        for row in table(NAMES, "Metrics")
     }
     assert published_metrics() == told
     page = PROJECT / "docs" / "operating.md"
@@ -421,7 +549,9 @@ def test_metrics_of_names():
 
 
 def test_alerts_are_told():
-    """docs/operating.md has every alert about the audit itself; those on kinds are named after their kinds."""
+    """docs/operating.md has every alert about the audit itself; those on kinds are named after
+    their kinds.
+    """
     rules = (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
     named = re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE)
     of_kinds = {"BookKeeper" + kind.value.title().replace("_", "") for kind in Kind}
@@ -436,7 +566,8 @@ PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When it may be wrong",
 """The sections of each page, in this order; others may stand between."""
 CHANGE = "# CHANGES THE CLUSTER"
 CHANGING = re.compile(
-    r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?! -(dr|q) )|.*-restorefromfile)"
+    r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?!"
+    r" -(dr|q) )|.*-restorefromfile)"
     r"|bookkeeper shell readledger .* -r$"
     r"|pulsar-admin topics unload|curl -X PUT|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="
 )
@@ -456,35 +587,59 @@ def block(path: Path, heading: str) -> list[Line]:
 
 
 def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
-    """The page that a finding's field `runbook` names; the index lists all of them, in the catalogue's order and severity."""
+    """The page that a finding's field `runbook` names; the index lists all of them, in the
+    catalogue's order and severity.
+    """
     pages = [runbook(kind) for kind in Kind]
-    assert sorted(pages) == sorted(name(page) for page in FINDINGS.glob("*.md") if page.name != "README.md")
+    assert sorted(pages) == sorted(
+        name(page) for page in FINDINGS.glob("*.md") if page.name != "README.md"
+    )
     rows = table(FINDINGS / "README.md", "Findings")
     linked = [re.findall(r"\[`(\w+)`\]\((\w+\.md)\)", row["kind"])[0] for row in rows]
     assert [(kind.value, Path(page).name) for kind, page in zip(Kind, pages, strict=True)] == linked
-    assert [facts.severity.word for facts in CATALOGUE.values()] == [row["severity"] for row in rows]
+    assert [facts.severity.word for facts in CATALOGUE.values()] == [
+        row["severity"] for row in rows
+    ]
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
 def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
-    """Its name and facts, every section with something in it, the alert that fires, the demo's ledger."""
+    """Its name and facts, every section with something in it, the alert that fires, the demo's
+    ledger.
+    """
     page, facts = PROJECT / runbook(kind), CATALOGUE[kind]
-    heads = [line.text.lstrip("# ") for line in lines(page) if line.fence is None and line.text.startswith("#")]
+    heads = [
+        line.text.lstrip("# ")
+        for line in lines(page)
+        if line.fence is None and line.text.startswith("#")
+    ]
     assert kind.value == heads[0] and PARTS == [head for head in heads if head in PARTS]
-    on = {"ledger": "on a ledger", "bookie": "on a bookie", "cluster": "on the cluster"}[facts.subject.value]
+    on = {"ledger": "on a ledger", "bookie": "on a bookie", "cluster": "on the cluster"}[
+        facts.subject.value
+    ]
     assert f"{facts.severity.word.capitalize()}, {on}, family {facts.family.value}" in prose(page)
-    assert [] == [part for part in PARTS if not any(line.text.strip() for line in block(page, part))]
+    assert [] == [
+        part for part in PARTS if not any(line.text.strip() for line in block(page, part))
+    ]
     alert = "BookKeeper" + kind.value.title().replace("_", "")
-    assert f"`{alert}`, {facts.severity.word}" in "\n".join(line.text for line in block(page, "Alert"))
+    assert f"`{alert}`, {facts.severity.word}" in "\n".join(
+        line.text for line in block(page, "Alert")
+    )
     assert f"- alert: {alert}\n" in (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
     if facts.subject is Subject.LEDGER:
         number = seeding.STORY_LEDGER_FIRST + 10 * seeding.story_kinds().index(kind)
-        assert re.search(rf"\bledger {number}\b", "\n".join(line.text for line in block(page, "Demo")), re.IGNORECASE)
+        assert re.search(
+            rf"\bledger {number}\b",
+            "\n".join(line.text for line in block(page, "Demo")),
+            re.IGNORECASE,
+        )
 
 
 @pytest.mark.parametrize("path", sorted(FINDINGS.glob("*.md")), ids=name)
 def test_what_changes_the_cluster_is_marked_so(path: Path):
-    """In every code block a line that changes something stands below the mark, and no diagnosis has one."""
+    """In every code block a line that changes something stands below the mark, and no diagnosis has
+    one.
+    """
     marked, fence = False, None
     for line in lines(path):
         if line.fence is None or line.fence != fence:
@@ -499,7 +654,9 @@ def test_what_changes_the_cluster_is_marked_so(path: Path):
 def test_some_changes_are_shown():
     """The test above would hold of pages that change nothing, too."""
     text = "\n".join(page.read_text() for page in FINDINGS.glob("*.md"))
-    found = {match[0].split("-")[0].strip() for match in map(CHANGING.search, text.splitlines()) if match}
+    found = {
+        match[0].split("-")[0].strip() for match in map(CHANGING.search, text.splitlines()) if match
+    }
     assert len(found) >= 8, found
 
 
@@ -517,7 +674,9 @@ def test_the_table_of_run_times_is_its_formula():
         for head in bookies:
             minutes = ledgers * 3 / int(head.split()[0]) / defaults.bookie_requests_per_second / 60
             assert f"{minutes:.1f}" == row[head], (row["ledgers"], head)
-        assert f"{ledgers / defaults.zookeeper_reads_per_second / 60:.1f}" == row["reading ZooKeeper"]
+        assert (
+            f"{ledgers / defaults.zookeeper_reads_per_second / 60:.1f}" == row["reading ZooKeeper"]
+        )
 
 
 def test_the_defaults_of_the_readme_are_the_defaults():
@@ -536,7 +695,9 @@ def test_decided_defaults_are_the_defaults():
     """Decision 0001 names settings by their keys, with the values in force."""
     by_key = {setting.key: setting.default for setting in SETTINGS}
     rows = table(DECISIONS / "0001-defaults.md", "Decision")
-    assert {row["setting"].strip("`"): row["default"].strip("`") for row in rows}.items() <= by_key.items()
+    assert {
+        row["setting"].strip("`"): row["default"].strip("`") for row in rows
+    }.items() <= by_key.items()
     assert len(rows) >= 12
 
 
@@ -546,8 +707,12 @@ def test_decided_defaults_are_the_defaults():
 def test_decisions_have_their_three_parts():
     """Numbered without a gap, listed on their page; each has context, decision, consequences."""
     pages = sorted(DECISIONS.glob("0*.md"))
-    assert [f"{number:04}" for number in range(1, len(pages) + 1)] == [page.name[:4] for page in pages]
-    listed = re.findall(r"^\| \[(\d{4})\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(), re.MULTILINE)
+    assert [f"{number:04}" for number in range(1, len(pages) + 1)] == [
+        page.name[:4] for page in pages
+    ]
+    listed = re.findall(
+        r"^\| \[(\d{4})\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(), re.MULTILINE
+    )
     assert [(page.name[:4], page.name) for page in pages] == listed
     for page in pages:
         heads = [line.text for line in lines(page) if line.text.startswith("#")]
@@ -556,7 +721,9 @@ def test_decisions_have_their_three_parts():
 
 
 def test_the_changelog_keeps_its_form():
-    """Unreleased first, with *Verdicts* before anything else in it; only the sections of the form."""
+    """Unreleased first, with *Verdicts* before anything else in it; only the sections of the
+    form.
+    """
     heads = [line.text for line in lines(PROJECT / "CHANGELOG.md") if line.text.startswith("#")]
     assert ["# Changelog", "## [Unreleased]", "### Verdicts"] == heads[:3]
     allowed = {"Verdicts", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
@@ -567,4 +734,6 @@ def test_the_licence_is_whole():
     """The text of Apache-2.0, every section of it."""
     text = (PROJECT / "LICENSE").read_text()
     assert "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
-    assert [str(number) for number in range(1, 10)] == re.findall(r"^   (\d)\. [A-Z]", text, re.MULTILINE)
+    assert [str(number) for number in range(1, 10)] == re.findall(
+        r"^   (\d)\. [A-Z]", text, re.MULTILINE
+    )

@@ -16,13 +16,17 @@ HEADING = "Facts of a finding"
 
 
 def field_names(facts: type) -> str:
-    """The fields of a dataclass in their order, those of a dataclass within it in braces: "a, b {c, d}, e [{f}]"."""
+    """The fields of a dataclass in their order, those of a dataclass within it in braces: "a, b {c,
+    d}, e [{f}]".
+    """
     hints = get_type_hints(facts)
     return ", ".join(field.name + _within(hints[field.name]) for field in fields(facts))
 
 
 def _within(hint: Any) -> str:
-    """What stands behind the name of a field: nothing, unless a dataclass or a list of one is in it."""
+    """What stands behind the name of a field: nothing, unless a dataclass or a list of one is in
+    it.
+    """
     if is_dataclass(hint):
         return f" {{{field_names(hint)}}}" if isinstance(hint, type) else ""
     inner = [_within(one) for one in get_args(hint) if one is not Ellipsis]
@@ -32,20 +36,29 @@ def _within(hint: Any) -> str:
 
 def row(kind: Kind) -> dict[str, str]:
     """The row of a kind as names.md should have it. A kind with two sorts of facts has both."""
-    return {"kind": f"`{kind.value}`", "fields": " or ".join(f"`{field_names(facts)}`" for facts in facts_types(kind))}
+    return {
+        "kind": f"`{kind.value}`",
+        "fields": " or ".join(f"`{field_names(facts)}`" for facts in facts_types(kind)),
+    }
 
 
 def test_names_lists_the_facts_of_each_kind() -> None:
     """As the dataclasses of auditor.model.facts have them, in the catalogue's order."""
     should = [row(kind) for kind in Kind]
     text = "\n".join(f"| {one['kind']} | {one['fields']} |" for one in should)
-    assert should == table(NAMES, HEADING), f"the table below {HEADING!r} of docs/names.md should be:\n{text}"
+    assert should == table(NAMES, HEADING), (
+        f"the table below {HEADING!r} of docs/names.md should be:\n{text}"
+    )
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_has_facts_that_name_it_and_are_written_by_their_names(kind: Kind) -> None:
-    """Its dataclass says in its docstring for which kind it is; findings.jsonl has an object with its fields."""
-    assert facts_types(kind), f"no dataclass of auditor.model.facts names {kind.value} in its docstring"
+    """Its dataclass says in its docstring for which kind it is; findings.jsonl has an object with
+    its fields.
+    """
+    assert facts_types(kind), (
+        f"no dataclass of auditor.model.facts names {kind.value} in its docstring"
+    )
     facts = finding_of(kind).facts
     assert list(facts_json(facts)) == [field.name for field in fields(facts)]
 

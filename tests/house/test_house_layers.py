@@ -27,13 +27,23 @@ LONGER_MODULES = {
 """Modules over MODULE_LINES_MAX, and why."""
 LONGER_FUNCTIONS = {
     "auditor/commands/run.py:_audit": "the wiring of a run, read from top to bottom as it happens",
-    "auditor/wire/entry_availability.py:_of_ordered": "the one loop over every group of every list: calls in it cost seconds",
+    "auditor/wire/entry_availability.py:_of_ordered": (
+        "the one loop over every group of every list: calls in it cost seconds"
+    ),
 }
 """Functions over FUNCTION_LINES_MAX, and why."""
 
 HOMES = {
-    "kazoo": ("auditor/zookeeper/", "auditor/sandbox/seeder.py"),  # the seeder writes; the auditor's own access cannot
-    "socket": ("auditor/bookie/", "auditor/lister/server.py", "auditor/sandbox/", "auditor/topology/host_names.py"),
+    "kazoo": (
+        "auditor/zookeeper/",
+        "auditor/sandbox/seeder.py",
+    ),  # the seeder writes; the auditor's own access cannot
+    "socket": (
+        "auditor/bookie/",
+        "auditor/lister/server.py",
+        "auditor/sandbox/",
+        "auditor/topology/host_names.py",
+    ),
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),
@@ -108,7 +118,10 @@ def contracts() -> dict[str, str]:
 
 def lint(copy: Path) -> subprocess.CompletedProcess[str]:
     """import-linter over the copy alone: its directory comes first on the path."""
-    program = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    program = (
+        "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command;"
+        " lint_imports_command()"
+    )
     return subprocess.run(
         [sys.executable, "-c", program, "--no-cache", "--no-logo"],
         cwd=copy,
@@ -144,7 +157,9 @@ def test_every_contract_has_a_plant():
 
 @pytest.mark.parametrize("contract", PLANTS)
 def test_each_contract_bites(copy: Path, contract: str):
-    """Imports against a contract, and import-linter fails, names the contract and each of the imports."""
+    """Imports against a contract, and import-linter fails, names the contract and each of the
+    imports.
+    """
     befores = {module: (copy / module).read_text() for module, _ in PLANTS[contract]}
     try:
         for module, library in PLANTS[contract]:
@@ -157,15 +172,29 @@ def test_each_contract_bites(copy: Path, contract: str):
     said = " ".join(done.stdout.split())
     assert f"{contracts()[contract]} BROKEN" in said, said
     for module, library in PLANTS[contract]:
-        assert f"{module.removesuffix('.py').replace('/', '.')} -> {library} " in said, (module, library, done.stdout)
+        assert f"{module.removesuffix('.py').replace('/', '.')} -> {library} " in said, (
+            module,
+            library,
+            done.stdout,
+        )
 
 
 def test_every_part_of_the_product_has_a_floor():
     """A module that no layer names is held by no floor."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-    floors = next(one for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == "floors")
-    named = {name.strip().removeprefix("auditor.") for layer in floors["layers"] for name in layer.split("|")}
-    there = {path.stem for path in PRODUCT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    floors = next(
+        one for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == "floors"
+    )
+    named = {
+        name.strip().removeprefix("auditor.")
+        for layer in floors["layers"]
+        for name in layer.split("|")
+    }
+    there = {
+        path.stem
+        for path in PRODUCT.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert set() == there - {"__init__"} - named
 
 
@@ -214,7 +243,11 @@ def test_protobuf_classes_stay_in_wire():
 
 def test_modules_are_short():
     """Under 300 lines, but for those that say why."""
-    long = {name: text.count("\n") for name, text, _ in modules() if text.count("\n") >= MODULE_LINES_MAX}
+    long = {
+        name: text.count("\n")
+        for name, text, _ in modules()
+        if text.count("\n") >= MODULE_LINES_MAX
+    }
     assert {} == {name: lines for name, lines in long.items() if name not in LONGER_MODULES}
 
 
@@ -223,11 +256,16 @@ def test_functions_are_short():
     long = {}
     for name, _, tree in modules():
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            if (
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                and node.end_lineno is not None
+            ):
                 lines = node.end_lineno - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
                     long[f"{name}:{node.name}"] = lines
-    assert {} == {function: lines for function, lines in long.items() if function not in LONGER_FUNCTIONS}
+    assert {} == {
+        function: lines for function, lines in long.items() if function not in LONGER_FUNCTIONS
+    }
 
 
 def test_each_exception_is_of_something_that_exists():
@@ -245,17 +283,23 @@ def test_no_module_is_called_after_nothing():
     """No utils, helpers, common: a module chooses its floor and its name."""
     names = (*PRODUCT.rglob("*"), *(PROJECT / "tests").rglob("*"))
     assert [] == [
-        str(path) for path in names if path.stem.strip("_").lower() in {"utils", "util", "helpers", "helper", "common", "misc"}
+        str(path)
+        for path in names
+        if path.stem.strip("_").lower() in {"utils", "util", "helpers", "helper", "common", "misc"}
     ]
 
 
 def test_every_module_says_what_it_is():
     """Each module that has code begins with a docstring."""
-    assert [] == [name for name, text, tree in modules() if text.strip() and not ast.get_docstring(tree)]
+    assert [] == [
+        name for name, text, tree in modules() if text.strip() and not ast.get_docstring(tree)
+    ]
 
 
 def test_no_two_test_modules_share_a_name():
-    """Test modules are imported by their bare names, so a second one of a name would hide the first."""
+    """Test modules are imported by their bare names, so a second one of a name would hide the
+    first.
+    """
     names = [path.name for path in (PROJECT / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
 
@@ -267,7 +311,11 @@ BYTES_READ_MAX = 2**20
 def texts() -> Iterator[tuple[str, str]]:
     """Every text file of the repository, without what git ignores."""
     for folder, folders, files in os.walk(PROJECT):
-        folders[:] = [name for name in folders if name not in SKIPPED and (not name.startswith(".") or name == ".github")]
+        folders[:] = [
+            name
+            for name in folders
+            if name not in SKIPPED and (not name.startswith(".") or name == ".github")
+        ]
         for name in files:
             path = Path(folder, name)
             data = path.read_bytes()[:BYTES_READ_MAX]
@@ -277,7 +325,13 @@ def texts() -> Iterator[tuple[str, str]]:
 
 def registry_hosts() -> set[str]:
     """Hosts that packages come from: the public ones, and whatever this machine is set to."""
-    public = ["pypi|org", "files.pythonhosted|org", "repo1.maven|org", "repo.maven.apache|org", "registry.npmjs|org"]
+    public = [
+        "pypi|org",
+        "files.pythonhosted|org",
+        "repo1.maven|org",
+        "repo.maven.apache|org",
+        "registry.npmjs|org",
+    ]
     public += ["proxy.golang|org", "static.crates|io", "deb.debian|org", "conda.anaconda|org"]
     hosts = {name.replace("|", ".") for name in public}
     for variable, value in os.environ.items():
@@ -289,19 +343,28 @@ def registry_hosts() -> set[str]:
 def test_the_repository_speaks_of_the_project_alone():
     """No path of a workplace and no package registry stands in any file."""
     workplace = re.compile(
-        r"(?<![\w./-])/" + r"work/(?:main|shared)\b|(?<![\w./-])shared" + r"/(?:design|contract|stack|reference)\b"
+        r"(?<![\w./-])/"
+        + r"work/(?:main|shared)\b|(?<![\w./-])shared"
+        + r"/(?:design|contract|stack|reference)\b"
     )
     hosts = re.compile("|".join(re.escape(host) for host in sorted(registry_hosts())))
-    found = [f"{name}: {match[0]}" for name, text in texts() for rule in (workplace, hosts) for match in rule.finditer(text)]
+    found = [
+        f"{name}: {match[0]}"
+        for name, text in texts()
+        for rule in (workplace, hosts)
+        for match in rule.finditer(text)
+    ]
     assert [] == found
 
 
 _IRREGULAR = """
-told heard gone seen lost written known begun said held found made kept left sent met cut shut bound drawn given taken
-shown spoken come begins ended again ends goes here away lasting due so
+told heard gone seen lost written known begun said held found made kept left sent met cut shut bound
+drawn given taken shown spoken come begins ended again ends goes here away lasting due so
 """
 PARTICIPLES = frozenset(_IRREGULAR.split())
-"""Words that name no function by themselves, beside every word in -ed: style asks for verb phrases, or nouns."""
+"""Words that name no function by themselves, beside every word in -ed: style asks for verb phrases,
+or nouns.
+"""
 NAMED_SO = {
     "_heading": "a noun",
     "_said": "what a server printed",
@@ -326,7 +389,9 @@ NAMED_SO = {
 
 
 def test_functions_are_not_named_by_bare_participles():
-    """Verb phrases, or nouns where a call is cheap and pure; an exception has a reason and exists."""
+    """Verb phrases, or nouns where a call is cheap and pure; an exception has a reason and
+    exists.
+    """
     names = {
         node.name
         for file in PRODUCT.rglob("*.py")
@@ -353,6 +418,8 @@ NEIGHBOURS = (
 
 @pytest.mark.parametrize("packages", NEIGHBOURS, ids=sorted)
 def test_no_two_modules_of_neighbouring_packages_share_a_name(packages: set[str]):
-    """The two checkers and `witness` are not neighbours in this sense: their modules mirror each other on purpose."""
+    """The two checkers and `witness` are not neighbours in this sense: their modules mirror each
+    other on purpose.
+    """
     names = [file.stem for one in packages for file in (PRODUCT / one).glob("[!_]*.py")]
     assert sorted(set(names)) == sorted(names)

@@ -23,13 +23,19 @@ SCHEMAS = {
     "vendor.dependabot": [GITHUB / "dependabot.yml"],
 }
 HOOKS = PROJECT / ".pre-commit-config.yaml"
-LINTED = [*(path for paths in SCHEMAS.values() for path in paths), HOOKS, PROJECT / ".yamllint.yaml"]
+LINTED = [
+    *(path for paths in SCHEMAS.values() for path in paths),
+    HOOKS,
+    PROJECT / ".yamllint.yaml",
+]
 
 
 def program(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program that is installed beside this Python."""
     words = [str(Path(sys.executable).parent / name), *arguments]
-    return subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return subprocess.run(
+        words, cwd=PROJECT, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
 
 
 def validated(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
@@ -58,14 +64,18 @@ def test_yamllint_has_nothing_to_say():
 
 
 def test_hooks_are_those_of_make_check():
-    """The same commands in the same order, each a local one: nothing is fetched when somebody commits."""
+    """The same commands in the same order, each a local one: nothing is fetched when somebody
+    commits.
+    """
     makefile = (PROJECT / "Makefile").read_text()
     recipe = re.search(r"^check: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
     assert recipe is not None
     commands = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
     (local,) = yaml.safe_load(HOOKS.read_text())["repos"]
     assert ("local", commands) == (local["repo"], [hook["entry"] for hook in local["hooks"]])
-    assert all((hook["language"], hook["pass_filenames"]) == ("system", False) for hook in local["hooks"])
+    assert all(
+        (hook["language"], hook["pass_filenames"]) == ("system", False) for hook in local["hooks"]
+    )
 
 
 def workflow(name: str) -> dict[str, object]:
@@ -75,7 +85,9 @@ def workflow(name: str) -> dict[str, object]:
 def test_every_supported_python_is_tested():
     """The versions of the package's classifiers, each with the oldest Java and a newer one."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    supported = [line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    supported = [
+        line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)
+    ]
     matrix = workflow("ci.yml")["jobs"]["test"]["strategy"]["matrix"]  # type: ignore[index]
     assert {"python": supported, "java": ["17", "21"]} == matrix
 
@@ -84,13 +96,17 @@ def test_what_runs_at_night_are_targets_of_the_makefile():
     """Each one exists."""
     makefile = (PROJECT / "Makefile").read_text()
     targets = workflow("nightly.yml")["jobs"]["long"]["strategy"]["matrix"]["target"]  # type: ignore[index]
-    assert [] == [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)]
+    assert [] == [
+        target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)
+    ]
     assert "fuzz" in targets
 
 
 @pytest.mark.parametrize("path", SCHEMAS["vendor.github-workflows"], ids=lambda path: path.name)
 def test_a_workflow_may_do_little_and_ends(path: Path):
-    """Read permission by default, a time limit a job, no value of an event inside a command, a version for each action."""
+    """Read permission by default, a time limit a job, no value of an event inside a command, a
+    version for each action.
+    """
     found = yaml.safe_load(path.read_text())
     assert {"contents": "read"} == found["permissions"]
     for job in found["jobs"].values():
@@ -104,6 +120,12 @@ def test_the_release_is_of_files_and_extras_that_exist():
     """The recipe of the image, the extra with the builders, the line with the version."""
     text = (GITHUB / "workflows/release.yml").read_text()
     assert (PROJECT / re.findall(r"--file (\S+)", text)[0]).is_file()
-    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert {"release"} == set(re.findall(r"'\.\[(\w+)\]'", text)) and "release" in extras
-    assert re.search(r'^__version__ = "\d+\.\d+\.\d+"$', (PROJECT / "auditor/__init__.py").read_text(), re.MULTILINE)
+    assert re.search(
+        r'^__version__ = "\d+\.\d+\.\d+"$',
+        (PROJECT / "auditor/__init__.py").read_text(),
+        re.MULTILINE,
+    )

@@ -1,11 +1,12 @@
 """Takes one history through the model again, and tells what is said after each action.
 
-    .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1 4 b1'
-    .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
+    .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1
+    4 b1' .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
     .venv/bin/python tests/model/replay.py --spark '...'          # a whole run on Spark at its end
     .venv/bin/python tests/model/replay.py --seed 7 --steps 40    # the history of a seed
 
-Exits 1 where a property breaks, with the sentence that says which. No history: prints the table of actions.
+Exits 1 where a property breaks, with the sentence that says which. No history: prints the table of
+actions.
 """
 
 from __future__ import annotations
@@ -39,14 +40,23 @@ def main(words: Sequence[str]) -> int:
     if given.history is None and given.seed is None:
         print("\n".join(f"{action.weight:3} {action.name}" for action in actions.ACTIONS))
         return 0
-    with tempfile.TemporaryDirectory() as workdir, clusters.started(Path(workdir), real=given.real) as cluster:
+    with (
+        tempfile.TemporaryDirectory() as workdir,
+        clusters.started(Path(workdir), real=given.real) as cluster,
+    ):
         first = cluster.truth
-        lines = actions.lines_of(given.history) if given.history else told(given.seed, given.steps, first)
+        lines = (
+            actions.lines_of(given.history)
+            if given.history
+            else told(given.seed, given.steps, first)
+        )
         try:
             _replay(cluster, lines)
             if given.spark:
                 with spark_session(6, "local[2]", StopRequest()):
-                    through_spark(cluster, lines, Path(workdir), 0 if given.history else SHRINKS_MAX)
+                    through_spark(
+                        cluster, lines, Path(workdir), 0 if given.history else SHRINKS_MAX
+                    )
         except Broken as failure:
             print(f"\n{failure}")
             return 1

@@ -1,9 +1,11 @@
-"""The long form of the model: new histories for as long as it is told to, some of them through Spark.
+"""The long form of the model: new histories for as long as it is told to, some of them through
+Spark.
 
     make soak                       # ten minutes, a seed of its own
     make soak MINUTES=60 SEED=7
 
-Exits 1 at the first failure, with the shortest history that fails, its seed, and the command that replays it.
+Exits 1 at the first failure, with the shortest history that fails, its seed, and the command that
+replays it.
 """
 
 from __future__ import annotations
@@ -29,18 +31,31 @@ from auditor.stop import StopRequest
 HISTORIES_A_ROUND = ONE_ON_SPARK_OF
 """Histories of one seed; the last one goes through Spark as well."""
 STEPS = 30
-"""Actions behind the beginning of a history: more than in the quick form, for what only long ones reach."""
+"""Actions behind the beginning of a history: more than in the quick form, for what only long ones
+reach.
+"""
 SPARK_CORES = "local[2]"
 
 
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="The long form of the model.")
-    parser.add_argument("--minutes", type=float, default=10.0, help="begin no new round after so many minutes")
-    parser.add_argument("--seed", type=int, default=None, help="seed of the first round; the next has the next number")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="begin no new round after so many minutes"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=None,
+        help="seed of the first round; the next has the next number",
+    )
     given = parser.parse_args(words)
     first = given.seed if given.seed is not None else time.time_ns() % 10**6
-    print(f"from seed {first} on: rounds of {HISTORIES_A_ROUND} histories, one of them through Spark too", flush=True)
+    print(
+        f"from seed {first} on: rounds of {HISTORIES_A_ROUND} histories, one of them through"
+        " Spark too",
+        flush=True,
+    )
     ends_at = time.monotonic() + 60 * given.minutes
     with (
         tempfile.TemporaryDirectory() as workdir,
@@ -65,7 +80,10 @@ def _round(cluster: Cluster, seed: int, workdir: Path) -> bool:
     except Broken as failure:
         print(f"seed {seed}: {failure}")
         return False
-    print(f"seed {seed}: {len(tally.histories)} histories, {tally.actions.total()} actions", flush=True)
+    print(
+        f"seed {seed}: {len(tally.histories)} histories, {tally.actions.total()} actions",
+        flush=True,
+    )
     return True
 
 

@@ -1,4 +1,6 @@
-"""What must be behind a loss before it is said, by evidence made by hand: the property bites whatever the product thinks."""
+"""What must be behind a loss before it is said, by evidence made by hand: the property bites
+whatever the product thinks.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,22 @@ Said = AnswerStatus | str
 """An answer: a status, or the entries that a list names."""
 
 
-def look(number: int, said: Said | None, reads: Mapping[int, ReadStatus] = NOTHING, *, version: int = 0) -> Look:
-    """A look at which b1 has all entries, and b2 said so and was read so; None: nobody was asked."""
-    record = LedgerRecord(LEDGER, number, NOW_MS + number, RecordStatus.FOUND, ZnodeStamp(1, version, 0), METADATA)
+def look(
+    number: int, said: Said | None, reads: Mapping[int, ReadStatus] = NOTHING, *, version: int = 0
+) -> Look:
+    """A look at which b1 has all entries, and b2 said so and was read so; None: nobody was
+    asked.
+    """
+    record = LedgerRecord(
+        LEDGER, number, NOW_MS + number, RecordStatus.FOUND, ZnodeStamp(1, version, 0), METADATA
+    )
     if said is None:
         return Look(record)
     answers = {"b1": answer("b1", number, ALL), "b2": answer("b2", number, said)}
-    read = {("b2", entry): EntryRead("b2", LEDGER, entry, number, NOW_MS + number, how) for entry, how in reads.items()}
+    read = {
+        ("b2", entry): EntryRead("b2", LEDGER, entry, number, NOW_MS + number, how)
+        for entry, how in reads.items()
+    }
     return Look(record, answers, read)
 
 
@@ -43,7 +54,9 @@ def answer(bookie: str, number: int, said: Said) -> Answer:
     listed = [] if isinstance(said, AnswerStatus) else [int(entry) for entry in said.split()]
     status = said if isinstance(said, AnswerStatus) else AnswerStatus.HELD
     groups = b"".join(pack(">qqii", entry, entry, 1, 0) for entry in listed)
-    return Answer(bookie, LEDGER, number, NOW_MS + number, status, groups, received_bytes=64 + len(groups))
+    return Answer(
+        bookie, LEDGER, number, NOW_MS + number, status, groups, received_bytes=64 + len(groups)
+    )
 
 
 FOUNDED = (look(1, WITHOUT_1, READ), look(2, WITHOUT_1, READ), look(3, None))
@@ -53,7 +66,9 @@ VERDICT = settle(LedgerEvidence(LEDGER, FOUNDED), TERMS).verdict
 
 def said_of(*looks: Look) -> list[str]:
     """What is wrong with saying of a ledger, on these looks, that b2 lacks entry 1."""
-    return list(hasty(LEDGER, Judged(LedgerEvidence(LEDGER, looks), Step(VERDICT, Todo.NOTHING), TERMS)))
+    return list(
+        hasty(LEDGER, Judged(LedgerEvidence(LEDGER, looks), Step(VERDICT, Todo.NOTHING), TERMS))
+    )
 
 
 def test_a_loss_that_is_founded_is_not_hasty():
@@ -90,18 +105,35 @@ WRITTEN_SINCE = look(2, WITHOUT_1, READ, version=1), look(3, None, version=1)
         ("asked at 1 look of the same metadata", (look(1, WITHOUT_1, READ), *WRITTEN_SINCE)),
         ("not read again behind the answers", FOUNDED[:2]),
         ("it never said what it holds", (look(1, SILENT), look(2, SILENT), look(3, None))),
-        ("it never said what it holds", (look(1, SILENT, READ), look(2, AnswerStatus.UNREGISTERED), look(3, None))),
-        ("it listed [1] and [] could be read", (look(1, WITHOUT_1, READ), look(2, ALL), look(3, None))),
-        ("it listed [1] and [] could be read", (look(1, ALL, READ), look(2, SILENT), look(3, None))),
+        (
+            "it never said what it holds",
+            (look(1, SILENT, READ), look(2, AnswerStatus.UNREGISTERED), look(3, None)),
+        ),
+        (
+            "it listed [1] and [] could be read",
+            (look(1, WITHOUT_1, READ), look(2, ALL), look(3, None)),
+        ),
+        (
+            "it listed [1] and [] could be read",
+            (look(1, ALL, READ), look(2, SILENT), look(3, None)),
+        ),
         (
             "it listed [] and [1] could be read",
             (look(1, WITHOUT_1, READ), look(2, WITHOUT_1, {1: ReadStatus.PRESENT}), look(3, None)),
         ),
         ("no read there says so", (look(1, WITHOUT_1), look(2, WITHOUT_1), look(3, None))),
-        ("no read there says so", (look(1, WITHOUT_1), look(2, WITHOUT_1, {1: ReadStatus.TIMED_OUT}), look(3, None))),
         (
             "no read there says so",
-            (look(1, WITHOUT_1, READ), look(2, WITHOUT_1, version=1), look(3, WITHOUT_1, version=1), look(4, None, version=1)),
+            (look(1, WITHOUT_1), look(2, WITHOUT_1, {1: ReadStatus.TIMED_OUT}), look(3, None)),
+        ),
+        (
+            "no read there says so",
+            (
+                look(1, WITHOUT_1, READ),
+                look(2, WITHOUT_1, version=1),
+                look(3, WITHOUT_1, version=1),
+                look(4, None, version=1),
+            ),
         ),
         (
             "no read of 1, the worst entry",
@@ -118,14 +150,22 @@ def test_a_bookie_that_was_not_asked_twice_is_not_accused():
     """Others were: that does not do."""
     first, second, closing = FOUNDED
     others = replace(second, answers={"b1": second.answers["b1"]}, reads={})
-    assert ["of ledger 7 b2 is said to lack entries, and it was asked at 1 look"] == said_of(first, others, closing)
+    assert ["of ledger 7 b2 is said to lack entries, and it was asked at 1 look"] == said_of(
+        first, others, closing
+    )
 
 
 def test_what_a_bookie_held_that_is_gone_is_lost():
-    """It was neither registered nor known by a cookie: nobody could be asked. One that is merely not registered may hold it."""
+    """It was neither registered nor known by a cookie: nobody could be asked. One that is merely
+    not registered may hold it.
+    """
     gone = replace(answer("b2", 1, AnswerStatus.UNREGISTERED), detail=NO_COOKIE)
     bare = [look(1, gone.status), look(2, gone.status), look(3, None)]
-    looks = [replace(one, answers={**one.answers, "b2": gone}) if one.answers else one for one in bare]
+    looks = [
+        replace(one, answers={**one.answers, "b2": gone}) if one.answers else one for one in bare
+    ]
     marked = [replace(one, record=replace(one.record, mark=Mark(NOW_MS))) for one in looks]
     assert [] == said_of(*marked) == said_of(*looks)
-    assert ["of ledger 7 b2 is said to lack entries, and it never said what it holds"] == said_of(*bare)
+    assert ["of ledger 7 b2 is said to lack entries, and it never said what it holds"] == said_of(
+        *bare
+    )

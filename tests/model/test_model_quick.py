@@ -1,4 +1,5 @@
-"""The quick form of the model: histories on the sandbox, audited after each action by the engine without Spark.
+"""The quick form of the model: histories on the sandbox, audited after each action by the engine
+without Spark.
 
 Every failure prints the shortest history that fails and the command that replays it.
 """
@@ -45,18 +46,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.timeout(900)  # Hypothesis shrinks a failure for up to five minutes
 def test_after_each_action_every_property_holds(cluster: Cluster):
-    """No false alarm, no miss, nothing untouched moves, the same evidence gives the same verdict, all ledgers are counted."""
+    """No false alarm, no miss, nothing untouched moves, the same evidence gives the same verdict,
+    all ledgers are counted.
+    """
     tally = run_machine(cluster, QUICK_HISTORIES, QUICK_SEED)
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
     assert "resume" in tally.actions
-    assert len(actions.ACTIONS) - 3 <= len(tally.actions), f"hardly anything happened: {tally.actions}"
-    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), "those through Spark are others (tests/spark)"
+    assert len(actions.ACTIONS) - 3 <= len(tally.actions), (
+        f"hardly anything happened: {tally.actions}"
+    )
+    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), (
+        "those through Spark are others (tests/spark)"
+    )
 
 
 @pytest.mark.parametrize("plant", planted(QUICK, OTHERS))
-def test_a_planted_bug_breaks_a_history(cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch):
+def test_a_planted_bug_breaks_a_history(
+    cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
+):
     """The model bites; and the shortest history is told, with the command that replays it."""
-    bites(cluster, plant, monkeypatch, (told(f"bite/{number}", 12, cluster.world.at_first) for number in count()))
+    bites(
+        cluster,
+        plant,
+        monkeypatch,
+        (told(f"bite/{number}", 12, cluster.world.at_first) for number in count()),
+    )
 
 
 @pytest.mark.parametrize("plant", planted(QUICK_BETWEEN, OTHERS_BETWEEN))
@@ -69,7 +83,12 @@ def test_a_planted_bug_breaks_a_history_in_which_an_audit_goes_on(
     assert "resume" in failure.lines
 
 
-def bites(cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch, histories: Iterable[Sequence[str]]) -> Broken:
+def bites(
+    cluster: Cluster,
+    plant: Plant,
+    monkeypatch: pytest.MonkeyPatch,
+    histories: Iterable[Sequence[str]],
+) -> Broken:
     """The shortest history that a planted bug breaks, and that holds without it."""
     plant(monkeypatch)
     failure = first_broken(cluster.end, islice(histories, PLANTED_HISTORIES_MAX), SHRINKS_MAX)
@@ -91,7 +110,11 @@ class Nowhere:
 
 def lost_ledgers(truth: Truth) -> list[str]:
     written = [number for number, ledger in truth.ledgers.items() if ledger.written > 0]
-    return [f"ledger {n} is lost" for n in written if not any(one.holds.get(n) for one in truth.bookies.values())]
+    return [
+        f"ledger {n} is lost"
+        for n in written
+        if not any(one.holds.get(n) for one in truth.bookies.values())
+    ]
 
 
 @pytest.fixture
@@ -116,8 +139,9 @@ def by_raising(truth: Truth, *_: object) -> list[str]:
 def test_the_machine_tells_the_shortest_history(
     nowhere: Cluster, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., object]
 ):
-    """What Hypothesis drew is shrunk to the actions that matter, whether a property is broken or the product raises. Here a
-    history fails that loses all of a ledger."""
+    """What Hypothesis drew is shrunk to the actions that matter, whether a property is broken or
+    the product raises. Here a history fails that loses all of a ledger.
+    """
     monkeypatch.setattr(history, "broken", fails)
     with pytest.raises(Broken) as failure:
         run_machine(nowhere, QUICK_HISTORIES, QUICK_SEED)
@@ -127,7 +151,9 @@ def test_the_machine_tells_the_shortest_history(
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
-def test_the_machine_tells_a_history_that_failed_only_once(nowhere: Cluster, monkeypatch: pytest.MonkeyPatch):
+def test_the_machine_tells_a_history_that_failed_only_once(
+    nowhere: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     """And that it did not fail again."""
     times = count()
 
@@ -141,7 +167,9 @@ def test_the_machine_tells_a_history_that_failed_only_once(nowhere: Cluster, mon
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
-def test_what_the_product_raises_is_told_with_the_history(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+def test_what_the_product_raises_is_told_with_the_history(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     """And with the place where it was raised, at each way through the model."""
 
     def raises(*_: object) -> object:
@@ -165,7 +193,9 @@ OPEN = "create 2 e1 w1 a1 b4"
 def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: Callable[..., None]
 ):
-    """The shortest that fails; here one without any run, where a stand-in calls every ledger sound."""
+    """The shortest that fails; here one without any run, where a stand-in calls every ledger
+    sound.
+    """
 
     def all_is_sound(_uri: str, _workdir: Path) -> SparkRun:
         rows = {number: Row("sound") for number in cluster.truth.listed()}
@@ -179,13 +209,17 @@ def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
     assert f"tests/model/replay.py --spark '{line}'" in str(failure.value)
 
 
-def test_what_a_run_on_spark_raises_is_told_with_the_history(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_a_run_on_spark_raises_is_told_with_the_history(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Whatever it is."""
 
     def raises(*_: object) -> SparkRun:
         raise RuntimeError("the JVM is gone")
 
     monkeypatch.setattr(spark, "on_spark", raises)
-    with pytest.raises(Broken, match=r"RuntimeError, raised by raises .*: the JVM is gone") as failure:
+    with pytest.raises(
+        Broken, match=r"RuntimeError, raised by raises .*: the JVM is gone"
+    ) as failure:
         end_through_spark(cluster, WRITTEN, tmp_path)
     assert "tests/model/replay.py --spark '" in str(failure.value)

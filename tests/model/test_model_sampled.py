@@ -1,6 +1,8 @@
-"""Copies that rest on a sample: bookies cannot list, and their ledgers are too large to be read whole.
+"""Copies that rest on a sample: bookies cannot list, and their ledgers are too large to be read
+whole.
 
-Which entries are drawn is not the model's to know. So nothing is lost in these histories, and the counts are exact.
+Which entries are drawn is not the model's to know. So nothing is lost in these histories, and the
+counts are exact.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def test_a_sample_is_no_reason_to_call_a_mark_stale(cluster: Cluster):
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
-def test_a_false_count_of_a_sample_is_told_by_the_truth(cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_false_count_of_a_sample_is_told_by_the_truth(
+    cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
+):
     """Planted in both checkers."""
     OF_SAMPLES[name].plant(monkeypatch, FIRST, SECOND)
     with pytest.raises(Broken, match="copies: "):

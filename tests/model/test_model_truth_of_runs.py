@@ -1,4 +1,6 @@
-"""What whole runs say beside the verdicts on ledgers, held against the model by examples worked out by hand."""
+"""What whole runs say beside the verdicts on ledgers, held against the model by examples worked out
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,33 @@ def after(history: str) -> Truth:
 
 
 def test_what_a_run_says_of_a_renamed_bookie_is_held_against_the_truth():
-    """One that holds what the other should, and that no ledger names; its ledgers are counted by their marks."""
-    history = f"{WRITTEN}; create 2 e2 w2 a2 b1 b2; append 2 3; close 2; rename b1 b6; mark 2; replication off"
+    """One that holds what the other should, and that no ledger names; its ledgers are counted by
+    their marks.
+    """
+    history = (
+        f"{WRITTEN}; create 2 e2 w2 a2 b1 b2; append 2 3; close 2; rename b1 b6; mark 2;"
+        " replication off"
+    )
     truth = after(history)
-    says = {"unmarked_ledgers": 1, "marked_ledgers_first": 1, "renamed_to": "b6", "has_cookie": False, "apart_ms": 3}
+    says = {
+        "unmarked_ledgers": 1,
+        "marked_ledgers_first": 1,
+        "renamed_to": "b6",
+        "has_cookie": False,
+        "apart_ms": 3,
+    }
     found = {"kind": "BOOKIE_LOST_UNNOTICED", "bookie_id": "b1", "facts": says}
     assert [] == list(wrong_facts_of_run(truth, [found]))
     truth.bookies["b6"].drop(1, 0)
-    assert ["a false fact on b1: renamed_to is b6, and in truth None"] == list(wrong_facts_of_run(truth, [found]))
+    assert ["a false fact on b1: renamed_to is b6, and in truth None"] == list(
+        wrong_facts_of_run(truth, [found])
+    )
 
 
 def test_what_a_run_says_of_a_failing_bookie_is_held_against_the_truth():
-    """It is owed from three ledgers on, and its facts are those of the requests that were refused."""
+    """It is owed from three ledgers on, and its facts are those of the requests that were
+    refused.
+    """
     ledgers = (f"create {n} e3 w2 a2 b1 b2 b3; append {n} 5; close {n}" for n in (1, 2, 3))
     truth = after("; ".join([*ledgers, "refuse b3"]))
     assert [] == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
@@ -79,7 +96,11 @@ def test_what_a_run_says_of_marks_is_held_against_the_truth():
 
 def test_a_run_that_differs_in_one_row_is_told():
     """Row for row; a deleted ledger is one that a run does not list."""
-    single = {1: Row("sound"), 2: Row("violated", None, (), (FindingRow("METADATA_MALFORMED"),)), 3: Row("exempt", "deleted")}
+    single = {
+        1: Row("sound"),
+        2: Row("violated", None, (), (FindingRow("METADATA_MALFORMED"),)),
+        3: Row("exempt", "deleted"),
+    }
     assert [] == list(differing(single, {1: Row("sound"), 2: single[2]}))
     assert 1 == len([*differing(single, {1: Row("sound"), 2: Row("sound")})])
     assert 1 == len([*differing(single, {1: Row("sound")})])
@@ -87,19 +108,27 @@ def test_a_run_that_differs_in_one_row_is_told():
 
 
 def test_what_a_run_says_of_bookies_is_held_against_the_truth():
-    """A bookie that is silent or gone is found, and no other; lost content needs three ledgers that lost most."""
+    """A bookie that is silent or gone is found, and no other; lost content needs three ledgers that
+    lost most.
+    """
     truth = after(f"{WRITTEN}; crash b1 silent; crash b2 gone; wipe b3")
     owed = [("BOOKIE_SILENT_YET_REGISTERED", "b1"), ("BOOKIE_LOST_UNNOTICED", "b2")]
     assert [] == list(wrong_bookies(truth, owed))
     assert ["a miss: BOOKIE_LOST_UNNOTICED on b2"] == list(wrong_bookies(truth, owed[:1]))
-    assert ["a false alarm: BOOKIE_LOST_CONTENT on b3"] == list(wrong_bookies(truth, [*owed, ("BOOKIE_LOST_CONTENT", "b3")]))
+    assert ["a false alarm: BOOKIE_LOST_CONTENT on b3"] == list(
+        wrong_bookies(truth, [*owed, ("BOOKIE_LOST_CONTENT", "b3")])
+    )
 
 
 def test_what_may_be_said_of_a_bookie_and_need_not():
-    """That it is silent, where only a lost entry had it asked; that it is gone, where it left a cookie and may come back."""
+    """That it is silent, where only a lost entry had it asked; that it is gone, where it left a
+    cookie and may come back.
+    """
     truth = after(f"{WRITTEN}; crash b1 lost; crash b4 silent")
     told = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]
     assert [] == list(wrong_bookies(truth, []))
     assert [] == list(wrong_bookies(truth, told))
     up = after(WRITTEN)
-    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in told] == list(wrong_bookies(up, told))
+    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in told] == list(
+        wrong_bookies(up, told)
+    )

@@ -1,12 +1,13 @@
-"""Plants each bug of the table in a copy of the product, and shows that the tests named for it fail.
+"""Plants each bug of the table in a copy of the product, and shows that the tests named for it
+fail.
 
     make mutants                                    # all of them
     python tests/mutants/run.py 'window'            # those whose line in the table has this word
     python tests/mutants/run.py --table             # the table of docs/testing.md
 
-A mutant is caught when its tests pass on the product as it is, and each of them fails with the bug, by what it checks: an
-error of import or of set-up, a name that is not there, or a selection that takes too long is no catch. The work tree is never
-touched. Exits 1 unless every mutant is caught.
+A mutant is caught when its tests pass on the product as it is, and each of them fails with the bug,
+by what it checks: an error of import or of set-up, a name that is not there, or a selection that
+takes too long is no catch. The work tree is never touched. Exits 1 unless every mutant is caught.
 
 MUTANTS_TIME_FACTOR=3 in the environment allows three times CPU_SECONDS_MAX, for a slow machine.
 """
@@ -39,15 +40,23 @@ from mutants.table import MUTANTS, PRODUCT, Mutant
 PROJECT = Path(__file__).resolve().parents[2]
 
 CPU_SECONDS_MAX = 10.0
-"""CPU time of one selection and its child processes, the start of Python included: a selection that is run after each edit."""
+"""CPU time of one selection and its child processes, the start of Python included: a selection that
+is run after each edit.
+"""
 WALL_SECONDS_MAX = 600.0
-"""Wall time after which a selection is ended, for one that waits for ever. A busy machine needs many times the CPU time."""
+"""Wall time after which a selection is ended, for one that waits for ever. A busy machine needs
+many times the CPU time.
+"""
 
-NO_CATCH = re.compile(r"(ImportError|ModuleNotFoundError|SyntaxError|NameError|UnboundLocalError|AttributeError|TypeError)\b")
+NO_CATCH = re.compile(
+    r"(ImportError|ModuleNotFoundError|SyntaxError|NameError|UnboundLocalError|AttributeError|TypeError)\b"
+)
 """Ways to fail that say only that the bug does not fit where it was planted."""
 
 PASSED, FAILED = 0, 1
-"""Exit codes of pytest: all tests passed; some failed. Any other is no word on the tests (interrupted, none found)."""
+"""Exit codes of pytest: all tests passed; some failed. Any other is no word on the tests
+(interrupted, none found).
+"""
 
 
 class Fate(StrEnum):
@@ -56,12 +65,16 @@ class Fate(StrEnum):
     CAUGHT = "caught"
     SURVIVED = "SURVIVED"
     UNFIT = "UNFIT"
-    """Nothing is known: it cannot be planted, or its tests cannot be run, fail without it, or fail by accident."""
+    """Nothing is known: it cannot be planted, or its tests cannot be run, fail without it, or fail
+    by accident.
+    """
     SLOW = "SLOW"
 
 
 class Played(NamedTuple):
-    """One run of a selection. `passed` and `failed` are the tests that did; `accident`: the first that failed by no check."""
+    """One run of a selection. `passed` and `failed` are the tests that did; `accident`: the first
+    that failed by no check.
+    """
 
     code: int | None
     """None where it took too long."""
@@ -80,13 +93,28 @@ class Tried(NamedTuple):
     why: str = ""
 
 
-ALONE = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest", "-o", "addopts=", "-o", "junit_family=xunit1")
-"""Nothing is kept, nothing runs side by side; and Hypothesis is loaded where it is used, for that takes a second."""
+ALONE = (
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:hypothesispytest",
+    "-o",
+    "addopts=",
+    "-o",
+    "junit_family=xunit1",
+)
+"""Nothing is kept, nothing runs side by side; and Hypothesis is loaded where it is used, for that
+takes a second.
+"""
 
 
 @dataclass
 class Bench:
-    """A copy of the product in a directory of its own, and which selections were shown to pass on it as it is."""
+    """A copy of the product in a directory of its own, and which selections were shown to pass on
+    it as it is.
+    """
 
     directory: Path
     cpu_seconds_max: float = CPU_SECONDS_MAX
@@ -95,7 +123,9 @@ class Bench:
     sound: dict[tuple[str, ...], Tried | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        half_written = shutil.ignore_patterns("*.pyc.*")  # by another Python, which renames them when they are whole
+        half_written = shutil.ignore_patterns(
+            "*.pyc.*"
+        )  # by another Python, which renames them when they are whole
         for copy in ("as_it_is", "planted"):
             shutil.copytree(self.product, self.directory / copy / PRODUCT, ignore=half_written)
 
@@ -116,9 +146,20 @@ class Bench:
         """Run these tests against the copy, in one process."""
         report = self.directory / "report.xml"
         report.unlink(missing_ok=True)
-        command = (sys.executable, "-m", "pytest", *ALONE, "-q", "--tb=line", f"--junitxml={report}", *tests)
+        command = (
+            sys.executable,
+            "-m",
+            "pytest",
+            *ALONE,
+            "-q",
+            "--tb=line",
+            f"--junitxml={report}",
+            *tests,
+        )
         path = {"PYTHONPATH": str(self.directory / "planted"), "PYTHONSAFEPATH": "1"}
-        code, seconds = run_limited(command, os.environ | path, self.cpu_seconds_max, self.wall_seconds_max)
+        code, seconds = run_limited(
+            command, os.environ | path, self.cpu_seconds_max, self.wall_seconds_max
+        )
         if code is None:
             return Played(None, seconds, frozenset(), frozenset())
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
@@ -126,9 +167,13 @@ class Bench:
 
 
 def run_limited(
-    command: Sequence[str], environment: Mapping[str, str], cpu_seconds_max: float, wall_seconds_max: float
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cpu_seconds_max: float,
+    wall_seconds_max: float,
 ) -> tuple[int | None, float]:
-    """Run `command` in the project. Return its exit code, None where it took too long, and its CPU time in seconds.
+    """Run `command` in the project. Return its exit code, None where it took too long, and its CPU
+    time in seconds.
 
     The CPU time includes child processes that it waited for.
     """
@@ -140,7 +185,13 @@ def run_limited(
     before = _cpu_seconds_of_children()
     try:
         done = subprocess.run(
-            command, cwd=PROJECT, env=environment, capture_output=True, timeout=wall_seconds_max, preexec_fn=limit, check=False
+            command,
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            timeout=wall_seconds_max,
+            preexec_fn=limit,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return None, _cpu_seconds_of_children() - before
@@ -154,10 +205,14 @@ def _cpu_seconds_of_children() -> float:
 
 
 def planted(mutant: Mutant, text: str) -> str:
-    """The module's text with the bug. Raises ValueError where it has not exactly one place for it."""
+    """The module's text with the bug. Raises ValueError where it has not exactly one place for
+    it.
+    """
     if text.count(mutant.old) != 1 or mutant.old == mutant.new:
         times = f"stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}"
-        raise ValueError(f"{mutant.name}: {mutant.old!r} {times}: plant the same bug in the code as it is now")
+        raise ValueError(
+            f"{mutant.name}: {mutant.old!r} {times}: plant the same bug in the code as it is now"
+        )
     return text.replace(mutant.old, mutant.new)
 
 
@@ -208,7 +263,11 @@ def _unsound(played: Played, tests: Sequence[str]) -> Tried | None:
         return Tried(Fate.SLOW, played.seconds, "without the bug")
     missing = [test for test in tests if test not in played.passed]
     if played.code != PASSED or missing:
-        return Tried(Fate.UNFIT, played.seconds, f"without the bug pytest ends with {played.code}, not passed: {missing}")
+        return Tried(
+            Fate.UNFIT,
+            played.seconds,
+            f"without the bug pytest ends with {played.code}, not passed: {missing}",
+        )
     return None
 
 
@@ -216,7 +275,9 @@ def _judged(played: Played, tests: Sequence[str]) -> Tried:
     if played.code is None:
         return Tried(Fate.SLOW, played.seconds, "with the bug")
     if played.code not in (PASSED, FAILED) or played.accident:
-        return Tried(Fate.UNFIT, played.seconds, played.accident or f"pytest ends with {played.code}")
+        return Tried(
+            Fate.UNFIT, played.seconds, played.accident or f"pytest ends with {played.code}"
+        )
     missed = [test for test in tests if test not in played.failed]
     if missed:
         return Tried(Fate.SURVIVED, played.seconds, f"passed by {', '.join(missed)}")
@@ -228,7 +289,10 @@ def table() -> Iterator[str]:
     yield "| part | planted in | what is wrong | caught by |"
     yield "|---|---|---|---|"
     for one in MUTANTS:
-        yield f"| {one.group} | `{PRODUCT}/{one.file}` | {one.name} | {', '.join(map(_named, one.tests))} |"
+        yield (
+            f"| {one.group} | `{PRODUCT}/{one.file}` | {one.name} |"
+            f" {', '.join(map(_named, one.tests))} |"
+        )
 
 
 def _named(test: str) -> str:
@@ -239,24 +303,42 @@ def _named(test: str) -> str:
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="Planted bugs, and the tests that catch them.")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/testing.md, run nothing")
-    parser.add_argument("word", nargs="?", default="", help="only mutants whose group, file or name has this in it")
+    parser.add_argument(
+        "--table", action="store_true", help="print the table of docs/testing.md, run nothing"
+    )
+    parser.add_argument(
+        "word", nargs="?", default="", help="only mutants whose group, file or name has this in it"
+    )
     asked = parser.parse_args(words)
     if asked.table:
         print("\n".join(table()))
         return 0
-    chosen = [one for one in MUTANTS if any(asked.word in text for text in (one.group, one.file, one.name))]
+    chosen = [
+        one
+        for one in MUTANTS
+        if any(asked.word in text for text in (one.group, one.file, one.name))
+    ]
     fates = Counter[Fate]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        bench = Bench(Path(directory), CPU_SECONDS_MAX * float(os.environ.get("MUTANTS_TIME_FACTOR", "1")))
+        bench = Bench(
+            Path(directory), CPU_SECONDS_MAX * float(os.environ.get("MUTANTS_TIME_FACTOR", "1"))
+        )
         for mutant in chosen:
             tried = attempt(bench, mutant)
             fates[tried.fate] += 1
-            print(f"{tried.fate:8} {tried.seconds:5.1f} s  {mutant.group:14}  {mutant.name}", flush=True)
+            print(
+                f"{tried.fate:8} {tried.seconds:5.1f} s  {mutant.group:14}  {mutant.name}",
+                flush=True,
+            )
             if tried.why:
                 print(f"    {PRODUCT}/{mutant.file}: {tried.why}", flush=True)
-    others = "".join(f", {fates[fate]} {fate.lower()}" for fate in (Fate.UNFIT, Fate.SLOW) if fates[fate])
-    print(f"{len(chosen)} mutants, {fates[Fate.CAUGHT]} caught, {fates[Fate.SURVIVED]} survived{others}")
+    others = "".join(
+        f", {fates[fate]} {fate.lower()}" for fate in (Fate.UNFIT, Fate.SLOW) if fates[fate]
+    )
+    print(
+        f"{len(chosen)} mutants, {fates[Fate.CAUGHT]} caught, {fates[Fate.SURVIVED]}"
+        f" survived{others}"
+    )
     return 0 if chosen and fates[Fate.CAUGHT] == len(chosen) else 1
 
 

@@ -1,7 +1,8 @@
 """Ends a child that waits for ever, and the processes that a child leaves behind.
 
-CPU time tells a busy machine from a mutant that waits: a child that has work is never ended here, however slowly it gets on.
-Linux alone shows both; elsewhere a child waits until `trial.WALL_S` ends it.
+CPU time tells a busy machine from a mutant that waits: a child that has work is never ended here,
+however slowly it gets on. Linux alone shows both; elsewhere a child waits until `trial.WALL_S` ends
+it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class _Used:
 
 
 def _used(pid: int) -> _Used | None:
-    """Return what the process has used, its ended child processes included; None where that cannot be seen."""
+    """Return what the process has used, its ended child processes included; None where that cannot
+    be seen.
+    """
     try:
         threads = [_fields(path / "stat") for path in Path(f"/proc/{pid}/task").iterdir()]
         ticks = sum(map(int, _fields(Path(f"/proc/{pid}/stat"))[11:15]))
@@ -60,7 +63,9 @@ def _fields(path: Path) -> list[str]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what a child leaves behind: a ZooKeeper in a session of its own, for one."""
+    """Become the parent of what a child leaves behind: a ZooKeeper in a session of its own, for
+    one.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -68,7 +73,9 @@ def adopt_orphans() -> None:
 def end_orphans(children: Collection[int]) -> None:
     """End every child process but `children`."""
     mine = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-    orphans = {int(pid) for pid in mine.read_text().split()} - set(children) if mine.exists() else set()
+    orphans = (
+        {int(pid) for pid in mine.read_text().split()} - set(children) if mine.exists() else set()
+    )
     for pid in orphans:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGKILL)

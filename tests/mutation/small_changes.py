@@ -1,10 +1,12 @@
-"""The mutants of a module: one small change each, made by mutmut's operators, with an identity that outlives an edit.
+"""The mutants of a module: one small change each, made by mutmut's operators, with an identity that
+outlives an edit.
 
-A mutant never touches a file. It is the source of one function, changed; `planted` swaps the code of the function for it, in
-this process.
+A mutant never touches a file. It is the source of one function, changed; `planted` swaps the code
+of the function for it, in this process.
 
-Left out, because no test should be written for it: words for people (strings and f-strings with a blank, what is raised, what
-is said of an assertion) and assertions, zip's `strict` among them, which say what must hold and are never seen to fail.
+Left out, because no test should be written for it: words for people (strings and f-strings with a
+blank, what is raised, what is said of an assertion) and assertions, zip's `strict` among them,
+which say what must hold and are never seen to fail.
 """
 
 from __future__ import annotations
@@ -27,16 +29,21 @@ from mutmut.mutation.mutators import mutation_operators, operator_arg_removal, o
 from mutmut.mutation.pragma_handling import IgnoredCode
 
 Identity = tuple[str, str, str, str]
-"""File, function, what the changed lines said before and what after: no number that an edit elsewhere would shift."""
+"""File, function, what the changed lines said before and what after: no number that an edit
+elsewhere would shift.
+"""
 
 DECIDING_WITNESSES = ("owner",)
-"""Modules of `witness` that decide something. The others make sentences and commands for people: tests on them compare whole
-texts."""
+"""Modules of `witness` that decide something. The others make sentences and commands for people:
+tests on them compare whole texts.
+"""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`function` as `co_qualname` has it; `source`: the changed function, without decorators, at the margin."""
+    """`function` as `co_qualname` has it; `source`: the changed function, without decorators, at
+    the margin.
+    """
 
     file: str
     function: str
@@ -50,7 +57,9 @@ class Mutant:
 
 
 class _Visitor(file_mutation.MutationVisitor):
-    """mutmut leaves decorated functions out because it decorates them itself; here only their code is swapped."""
+    """mutmut leaves decorated functions out because it decorates them itself; here only their code
+    is swapped.
+    """
 
     def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Raise | cst.Assert) or _is_strict(node):
@@ -68,16 +77,22 @@ def _is_strict(node: cst.CSTNode) -> bool:
 
 
 def _is_sentence(node: cst.CSTNode) -> bool:
-    """Whether a string is meant for people: it has a blank in it, where a key or a name of the wire has none."""
+    """Whether a string is meant for people: it has a blank in it, where a key or a name of the wire
+    has none.
+    """
     if isinstance(node, cst.SimpleString):
         return " " in node.value
     if isinstance(node, cst.FormattedString):
-        return any(isinstance(part, cst.FormattedStringText) and " " in part.value for part in node.parts)
+        return any(
+            isinstance(part, cst.FormattedStringText) and " " in part.value for part in node.parts
+        )
     return isinstance(node, cst.ConcatenatedString)
 
 
 def _string(node: cst.BaseString) -> Iterator[cst.BaseString]:
-    """One other string instead of mutmut's three: what notices the first notices upper and lower case."""
+    """One other string instead of mutmut's three: what notices the first notices upper and lower
+    case.
+    """
     if not _is_sentence(node):
         yield from list(operator_string(node))[:1]
 
@@ -86,7 +101,9 @@ def _argument(node: cst.Call) -> Iterator[cst.Call]:
     """None for each argument, and the call without it; not for sentences."""
     for changed in operator_arg_removal(node):
         kept = {id(one) for one in changed.args}
-        if not any(_is_sentence(one.value) or _is_strict(one) for one in node.args if id(one) not in kept):
+        if not any(
+            _is_sentence(one.value) or _is_strict(one) for one in node.args if id(one) not in kept
+        ):
             yield changed
 
 
@@ -97,7 +114,9 @@ _OPERATORS = [
 
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
-    """All of one module, in the order of its text. What a module does while it is imported has none."""
+    """All of one module, in the order of its text. What a module does while it is imported has
+    none.
+    """
     wrapper = MetadataWrapper(cst.parse_module(text))
     visitor = _Visitor(_OPERATORS, IgnoredCode(set(), set(), set()))
     module = wrapper.visit(visitor)
@@ -111,7 +130,9 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
         name = names[function]
         bare = function.with_changes(decorators=[], leading_lines=[])
         before = originals.setdefault(name, _text(module, bare))
-        after = _text(module, file_mutation.deep_replace(bare, mutation.original_node, mutation.mutated_node))
+        after = _text(
+            module, file_mutation.deep_replace(bare, mutation.original_node, mutation.mutated_node)
+        )
         if after != before:
             found.append(Mutant(file, name, *_difference(before, after), after))
     return found
@@ -132,7 +153,11 @@ def _text(module: cst.Module, node: Any) -> str:
 def _difference(before: str, after: str) -> tuple[str, str]:
     """The lines that differ, without their indentation."""
     old, new = before.splitlines(), after.splitlines()
-    changed = [one for one in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if one[0] != "equal"]
+    changed = [
+        one
+        for one in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if one[0] != "equal"
+    ]
     return (
         "\n".join(line.strip() for _, low, high, _, _ in changed for line in old[low:high]),
         "\n".join(line.strip() for _, _, _, low, high in changed for line in new[low:high]),
@@ -146,13 +171,21 @@ def function_of(file: str, name: str) -> FunctionType | None:
     for part in name.split("."):
         found = vars(found).get(part)
         for inner in ("fget", "__func__", "func", "__wrapped__"):
-            found = getattr(found, inner, found) if not isinstance(found, FunctionType | type) else found
-        found = inspect.unwrap(found) if isinstance(found, FunctionType) else found  # what contextmanager wraps, for one
+            found = (
+                getattr(found, inner, found)
+                if not isinstance(found, FunctionType | type)
+                else found
+            )
+        found = (
+            inspect.unwrap(found) if isinstance(found, FunctionType) else found
+        )  # what contextmanager wraps, for one
     return found if isinstance(found, FunctionType) else None
 
 
 def planted(mutant: Mutant) -> Callable[[], None] | None:
-    """Swaps the function's code for the mutant's when called; None: that cannot be done (a closure that differs)."""
+    """Swaps the function's code for the mutant's when called; None: that cannot be done (a closure
+    that differs).
+    """
     function = function_of(mutant.file, mutant.function)
     if function is None:
         return None
@@ -169,14 +202,19 @@ def planted(mutant: Mutant) -> Callable[[], None] | None:
 
 
 def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
-    """The changed function, in a scope with the names that the original is closed over: `__class__`, where it calls super()."""
+    """The changed function, in a scope with the names that the original is closed over:
+    `__class__`, where it calls super().
+    """
     (changed,) = ast.parse(mutant.source).body
     closed_over = function.__code__.co_freevars
     assert isinstance(changed, ast.FunctionDef | ast.AsyncFunctionDef)
     if closed_over:  # a mutant without its super() is closed over `__class__` all the same
         changed.body[:0] = ast.parse(f"if False:\n    {', '.join(closed_over)}").body
     name = function.__name__
-    tree = ast.parse(f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return {name}")
+    tree = ast.parse(
+        f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return"
+        f" {name}"
+    )
     around = tree.body[1]
     assert isinstance(around, ast.FunctionDef)
     around.body.insert(0, changed)

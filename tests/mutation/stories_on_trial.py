@@ -1,6 +1,7 @@
 """Laws over stories for the trial of mutants, told in small parts: each is cheap to run again.
 
-The same laws as in `tests/properties`, over fewer stories. Not collected by itself: `try_mutants.py` names this file.
+The same laws as in `tests/properties`, over fewer stories. Not collected by itself:
+`try_mutants.py` names this file.
 """
 
 from __future__ import annotations
@@ -35,13 +36,17 @@ def seeds(part: int) -> range:
 
 
 def wrong(story: Story) -> list[str]:
-    """What the contract, entry by entry, and the second checker have against how a story is judged."""
+    """What the contract, entry by entry, and the second checker have against how a story is
+    judged.
+    """
     driven = drive(story)
     return problems(driven) + list(differences(driven.step.verdict, driven.evidence, story.terms))
 
 
 def left_open(story: Story) -> Story:
-    """The same ledger, last changed before or after the time beyond which it is a remark that it is not closed."""
+    """The same ledger, last changed before or after the time beyond which it is a remark that it is
+    not closed.
+    """
     since = NOW_MS - Random(story.name).choice((5_000, 20_000))
     states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
     return replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000})
@@ -60,7 +65,9 @@ def test_a_crowd_is_judged_as_the_contract_says() -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS // 2))
-def test_ledgers_of_many_segments_are_judged_as_the_contract_says_and_both_checkers_agree(part: int) -> None:
+def test_ledgers_of_many_segments_are_judged_as_the_contract_says_and_both_checkers_agree(
+    part: int,
+) -> None:
     """Up to 200 segments, with losses across their borders."""
     for seed in range(part * STORIES // 2, (part + 1) * STORIES // 2):
         assert [] == wrong(crowd(seed)), seed
@@ -75,7 +82,9 @@ def test_stories_of_copies_that_are_doubted_are_judged_as_the_contract_says(part
 
 @pytest.mark.parametrize("part", range(PARTS // 4))
 @pytest.mark.parametrize("told", [with_placement, left_open])
-def test_both_checkers_agree_on_placement_and_on_ledgers_left_open(told: Callable[[Story], Story], part: int) -> None:
+def test_both_checkers_agree_on_placement_and_on_ledgers_left_open(
+    told: Callable[[Story], Story], part: int
+) -> None:
     """Under each policy; and where it matters since when a ledger is open."""
     for seed in seeds(part):
         story = told(tell(seed))

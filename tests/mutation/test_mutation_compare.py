@@ -1,4 +1,6 @@
-"""That `make mutation` bites: what it says of survivors and of explanations that nothing needs any more."""
+"""That `make mutation` bites: what it says of survivors and of explanations that nothing needs any
+more.
+"""
 
 import subprocess
 import sys
@@ -10,7 +12,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import patience
-from try_mutants import GONE_THROUGH, SURVIVORS, TESTS, TO_GO, Explained, compared, explained, selection_of
+from try_mutants import (
+    GONE_THROUGH,
+    SURVIVORS,
+    TESTS,
+    TO_GO,
+    Explained,
+    compared,
+    explained,
+    selection_of,
+)
 
 HERE = ("auditor/first_checker/a.py", "f", "return n + 1", "return n - 1")
 ENTRY = """[[survivor]]
@@ -26,12 +37,17 @@ FILES = ("auditor/first_checker/a.py",)
 def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
     """File, function, the line before and after."""
     (told,) = compared([(HERE, "survived")], [], FILES)
-    assert "auditor/first_checker/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and none explained" == told
+    assert (
+        "auditor/first_checker/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and"
+        " none explained" == told
+    )
 
 
 @pytest.mark.parametrize("how", ["survived", "unreached", "unplanted"])
 def test_what_was_not_tried_survives_too(how: str) -> None:
-    """A mutant that no test reaches, or that could not be planted, counts as one that no test noticed."""
+    """A mutant that no test reaches, or that could not be planted, counts as one that no test
+    noticed.
+    """
     assert 1 == len(compared([(HERE, how)], [], FILES))
 
 
@@ -47,7 +63,9 @@ def test_an_explained_survivor_is_let_be() -> None:
 
 
 @pytest.mark.parametrize("tried", [[], [(HERE, "killed")]])
-def test_an_explanation_that_nothing_needs_is_told(tried: list[tuple[tuple[str, str, str, str], str]]) -> None:
+def test_an_explanation_that_nothing_needs_is_told(
+    tried: list[tuple[tuple[str, str, str, str], str]],
+) -> None:
     """Its mutant is no more, or is killed by now: so the list cannot rot."""
     (told,) = compared(tried, explained(ENTRY), FILES)
     assert told.endswith("is explained (1), and none survives: take the entry out")
@@ -92,7 +110,9 @@ def test_each_place_on_trial_is_there_and_has_tests() -> None:
     for place in (*GONE_THROUGH, *TO_GO):
         assert (project / place).exists(), place
         tests = selection_of(place if place.endswith(".py") else f"{place}/any.py")
-        assert tests and all((project / test).exists() or [*project.glob(f"{test}*.py")] for test in tests), place
+        assert tests and all(
+            (project / test).exists() or [*project.glob(f"{test}*.py")] for test in tests
+        ), place
     assert [] == [place for place in TESTS if not (project / place).exists()]
 
 
@@ -105,10 +125,15 @@ def test_every_explanation_is_of_a_module_gone_through() -> None:
 def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
     """By the longest name that is known."""
     assert ("tests/unit/wire",) == selection_of("auditor/wire/frames.py")
-    assert selection_of("auditor/judging/settle.py")[0] == "tests/unit/judging/test_judging_outcomes.py"
+    assert (
+        selection_of("auditor/judging/settle.py")[0]
+        == "tests/unit/judging/test_judging_outcomes.py"
+    )
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows what a process waits for")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="only Linux shows what a process waits for"
+)
 @pytest.mark.parametrize(("waits", "runs_out"), [(True, True), (False, False)])
 def test_a_child_that_waits_is_ended_and_one_that_computes_is_not(
     monkeypatch: pytest.MonkeyPatch, waits: bool, runs_out: bool

@@ -1,6 +1,8 @@
-"""The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with the tests that reach it.
+"""The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with
+the tests that reach it.
 
-Used by `try_mutants.py`, which says in the environment which files are on trial and where the outcome goes.
+Used by `try_mutants.py`, which says in the environment which files are on trial and where the
+outcome goes.
 """
 
 from __future__ import annotations
@@ -31,14 +33,22 @@ from small_changes import Mutant, mutants_of, planted
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
 FREE_CPU_S = 2.0
-"""CPU seconds a test may take beside SLOWER times what it took when it was watched: then it counts as endless."""
+"""CPU seconds a test may take beside SLOWER times what it took when it was watched: then it counts
+as endless.
+"""
 SLOWER = 5
 WALL_S = 1800
-"""After so long without a word from a child it is ended, whatever it does; one that waits is ended by `Patience`."""
+"""After so long without a word from a child it is ended, whatever it does; one that waits is ended
+by `Patience`.
+"""
 WITH_THREADS = tuple(os.environ.get("MUTATION_WITH_THREADS", "").split())
-"""Files of tests that start threads which a fork does not copy: no test of theirs runs in this process."""
+"""Files of tests that start threads which a fork does not copy: no test of theirs runs in this
+process.
+"""
 TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/lister/")
-"""Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail twice."""
+"""Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail
+twice.
+"""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""
 
@@ -47,7 +57,9 @@ Reached = tuple[str, str]
 
 
 class Outcome(NamedTuple):
-    """`how`: killed, endless, survived, unreached (no test calls it) or unplanted; `by`: the test that killed it."""
+    """`how`: killed, endless, survived, unreached (no test calls it) or unplanted; `by`: the test
+    that killed it.
+    """
 
     how: str
     by: str = ""
@@ -80,7 +92,9 @@ class Watch:
         self.seen: dict[str, Any] = {}
 
     def run_all(self, items: list[pytest.Item]) -> None:
-        for item, following in zip(items, [*items[1:], None][: len(items)], strict=True):  # all may be known
+        for item, following in zip(
+            items, [*items[1:], None][: len(items)], strict=True
+        ):  # all may be known
             self._run(item, following)
 
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
@@ -94,13 +108,22 @@ class Watch:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]  # as documented
         called = {(code.co_filename, code.co_qualname) for code in list(self.called)}
-        reached = sorted([file.removeprefix(self.root), name] for file, name in called if file.startswith(self.root))
-        self.seen[item.nodeid] = {"text": self._text_of(item), "cost_s": time.process_time() - began, "reached": reached}
+        reached = sorted(
+            [file.removeprefix(self.root), name]
+            for file, name in called
+            if file.startswith(self.root)
+        )
+        self.seen[item.nodeid] = {
+            "text": self._text_of(item),
+            "cost_s": time.process_time() - began,
+            "reached": reached,
+        }
         self._know(item)
 
     def recall(self, item: pytest.Item, seen: dict[str, Any]) -> bool:
-        """Whether the test is as it was when it was watched before, and so are the modules on trial, whose functions it calls
-        by name: then it need not be watched again."""
+        """Whether the test is as it was when it was watched before, and so are the modules on
+        trial, whose functions it calls by name: then it need not be watched again.
+        """
         if item.nodeid not in seen or seen[item.nodeid]["text"] != self._text_of(item):
             return False
         self.seen[item.nodeid] = seen[item.nodeid]
@@ -115,12 +138,15 @@ class Watch:
                 self._know(item)
 
     def reaching(self, file: str, function: str) -> list[pytest.Item]:
-        """Return the tests that call the function; where none is seen to, those that call anything of its module.
+        """Return the tests that call the function; where none is seen to, those that call anything
+        of its module.
 
         What a test does in another process is not seen.
         """
         found = self.reached.get((file, function))
-        others = [one for (where, _), items in self.reached.items() if where == file for one in items]
+        others = [
+            one for (where, _), items in self.reached.items() if where == file for one in items
+        ]
         return found or list(dict.fromkeys(others))
 
     def _text_of(self, item: pytest.Item) -> str:
@@ -141,7 +167,9 @@ class Watch:
 class Trial:
     """The plugin."""
 
-    def __init__(self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool) -> None:
+    def __init__(
+        self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool
+    ) -> None:
         self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
         self.tests = {file: tuple(places) for file, places in tests.items()}
         killers = cache / "killers.json"
@@ -154,7 +182,9 @@ class Trial:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             if self.ends_at_failure is not None:
-                if os.getpid() != self.child:  # a process of the test's own, which a mutant let out of the test
+                if (
+                    os.getpid() != self.child
+                ):  # a process of the test's own, which a mutant let out of the test
                     os._exit(3)
                 self.failures += 1
                 if self.failures < self.failures_max:
@@ -168,17 +198,25 @@ class Trial:
         watch = Watch(root, self.files)
         seen = json.loads(self.seen.read_text()) if self.again and self.seen.exists() else {}
         new = [item for item in session.items if not watch.recall(item, seen)]
-        self._watch_in_child(session, watch, [item for item in new if item.nodeid.startswith(WITH_THREADS)])
+        self._watch_in_child(
+            session, watch, [item for item in new if item.nodeid.startswith(WITH_THREADS)]
+        )
         watch.run_all([item for item in new if not item.nodeid.startswith(WITH_THREADS)])
         if self.failed:
             pytest.exit(f"without any mutant these fail: {' '.join(self.failed)}", 1)
-        mutants = [one for file in self.files for one in mutants_of(file, (root / file).read_text())]
+        mutants = [
+            one for file in self.files for one in mutants_of(file, (root / file).read_text())
+        ]
         before = {**seen, **watch.seen} if self.again else watch.seen
         self.seen.write_text(json.dumps(before))
         known = [(one, self.killers.get(key(one), "")) for one in mutants] if self.again else []
         killed = [(one, by) for one, by in known if by]
         mutants = [one for one, by in known if not by] if self.again else mutants
-        print(f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds; {len(mutants)} mutants", flush=True)
+        print(
+            f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds;"
+            f" {len(mutants)} mutants",
+            flush=True,
+        )
         _forget()
         gc.freeze()
         adopt_orphans()
@@ -191,8 +229,12 @@ class Trial:
             self._all(mutants, watch, told)
         return True
 
-    def _watch_in_child(self, session: pytest.Session, watch: Watch, items: list[pytest.Item]) -> None:
-        """Watch tests that start threads in a child of their own, so that this process has none to miss in the others."""
+    def _watch_in_child(
+        self, session: pytest.Session, watch: Watch, items: list[pytest.Item]
+    ) -> None:
+        """Watch tests that start threads in a child of their own, so that this process has none to
+        miss in the others.
+        """
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # made once, for all children
         sys.stdout.flush()
         told, tell = os.pipe()
@@ -200,7 +242,10 @@ class Trial:
         if pid:
             os.close(tell)
             with os.fdopen(told) as answers:
-                found = json.loads(answers.read() or '{"seen": {}, "failed": ["the process that watches the tests"]}')
+                found = json.loads(
+                    answers.read()
+                    or '{"seen": {}, "failed": ["the process that watches the tests"]}'
+                )
             os.waitpid(pid, 0)
             watch.learn(items, found["seen"])
             self.failed += found["failed"]
@@ -223,7 +268,11 @@ class Trial:
             while len(running) < CHILDREN and (following := next(waiting, None)):
                 number, mutant = following
                 mine = self.tests[mutant.file]
-                reaching = [one for one in watch.reaching(mutant.file, mutant.function) if one.nodeid.startswith(mine)]
+                reaching = [
+                    one
+                    for one in watch.reaching(mutant.file, mutant.function)
+                    if one.nodeid.startswith(mine)
+                ]
                 plant = planted(mutant) if reaching else None
                 if plant is None:
                     outcomes[number] = Outcome("unplanted" if reaching else "unreached")
@@ -238,11 +287,16 @@ class Trial:
                     del running[fd]
                     end_orphans([one[1] for one in running.values()])
 
-    def _in_order(self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch) -> list[pytest.Item]:
+    def _in_order(
+        self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch
+    ) -> list[pytest.Item]:
         """What killed it last time, the tests of its own module, then the cheap ones first."""
         own = "_".join(["test", *Path(mutant.file).with_suffix("").parts[1:]])
         last = self.killers.get(key(mutant))
-        return sorted(reaching, key=lambda one: (one.nodeid != last, own not in one.nodeid, watch.cost_s[one.nodeid]))
+        return sorted(
+            reaching,
+            key=lambda one: (one.nodeid != last, own not in one.nodeid, watch.cost_s[one.nodeid]),
+        )
 
     def _fork(self, plant: Any, items: list[pytest.Item], watch: Watch) -> tuple[int, int]:
         told, tell = os.pipe()
@@ -300,7 +354,9 @@ def _end(fd: int, pid: int, has_told: bool) -> Outcome:
     if not told:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)  # what the tests left behind; while the child is not waited for, no other has its id
+        os.killpg(
+            pid, signal.SIGKILL
+        )  # what the tests left behind; while the child is not waited for, no other has its id
     os.close(fd)
     _, status = os.waitpid(pid, 0)
     if told:
@@ -319,7 +375,12 @@ def pytest_configure(config: pytest.Config) -> None:
     phases = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be made short
     checks = list(HealthCheck)
     settings.register_profile(
-        "trial", deadline=None, derandomize=True, suppress_health_check=checks, database=None, phases=phases
+        "trial",
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=checks,
+        database=None,
+        phases=phases,
     )
     settings.load_profile("trial")
     trial = Trial(

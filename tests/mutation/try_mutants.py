@@ -1,12 +1,14 @@
-"""Mutation: every small change of the modules gone through must be noticed by a test, or be explained by name.
+"""Mutation: every small change of the modules gone through must be noticed by a test, or be
+explained by name.
 
     make mutation                                     # all modules gone through
     make mutation ONLY=auditor/first_checker/schedule.py     # some: files, directories
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
-The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out. They are tried in a copy of
-the tree, in memory, each in a child of one pytest (`trial.py`). Exits 1 where a mutant survives that `survivors.toml` does not
-explain, and where one is explained that is killed now or is no more.
+The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out.
+They are tried in a copy of the tree, in memory, each in a child of one pytest (`trial.py`). Exits 1
+where a mutant survives that `survivors.toml` does not explain, and where one is explained that is
+killed now or is no more.
 """
 
 from __future__ import annotations
@@ -99,19 +101,33 @@ GONE_THROUGH = (
 )
 """Every survivor here is explained."""
 TO_GO = ("auditor/lister", "auditor/summary")
-"""What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
+"""What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says
+what it left out.
+"""
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
 NIGHTS = "tests/mutation/nights_on_trial.py"
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
-    for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
+    for name in (
+        "bookies",
+        "cluster",
+        "election",
+        "ledgers",
+        "listing",
+        "marks",
+        "reading",
+        "topics",
+    )
 )
 """Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
 REFERENCES = ("tests/properties/test_properties_references.py",)
 """Both checkers on what topics reference."""
 TESTS = {
     **{
-        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *more)
+        f"auditor/{checker}_checker/{name}.py": (
+            f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py",
+            *more,
+        )
         for checker in ("first", "second")
         for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
     },
@@ -163,8 +179,12 @@ TESTS = {
     "auditor/judging/unindexed.py": ("tests/unit/judging/test_judging_unindexed.py",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/suspects": ("tests/unit/suspects",),
-    "auditor/bookie/lane_with_lister.py": ("tests/unit/bookie/test_bookie_lane_with_lister_answers.py",),
-    "auditor/bookie/lister_conversation.py": ("tests/unit/bookie/test_bookie_lister_conversation.py",),
+    "auditor/bookie/lane_with_lister.py": (
+        "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
+    ),
+    "auditor/bookie/lister_conversation.py": (
+        "tests/unit/bookie/test_bookie_lister_conversation.py",
+    ),
     "auditor/bookie/listers.py": (
         "tests/unit/bookie/test_bookie_listers.py",
         "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
@@ -174,7 +194,9 @@ TESTS = {
     "auditor/lister": ("tests/unit/lister",),
     "auditor/pace.py": ("tests/unit/test_pace.py",),
 }
-"""The tests that a module or a package is tried with, whatever else is on trial: its own, and the laws of the judgement."""
+"""The tests that a module or a package is tried with, whatever else is on trial: its own, and the
+laws of the judgement.
+"""
 TOO_SLOW = (
     "test_generating_again_changes_nothing",
     "test_settle_never_raises_and_always_knows_what_next",
@@ -184,21 +206,27 @@ TOO_SLOW = (
     "test_lister_flush_storm",
     "real_zookeeper",
 )
-"""Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does not."""
+"""Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does
+not.
+"""
 WITH_THREADS = (
     "tests/unit/bookie/test_bookie_lane_with_lister.py",
     "tests/unit/lister/test_lister_ledger_lists.py",
     "tests/unit/lister/test_lister_reader_process.py",
     "tests/unit/lister/test_lister_server.py",
 )
-"""Tests on RocksDB, whose threads a fork does not copy: they are watched in a child, so that each child starts its own."""
+"""Tests on RocksDB, whose threads a fork does not copy: they are watched in a child, so that each
+child starts its own.
+"""
 SURVIVED = ("survived", "unreached", "unplanted")
 
 Identity = tuple[str, str, str, str]
 
 
 class Explained(NamedTuple):
-    """One entry of survivors.toml: why a mutant need not be killed; `times`: how many of a function look the same."""
+    """One entry of survivors.toml: why a mutant need not be killed; `times`: how many of a function
+    look the same.
+    """
 
     identity: Identity
     why: str
@@ -206,21 +234,30 @@ class Explained(NamedTuple):
 
 
 def explained(text: str) -> list[Explained]:
-    """The entries, in their order; raises ValueError where one has no reason, and on one that stands there twice."""
+    """The entries, in their order; raises ValueError where one has no reason, and on one that
+    stands there twice.
+    """
     entries = []
     for one in tomllib.loads(text).get("survivor", []):
         identity = (one["file"], one["function"], one["before"], one["after"])
         if not one.get("why", "").strip():
             raise ValueError(f"no reason is given for {identity}")
         entries.append(Explained(identity, one["why"], one.get("times", 1)))
-    twice = [identity for identity, count in Counter(one.identity for one in entries).items() if count > 1]
+    twice = [
+        identity
+        for identity, count in Counter(one.identity for one in entries).items()
+        if count > 1
+    ]
     if twice:
         raise ValueError(f"explained twice: {twice}")
     return entries
 
 
-def compared(tried: Iterable[tuple[Identity, str]], known: Iterable[Explained], files: Iterable[str]) -> list[str]:
-    """What is wrong, in sentences: survivors that nobody explained, and explanations that nothing needs any more.
+def compared(
+    tried: Iterable[tuple[Identity, str]], known: Iterable[Explained], files: Iterable[str]
+) -> list[str]:
+    """What is wrong, in sentences: survivors that nobody explained, and explanations that nothing
+    needs any more.
 
     `tried`: each mutant of `files` and how it ended; explanations of other files are not looked at.
     """
@@ -231,9 +268,14 @@ def compared(tried: Iterable[tuple[Identity, str]], known: Iterable[Explained], 
     for identity in sorted(survived.keys() | wanted.keys()):
         here, there = survived[identity], wanted.get(identity, 0)
         if here > there:
-            found.append(f"{_told(identity)}\n    survives ({here}), and {there or 'none'} explained")
+            found.append(
+                f"{_told(identity)}\n    survives ({here}), and {there or 'none'} explained"
+            )
         elif here < there:
-            found.append(f"{_told(identity)}\n    is explained ({there}), and {here or 'none'} survives: take the entry out")
+            found.append(
+                f"{_told(identity)}\n    is explained ({there}), and {here or 'none'} survives:"
+                " take the entry out"
+            )
     return found
 
 
@@ -255,7 +297,11 @@ def files_of(words: Sequence[str], root: Path) -> list[str]:
     for word in words:
         place = root / word
         paths = sorted(place.glob("*.py")) if place.is_dir() else [place]
-        told = [path for path in paths if path.exists() and path.name != "__init__.py" and not is_wording(path)]
+        told = [
+            path
+            for path in paths
+            if path.exists() and path.name != "__init__.py" and not is_wording(path)
+        ]
         if not told:
             raise ValueError(f"no module on trial is named {word}")
         found += [str(path.relative_to(root)) for path in told]
@@ -263,7 +309,8 @@ def files_of(words: Sequence[str], root: Path) -> list[str]:
 
 
 def trial(files: Sequence[str], again: bool) -> list[list[str]]:
-    """Try the mutants of the files in a copy; each as file, function, before, after, how it ended and the test that killed it.
+    """Try the mutants of the files in a copy; each as file, function, before, after, how it ended
+    and the test that killed it.
 
     Raises CalledProcessError where the tests fail without any mutant.
     """
@@ -282,7 +329,9 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
         elsewhere = filter(None, [os.environ.get("PYTHONPATH")])
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(copy), str(copy / "tests" / "mutation"), *elsewhere]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(copy), str(copy / "tests" / "mutation"), *elsewhere]
+            ),
             "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1",
             "MUTATION_FILES": " ".join(files),
@@ -292,7 +341,17 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
             "MUTATION_AGAIN": "yes" if again else "",
             "MUTATION_WITH_THREADS": " ".join(WITH_THREADS),
         }
-        options = ["-q", "-p", "trial", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "timeout=0"]
+        options = [
+            "-q",
+            "-p",
+            "trial",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "addopts=",
+            "-o",
+            "timeout=0",
+        ]
         tests = dict.fromkeys(test for file in files for test in selection_of(file))
         left_out = " and ".join(f"not {one}" for one in TOO_SLOW)
         paths = [str(path.relative_to(copy)) for test in tests for path in _paths(copy, test)]
@@ -300,7 +359,9 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
         try:
             subprocess.run(command, cwd=copy, env=environment, check=True)
         finally:
-            tried = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+            tried = (
+                [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+            )
             known = json.loads(killers.read_text()) if killers.exists() else {}
             killers.write_text(json.dumps({**known, **_killers(tried)}, indent=0))
     return tried
@@ -317,7 +378,9 @@ def _paths(root: Path, test: str) -> list[Path]:
 
 
 def _killers(tried: Iterable[Sequence[str]]) -> dict[str, str]:
-    """What killed each mutant, by its identity; nothing where one of those that look alike survived."""
+    """What killed each mutant, by its identity; nothing where one of those that look alike
+    survived.
+    """
     found: dict[str, str] = {}
     for *identity, _, by in tried:
         name = json.dumps(identity)
@@ -328,8 +391,12 @@ def _killers(tried: Iterable[Sequence[str]]) -> dict[str, str]:
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="Every mutant is killed, or explained by name.")
-    parser.add_argument("only", nargs="*", help="files and directories; all gone through, if none is given")
-    parser.add_argument("--again", action="store_true", help="only those that were not killed last time")
+    parser.add_argument(
+        "only", nargs="*", help="files and directories; all gone through, if none is given"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="only those that were not killed last time"
+    )
     given = parser.parse_args(words)
     known = explained(SURVIVORS.read_text())
     files = files_of(given.only or GONE_THROUGH, PROJECT)
@@ -339,10 +406,16 @@ def main(words: Sequence[str]) -> int:
     for file in (*files, "all"):
         hows = Counter(one[4] for one in tried if file in (one[0], "all"))
         left = sum(hows[how] for how in SURVIVED)
-        print(f"{file}: {hows.total()} mutants, {hows['killed'] + hows['endless']} killed, {left} survived")
+        print(
+            f"{file}: {hows.total()} mutants, {hows['killed'] + hows['endless']} killed, {left}"
+            " survived"
+        )
     print(f"{len(problems)} to kill, to explain, or to take out")
     if not given.only:
-        print(f"not gone through yet: {', '.join(sorted(set(files_of(TO_GO, PROJECT)) - set(files))) or 'nothing'}")
+        print(
+            "not gone through yet:"
+            f" {', '.join(sorted(set(files_of(TO_GO, PROJECT)) - set(files))) or 'nothing'}"
+        )
     return 1 if problems else 0
 
 

@@ -1,6 +1,8 @@
-"""Judging with healthy ledgers found by columns, beside judging each ledger: the same rows to the byte, whatever the story.
+"""Judging with healthy ledgers found by columns, beside judging each ledger: the same rows to the
+byte, whatever the story.
 
-Every failure names its seed: `support.stories.tell(seed)` and `sound_but_for_one_thing(seed)` tell that story again.
+Every failure names its seed: `support.stories.tell(seed)` and `sound_but_for_one_thing(seed)` tell
+that story again.
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ import pyarrow as pa
 import pytest
 from support.crowded_stories import crowds
 from support.entry_by_entry import expected_on
-from support.stories import GRACE_MS, MISHAPS, NOW_MS, Bookie, State, Story, drive, stories, with_doubts
+from support.stories import (
+    GRACE_MS,
+    MISHAPS,
+    NOW_MS,
+    Bookie,
+    State,
+    Story,
+    drive,
+    stories,
+    with_doubts,
+)
 from test_properties_second_checker import left_open, with_placement
 
 from auditor.config import JudgingLimits
@@ -39,7 +51,8 @@ def seen_batch(ledgers: Iterable[LedgerEvidence], first_id: int = 0) -> pa.Recor
             first_id + number,
             [ledger_row(replace(look.record, ledger_id=first_id + number)) for look in one.looks],
             [answer_row(answer) for look in one.looks for answer in look.answers.values()],
-            [read_row(read) for look in one.looks for read in look.reads.values()] or (None if number % 2 else []),
+            [read_row(read) for look in one.looks for read in look.reads.values()]
+            or (None if number % 2 else []),
         )
         for number, one in enumerate(ledgers)
     ]
@@ -58,19 +71,25 @@ def judged_otherwise(told: Iterable[Story]) -> list[str]:
         batch = seen_batch(evidence for evidence, _ in drive(story).steps)
         for sample in (0.0, 0.5):
             terms = replace(story.terms, sound_sample=sample)
-            if not rows_of(batch, terms, by_columns=True).equals(rows_of(batch, terms, by_columns=False)):
+            if not rows_of(batch, terms, by_columns=True).equals(
+                rows_of(batch, terms, by_columns=False)
+            ):
                 wrong.append(story.name)
     return wrong
 
 
 def sound_but_for_one_thing(seed: int) -> Story:
-    """A ledger of one segment on which nothing is wrong, or one mishap, or one thing about its metadata."""
+    """A ledger of one segment on which nothing is wrong, or one mishap, or one thing about its
+    metadata.
+    """
     draw = Random(f"almost sound {seed}")
     size = draw.randint(1, 6)
     write = draw.randint(1, size)
     last = draw.choice((0, draw.randint(0, size), draw.randint(0, 60), 1024))
     ensemble = tuple(draw.sample([f"b{n}" for n in range(1, size + 4)], size))
-    metadata = LedgerMetadata(3, LedgerState.CLOSED, size, write, draw.randint(1, write), last, 8, (Segment(0, ensemble),))
+    metadata = LedgerMetadata(
+        3, LedgerState.CLOSED, size, write, draw.randint(1, write), last, 8, (Segment(0, ensemble),)
+    )
     bookies = {name: Bookie(frozenset(entries)) for name, entries in expected_on(metadata).items()}
     state = State(metadata, bookies)
     how = draw.random()
@@ -79,10 +98,23 @@ def sound_but_for_one_thing(seed: int) -> Story:
     elif how < 0.6:
         changes = (
             {"state": draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY))},
-            {"last_entry_id": draw.choice((None, -2, -1, last + 1, 2 * last, max(0, last - 1), 2**63 - 1))},
+            {
+                "last_entry_id": draw.choice(
+                    (None, -2, -1, last + 1, 2 * last, max(0, last - 1), 2**63 - 1)
+                )
+            },
             {"segments": (*metadata.segments, Segment(draw.randint(0, last + 2), ensemble[::-1]))},
             {"segments": (Segment(draw.choice((-1, 1, last, last + 1)), ensemble),)},
-            {"segments": (Segment(0, draw.choice(((*ensemble, "b1"), ensemble[1:], ensemble[::-1], (*ensemble[1:], "b1")))),)},
+            {
+                "segments": (
+                    Segment(
+                        0,
+                        draw.choice(
+                            ((*ensemble, "b1"), ensemble[1:], ensemble[::-1], (*ensemble[1:], "b1"))
+                        ),
+                    ),
+                )
+            },
             {"ensemble_size": draw.randint(0, 7)},
             {"write_quorum": draw.randint(0, 7)},
             {"ack_quorum": draw.randint(0, 7)},
@@ -92,7 +124,11 @@ def sound_but_for_one_thing(seed: int) -> Story:
         state = replace(state, mark=Mark(NOW_MS - draw.choice((0, GRACE_MS, GRACE_MS + 1))))
     elif how < 0.75:
         state = replace(state, status=draw.choice(tuple(RecordStatus)))
-    return Story(f"almost sound {seed}", (state,), more_terms={"probe_entries": draw.choice((0, 1)), "probe_seed": 1})
+    return Story(
+        f"almost sound {seed}",
+        (state,),
+        more_terms={"probe_entries": draw.choice((0, 1)), "probe_seed": 1},
+    )
 
 
 @pytest.mark.parametrize("told", [lambda story: story, with_doubts, with_placement, left_open])
@@ -114,8 +150,12 @@ def test_ledgers_that_are_almost_sound_have_the_same_rows_by_columns() -> None:
         seeds = range(first, first + IN_A_BATCH)
         told = [sound_but_for_one_thing(seed) for seed in seeds]
         terms = replace(told[0].terms, sound_sample=0.1)
-        batch = seen_batch((evidence for story in told for evidence, _ in drive(story).steps), 1_000 * first)
-        if not rows_of(batch, terms, by_columns=True).equals(rows_of(batch, terms, by_columns=False)):
+        batch = seen_batch(
+            (evidence for story in told for evidence, _ in drive(story).steps), 1_000 * first
+        )
+        if not rows_of(batch, terms, by_columns=True).equals(
+            rows_of(batch, terms, by_columns=False)
+        ):
             wrong.append(str(seeds))
         found += len(healthy_ledgers(batch, terms))
         total += len(told)

@@ -1,4 +1,5 @@
-"""The whole judgement of one ledger against the contract spelled out entry by entry, over a seeded swarm of stories.
+"""The whole judgement of one ledger against the contract spelled out entry by entry, over a seeded
+swarm of stories.
 
 Every failure names its seed: `support.stories.tell(seed)` tells that story again.
 """
@@ -39,17 +40,23 @@ READS_MAX_MIN = 4
 
 
 def problems(driven: Driven) -> list[str]:
-    """All that is wrong with how a story was judged: each step against its evidence, the end against the truth."""
+    """All that is wrong with how a story was judged: each step against its evidence, the end
+    against the truth.
+    """
     story = driven.story
     found = []
     for number, (evidence, step) in enumerate(driven.steps):
         if Unknown.UNSETTLED not in step.verdict.unknowns:
-            said = differences(judged_from_evidence(evidence, story.terms, story.base), step.verdict)
+            said = differences(
+                judged_from_evidence(evidence, story.terms, story.base), step.verdict
+            )
             found += [f"step {number}: {one}" for one in said]
     if story.is_constant and story.is_honest:
         found += [f"accused, and there: {one}" for one in falsely_accused(driven)]
     if story.is_constant and story.is_honest and not story.is_sampled:
-        found += [f"truth: {one}" for one in differences(judged_from_truth(driven), driven.step.verdict)]
+        found += [
+            f"truth: {one}" for one in differences(judged_from_truth(driven), driven.step.verdict)
+        ]
     if story.reads_max >= READS_MAX_MIN:
         found += [f"never read there: {one}" for one in unconfirmed(driven)]
         found += [f"never probed there: {one}" for one in unprobed(driven)]
@@ -57,14 +64,21 @@ def problems(driven: Driven) -> list[str]:
 
 
 def _commitment_problems(driven: Driven) -> list[str]:
-    """No accusation on one look, none before the metadata was read again, and no more looks than allowed."""
+    """No accusation on one look, none before the metadata was read again, and no more looks than
+    allowed.
+    """
     looks, verdict, story = driven.evidence.looks, driven.step.verdict, driven.story
     found = []
-    if len(looks) > 2 * story.looks_max + 1 or sum(bool(look.answers) for look in looks) > story.looks_max:
+    if (
+        len(looks) > 2 * story.looks_max + 1
+        or sum(bool(look.answers) for look in looks) > story.looks_max
+    ):
         found.append(f"{len(looks)} looks, {story.looks_max} allowed")
     by_bookies = any(f.family is Family.ENTRY for f in verdict.findings)
     by_mark = any(f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE for f in verdict.findings)
-    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or (looks[-1].answers and (by_bookies or by_mark))):
+    if verdict.standing is Standing.VIOLATED and (
+        len(looks) < 2 or (looks[-1].answers and (by_bookies or by_mark))
+    ):
         found.append("accused without reading the metadata again")
     if by_bookies:
         record = looks[-1].record
@@ -75,7 +89,9 @@ def _commitment_problems(driven: Driven) -> list[str]:
 
 
 def check(told: Iterable[Story]) -> Counter[str]:
-    """Drive each story and compare; raises at the first that is judged wrongly. Says what the stories were about."""
+    """Drive each story and compare; raises at the first that is judged wrongly. Says what the
+    stories were about.
+    """
     seen: Counter[str] = Counter()
     for story in told:
         driven = drive(story)
@@ -87,11 +103,19 @@ def check(told: Iterable[Story]) -> Counter[str]:
         seen.update(unknown.value for unknown in verdict.unknowns)
         seen.update([verdict.exempt.value] if verdict.exempt else [])
         seen["false negatives"] += verdict.listing_false_negatives > 0
-        seen["worst entry with unknown copies"] += any(f.copies is not None and f.copies.unknown > 0 for f in verdict.findings)
+        seen["worst entry with unknown copies"] += any(
+            f.copies is not None and f.copies.unknown > 0 for f in verdict.findings
+        )
         seen.update(["probed"] if verdict.probes else [])
-        seen["probed and sound"] += verdict.probes is not None and verdict.standing is Standing.SOUND
-        seen["probed and violated"] += verdict.probes is not None and any(f.family is Family.ENTRY for f in verdict.findings)
-        seen["second round of reads"] += sum(step.todo is Todo.READS for _, step in driven.steps) > 2
+        seen["probed and sound"] += (
+            verdict.probes is not None and verdict.standing is Standing.SOUND
+        )
+        seen["probed and violated"] += verdict.probes is not None and any(
+            f.family is Family.ENTRY for f in verdict.findings
+        )
+        seen["second round of reads"] += (
+            sum(step.todo is Todo.READS for _, step in driven.steps) > 2
+        )
     return seen
 
 
@@ -107,9 +131,13 @@ def swarm() -> Counter[str]:
 
 
 def test_every_story_is_judged_as_the_contract_says_entry_by_entry(swarm: Counter[str]) -> None:
-    """Standing, reasons, kind, ranges, totals, copies and the worst entry equal those of sets and loops, at every step; what
-    is reported of an honest cluster is what its disks say; the worst entry was read wherever it counts as absent."""
-    assert swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"] == SWARM + 1
+    """Standing, reasons, kind, ranges, totals, copies and the worst entry equal those of sets and
+    loops, at every step; what is reported of an honest cluster is what its disks say; the worst
+    entry was read wherever it counts as absent.
+    """
+    assert (
+        swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"] == SWARM + 1
+    )
 
 
 def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says() -> None:
@@ -122,9 +150,21 @@ def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says()
     "subject",
     [
         *("sound", "exempt", "indeterminate", "violated"),
-        *("ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM", "ENSEMBLE_DUPLICATE_BOOKIE"),
+        *(
+            "ENTRY_WITHOUT_REPLICA",
+            "ENTRY_BELOW_ACK_QUORUM",
+            "ENTRY_BELOW_WRITE_QUORUM",
+            "ENSEMBLE_DUPLICATE_BOOKIE",
+        ),
         *("UNDERREPLICATED_BEYOND_GRACE", "METADATA_MALFORMED"),
-        *("bookie_silent", "bookie_refused", "bookie_unsupported", "answer_timeout", "answer_invalid", "answer_too_large"),
+        *(
+            "bookie_silent",
+            "bookie_refused",
+            "bookie_unsupported",
+            "answer_timeout",
+            "answer_invalid",
+            "answer_too_large",
+        ),
         *("address_unknown", "metadata_unreadable", "unsettled"),
         *("deleted", "marked_underreplicated", "open", "in_recovery", "empty"),
         *("false negatives", "worst entry with unknown copies", "second round of reads"),
@@ -163,11 +203,17 @@ def _of_class(target: str, name: str, make: Callable[[Any], Any]) -> Plant:
 
 PROBED = "auditor.first_checker.probing.ProbedBookie"
 SHARES, ENTRIES = "auditor.first_checker.shares", "auditor.first_checker.entries"
-SCHEDULE, COVERAGE, LEDGER = "auditor.first_checker.schedule", "auditor.first_checker.coverage", "auditor.first_checker.ledger"
+SCHEDULE, COVERAGE, LEDGER = (
+    "auditor.first_checker.schedule",
+    "auditor.first_checker.coverage",
+    "auditor.first_checker.ledger",
+)
 
 
 def _clipped(right: Any) -> Any:
-    return lambda metadata: tuple(one._replace(last_entry_id=one.last_entry_id - 1) for one in right(metadata))
+    return lambda metadata: tuple(
+        one._replace(last_entry_id=one.last_entry_id - 1) for one in right(metadata)
+    )
 
 
 def _lost_without_surplus(right: Any) -> Any:
@@ -190,7 +236,8 @@ def _unknown_counts_as_held(right: Any) -> Any:
     def judged(*heard: Any, **terms: Any) -> Any:
         seen = right(*heard, **terms)
         extents = tuple(
-            replace(one, shares=tuple(replace(share, unknown=EMPTY) for share in one.shares)) for one in seen.extents
+            replace(one, shares=tuple(replace(share, unknown=EMPTY) for share in one.shares))
+            for one in seen.extents
         )
         return replace(seen, extents=extents, reasons={})
 
@@ -201,7 +248,12 @@ def _unknown_counts_as_absent(right: Any) -> Any:
     def judged(*heard: Any, **terms: Any) -> Any:
         seen = right(*heard, **terms)
         extents = tuple(
-            replace(one, shares=tuple(replace(share, absent=share.absent | share.unknown) for share in one.shares))
+            replace(
+                one,
+                shares=tuple(
+                    replace(share, absent=share.absent | share.unknown) for share in one.shares
+                ),
+            )
             for one in seen.extents
         )
         return replace(seen, extents=extents)
@@ -211,7 +263,8 @@ def _unknown_counts_as_absent(right: Any) -> Any:
 
 PLANTED: dict[str, Plant] = {
     "the window is one entry off": _instead(
-        f"{SCHEDULE}.window", lambda right: lambda first, position, e, w: right(first, position + 1, e, w)
+        f"{SCHEDULE}.window",
+        lambda right: lambda first, position, e, w: right(first, position + 1, e, w),
     ),
     "entries are counted from the start of the segment": _instead(
         f"{SCHEDULE}.window",
@@ -220,40 +273,62 @@ PLANTED: dict[str, Plant] = {
     "whoever answers is healthy": _instead(
         f"{LEDGER}.is_healthy",
         lambda right: (
-            lambda metadata, answers: bool(answers) and all(answer.status is AnswerStatus.HELD for answer in answers.values())
+            lambda metadata, answers: (
+                bool(answers)
+                and all(answer.status is AnswerStatus.HELD for answer in answers.values())
+            )
         ),
     ),
     "only the last bookie's answer must be right": _instead(
         f"{LEDGER}.is_healthy",
         lambda right: (
             lambda metadata, answers: any(
-                right(replace(metadata, ensemble_size=1, write_quorum=1, segments=(Segment(0, (bookie,)),)), answers)
+                right(
+                    replace(
+                        metadata, ensemble_size=1, write_quorum=1, segments=(Segment(0, (bookie,)),)
+                    ),
+                    answers,
+                )
                 for bookie in answers
             )
         ),
     ),
     "the window is one entry short": _instead(
-        f"{SCHEDULE}.window", lambda right: lambda first, position, e, w: right(first, position, e, max(1, w - 1))
+        f"{SCHEDULE}.window",
+        lambda right: lambda first, position, e, w: right(first, position, e, max(1, w - 1)),
     ),
     "the last entry of each segment is left out": _instead(f"{COVERAGE}.extents", _clipped),
     "the ack quorum is ignored": _instead(f"{LEDGER}.entry_findings", _kinds_in_wrong_order),
     "reads are ignored: a list that lacks is proof": _of_class(
         f"{SHARES}.Sifter",
         "share",
-        lambda right: lambda self, wants: right(replace(self, rest_is_absent=True, present=frozenset()), wants),
+        lambda right: (
+            lambda self, wants: right(
+                replace(self, rest_is_absent=True, present=frozenset()), wants
+            )
+        ),
     ),
-    "a read that was refused proves absence": _instead(f"{SHARES}.ABSENT_READS", _reads_absent_although_refused),
+    "a read that was refused proves absence": _instead(
+        f"{SHARES}.ABSENT_READS", _reads_absent_although_refused
+    ),
     "unknown counts as held": _instead(f"{LEDGER}.coverage", _unknown_counts_as_held),
     "unknown counts as absent": _instead(f"{LEDGER}.coverage", _unknown_counts_as_absent),
-    "a bookie that stands twice counts twice": _instead(f"{ENTRIES}._lost_entries", _lost_without_surplus),
+    "a bookie that stands twice counts twice": _instead(
+        f"{ENTRIES}._lost_entries", _lost_without_surplus
+    ),
     "ranges are cut at two": _instead(f"{ENTRIES}.RANGES_MAX", lambda right: 2),
     "a silent bookie's answer is valid": _instead(
-        f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({*right, AnswerStatus.SILENT, AnswerStatus.REFUSED})
+        f"{COVERAGE}.VALID_ANSWERS",
+        lambda right: frozenset({*right, AnswerStatus.SILENT, AnswerStatus.REFUSED}),
     ),
-    "an unknown ledger is no answer": _instead(f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})),
+    "an unknown ledger is no answer": _instead(
+        f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})
+    ),
     "the tail defect is not known": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 2**70),
     "any entry may be the tail": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 1),
-    "tails are not read first": _instead("auditor.first_checker.confirmation._tails", lambda right: lambda found: {}),
+    "tails are not read first": _instead(
+        "auditor.first_checker.confirmation._tails", lambda right: lambda found: {}
+    ),
     "the worst entry is the last instead of the first": _of_class(
         "auditor.first_checker.entry_set.EntrySet", "first", lambda right: lambda self: self.last()
     ),
@@ -264,16 +339,20 @@ PLANTED: dict[str, Plant] = {
         f"{LEDGER}._judge_metadata", lambda right: lambda *told: replace(right(*told), mark=[])
     ),
     "a mark at its grace is beyond it": _instead(
-        f"{LEDGER}.is_beyond_grace", lambda right: lambda mark, now, grace: right(mark, now + 1, grace)
+        f"{LEDGER}.is_beyond_grace",
+        lambda right: lambda mark, now, grace: right(mark, now + 1, grace),
     ),
     "only the mark's own time counts": _instead(
         f"{LEDGER}.is_beyond_grace",
         lambda right: lambda mark, now, grace: now - (mark.changed_ms or mark.created_ms) > grace,
     ),
     "metadata that changed counts as the same": _instead(
-        "auditor.first_checker.recheck.same_state", lambda right: lambda one, other: one.status is other.status
+        "auditor.first_checker.recheck.same_state",
+        lambda right: lambda one, other: one.status is other.status,
     ),
-    "one look is enough": _instead("auditor.first_checker.recheck.ASKED_LOOKS_OF_A_SUSPECT", lambda right: 1),
+    "one look is enough": _instead(
+        "auditor.first_checker.recheck.ASKED_LOOKS_OF_A_SUSPECT", lambda right: 1
+    ),
     "looks have no bound": _instead(
         "auditor.judging.settle.next_step",
         lambda right: (
@@ -286,30 +365,49 @@ PLANTED: dict[str, Plant] = {
         "auditor.judging.settle._conclusive", lambda right: lambda read: False
     ),
     "a bookie that cannot list is believed before it is probed": _of_class(
-        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, all_unknown=False), wants)
+        PROBED,
+        "split_share",
+        lambda right: lambda self, wants: right(replace(self, all_unknown=False), wants),
     ),
     "an entry that a probe did not find condemns the whole bookie": _of_class(
-        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, lacks_ledger=bool(self.absent)), wants)
+        PROBED,
+        "split_share",
+        lambda right: (
+            lambda self, wants: right(replace(self, lacks_ledger=bool(self.absent)), wants)
+        ),
     ),
     "an unknown ledger condemns only the entries probed": _of_class(
-        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, lacks_ledger=False), wants)
+        PROBED,
+        "split_share",
+        lambda right: lambda self, wants: right(replace(self, lacks_ledger=False), wants),
     ),
     "a probe that failed is passed over": _of_class(
-        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants)
+        PROBED,
+        "split_share",
+        lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants),
     ),
     "the ends of segments are not probed": _instead(
-        "auditor.first_checker.probing._some_ends", lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1]
+        "auditor.first_checker.probing._some_ends",
+        lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1],
     ),
     "the sample is the same for every bookie": _instead(
-        f"{COVERAGE}.plan_probes", lambda right: lambda plan, bookie, wants: right(plan, "b1", wants)
+        f"{COVERAGE}.plan_probes",
+        lambda right: lambda plan, bookie, wants: right(plan, "b1", wants),
     ),
     "an entry that some lack is not looked for where it cannot be listed": _instead(
-        "auditor.first_checker.confirmation._is_open_to_probes", lambda right: lambda share, entry: False
+        "auditor.first_checker.confirmation._is_open_to_probes",
+        lambda right: lambda share, entry: False,
     ),
-    "a corrupt copy is a copy": _instead("auditor.judging.settle._is_corrupt", lambda right: lambda look, key: False),
-    "a wrong digest read once is corruption": _instead("auditor.judging.settle.CORRUPT_READS_MIN", lambda right: 1),
+    "a corrupt copy is a copy": _instead(
+        "auditor.judging.settle._is_corrupt", lambda right: lambda look, key: False
+    ),
+    "a wrong digest read once is corruption": _instead(
+        "auditor.judging.settle.CORRUPT_READS_MIN", lambda right: 1
+    ),
     "the difference of two sets keeps what both hold": _of_class(
-        "auditor.first_checker.entry_set.EntrySet", "__sub__", lambda right: lambda self, other: self | EntrySet()
+        "auditor.first_checker.entry_set.EntrySet",
+        "__sub__",
+        lambda right: lambda self, other: self | EntrySet(),
     ),
 }
 
@@ -320,4 +418,6 @@ def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPat
     PLANTED[bug](monkeypatch)
     with pytest.raises(Exception) as noticed:  # however the bug shows itself
         check(everything())
-    assert not isinstance(noticed.value, TypeError | AttributeError), "the bug was planted where it does not fit"
+    assert not isinstance(noticed.value, TypeError | AttributeError), (
+        "the bug was planted where it does not fit"
+    )

@@ -24,7 +24,8 @@ FOUND_MIN = 300
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, greeting=Greeting.ANSWERED)
 READS = (
     (ReadStatus.REFUSED, "EIO: x"), (ReadStatus.REFUSED, "EIO: x"), (ReadStatus.REFUSED, "EIO: x"),
-    (ReadStatus.REFUSED, "EUA: x"), (ReadStatus.NO_ENTRY, ""), (ReadStatus.PRESENT, ""), (ReadStatus.CORRUPT, ""),
+    (ReadStatus.REFUSED, "EUA: x"), (ReadStatus.NO_ENTRY, ""), (ReadStatus.PRESENT, ""),
+    (ReadStatus.CORRUPT, ""),
 )  # fmt: skip
 
 
@@ -43,7 +44,9 @@ def story(seeded: random.Random) -> tuple[list[Answer], list[EntryRead]]:
     hard = seeded.choice((READS[:3], READS[:5], READS))
     for ledger in range(seeded.randint(1, 3)):
         for look in range(1, seeded.randint(2, 4)):
-            logs = {one.path: one for one in (missing_log(seeded) for _ in range(seeded.randint(1, 2)))}
+            logs = {
+                one.path: one for one in (missing_log(seeded) for _ in range(seeded.randint(1, 2)))
+            }
             unlisted = (seeded.randrange(30),) if seeded.random() < 0.1 else ()
             where = f"{LISTED_BY_LISTER}h:3182"
             said = Answer("b1", ledger, look, look, AnswerStatus.HELD, detail=where)
@@ -68,7 +71,10 @@ def test_both_checkers_state_the_same_facts_of_lost_logs() -> None:
             for one in answers
             for log in one.missing_logs
         ]
-        tried = [Tried(one.ledger_id, one.look, one.entry_id, one.status.value, one.detail) for one in reads]
+        tried = [
+            Tried(one.ledger_id, one.look, one.entry_id, one.status.value, one.detail)
+            for one in reads
+        ]
         second = entry_log_lost_facts([UP], "h:3182", left_out, tried)
         assert firsts == ([] if second is None else [second]), number
         found += len(firsts)

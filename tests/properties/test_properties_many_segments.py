@@ -1,4 +1,5 @@
-"""Ledgers of up to 200 segments: the first checker, the second and the judgement entry by entry come to the same verdict.
+"""Ledgers of up to 200 segments: the first checker, the second and the judgement entry by entry
+come to the same verdict.
 
 Every failure names its seed: `support.crowded_stories.crowd(seed)` tells that story again.
 """
@@ -27,7 +28,8 @@ VAST_SWARM = 30
 
 
 def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
-    """Drive each story and compare the three judgements. Raises at the first difference. Returns what the stories were about.
+    """Drive each story and compare the three judgements. Raises at the first difference. Returns
+    what the stories were about.
 
     The judgement entry by entry knows nothing of placement.
     """
@@ -35,7 +37,10 @@ def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
     for story in told:
         driven = drive(story)
         verdict = driven.step.verdict
-        wrong = [*differences(verdict, driven.evidence, story.terms), *([] if is_placed else problems(driven))]
+        wrong = [
+            *differences(verdict, driven.evidence, story.terms),
+            *([] if is_placed else problems(driven)),
+        ]
         assert not wrong, f"{story.name}: {wrong}"
         metadata = story.states[0].metadata
         assert metadata is not None
@@ -46,7 +51,9 @@ def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
         ranges = [ranges for finding in verdict.findings for _, ranges in finding.missing_on]
         seen["as many ranges as are told"] += any(len(one) == RANGES_MAX for one in ranges)
         firsts = {segment.first_entry_id for segment in metadata.segments[1:]}
-        crossing = any(first < border <= last for one in ranges for first, last in one for border in firsts)
+        crossing = any(
+            first < border <= last for one in ranges for first, last in one for border in firsts
+        )
         seen["ranges across segments"] += crossing
     return seen
 
@@ -57,7 +64,9 @@ def swarm() -> Counter[str]:
     return check(crowds(SWARM))
 
 
-def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(swarm: Counter[str]) -> None:
+def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(
+    swarm: Counter[str],
+) -> None:
     """Ranges, totals, copies, the worst entry and what each bookie lacks, at every step."""
     assert SWARM == swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"]
 
@@ -66,8 +75,18 @@ def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(swar
     "subject",
     [
         *("sound", "indeterminate", "violated"),
-        *("ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM", "UNDERREPLICATED_UNRECOVERABLE"),
-        *("as many segments as there are", "striped", "as many ranges as are told", "ranges across segments"),
+        *(
+            "ENTRY_WITHOUT_REPLICA",
+            "ENTRY_BELOW_ACK_QUORUM",
+            "ENTRY_BELOW_WRITE_QUORUM",
+            "UNDERREPLICATED_UNRECOVERABLE",
+        ),
+        *(
+            "as many segments as there are",
+            "striped",
+            "as many ranges as are told",
+            "ranges across segments",
+        ),
     ],
 )
 def test_the_crowds_are_about_everything(swarm: Counter[str], subject: str) -> None:
@@ -86,7 +105,9 @@ def test_many_segments_are_placed_alike() -> None:
 
 
 def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
-    """Millions of entries, with holes few and many: nobody can judge these entry by entry, and the two checkers agree."""
+    """Millions of entries, with holes few and many: nobody can judge these entry by entry, and the
+    two checkers agree.
+    """
     wrong = {}
     for story in vasts(VAST_SWARM):
         driven = drive(story)
@@ -97,21 +118,32 @@ def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
 def _bounded_before_they_are_joined(right: Any) -> Any:
     def entries(masks: Any, ranges_max: int | None) -> Entries:
         told = list(masks)
-        return Entries(right(told if ranges_max is None else told[:ranges_max], None).ranges, right(told, None).total)
+        return Entries(
+            right(told if ranges_max is None else told[:ranges_max], None).ranges,
+            right(told, None).total,
+        )
 
     return entries
 
 
 COPIES = "auditor.second_checker.copies"
 PLANTED: dict[str, Plant] = {
-    "runs are bounded before they are joined": _instead(f"{COPIES}._entries", _bounded_before_they_are_joined),
-    "the last range compared may go on": _instead(f"{COPIES}.RANGES_KEPT_MAX", lambda right: RANGES_MAX),
-    "ranges end with their segment": _instead(f"{COPIES}._append", lambda right: lambda ranges, runs: ranges.extend(runs)),
+    "runs are bounded before they are joined": _instead(
+        f"{COPIES}._entries", _bounded_before_they_are_joined
+    ),
+    "the last range compared may go on": _instead(
+        f"{COPIES}.RANGES_KEPT_MAX", lambda right: RANGES_MAX
+    ),
+    "ranges end with their segment": _instead(
+        f"{COPIES}._append", lambda right: lambda ranges, runs: ranges.extend(runs)
+    ),
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
-def test_the_check_of_many_segments_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_many_segments_notices_a_planted_bug(
+    bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What holds of the second checker would not hold of one with this bug."""
     PLANTED[bug](monkeypatch)
     with pytest.raises(AssertionError, match="crowd"):

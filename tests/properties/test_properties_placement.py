@@ -1,5 +1,5 @@
-"""Placement against brute force: every place where a member without location could be is tried, and each rule is spelled out
-as its loops in the reference, one concrete ensemble at a time.
+"""Placement against brute force: every place where a member without location could be is tried, and
+each rule is spelled out as its loops in the reference, one concrete ensemble at a time.
 
 Every failure names its seed: `story(seed)` tells that story again.
 """
@@ -44,7 +44,10 @@ class Story:
 
     def windows(self) -> list[tuple[str, ...]]:
         size = len(self.ensemble)
-        return [tuple(self.ensemble[(i + j) % size] for j in range(self.write_quorum)) for i in range(size)]
+        return [
+            tuple(self.ensemble[(i + j) % size] for j in range(self.write_quorum))
+            for i in range(size)
+        ]
 
     def unplaced(self) -> list[str]:
         return sorted({bookie for bookie in self.ensemble if bookie not in self.around.locations})
@@ -54,7 +57,9 @@ class Story:
 
 
 def story(seed: int) -> Story:
-    """Few racks, zones and regions, so that they collide; every third ensemble has a bookie that may stand twice."""
+    """Few racks, zones and regions, so that they collide; every third ensemble has a bookie that
+    may stand twice.
+    """
     rng = Random(seed)
     policy = rng.choice([Policy.RACK, Policy.ZONE, Policy.REGION])
     bookies = [f"b{k}" for k in range(8)]
@@ -69,7 +74,13 @@ def story(seed: int) -> Story:
     locations = {bookie: rng.choice(kinds) for bookie in bookies if bookie not in unplaced}
     size = rng.randint(1, 6)
     ensemble = rng.choices(bookies, k=size) if rng.random() < 1 / 3 else rng.sample(bookies, size)
-    write = rng.choice([w for w in range(1, size + 1) if policy is not Policy.ZONE or size % w == 0 or rng.random() < 0.1])
+    write = rng.choice(
+        [
+            w
+            for w in range(1, size + 1)
+            if policy is not Policy.ZONE or size % w == 0 or rng.random() < 0.1
+        ]
+    )
     minimum = rng.randint(1, 3)
     rule = PlacementRule(
         policy,
@@ -94,12 +105,19 @@ def rack_window(members: tuple[str, ...], places: Places, story: Story) -> Adher
     racks = {places[member] for member in members if member in places}
     if len(racks) < min(story.write_quorum, story.rule.min_num_racks_per_write_quorum):
         return FAIL
-    return FAIL if story.rule.enforce_min_num_racks_per_write_quorum and "/default-rack" in racks else STRICT
+    return (
+        FAIL
+        if story.rule.enforce_min_num_racks_per_write_quorum and "/default-rack" in racks
+        else STRICT
+    )
 
 
 def zone_window(members: tuple[str, ...], places: Places, story: Story) -> Adherence:
     rule = story.rule
-    if len(story.ensemble) % story.write_quorum != 0 or story.write_quorum <= rule.min_num_zones_per_write_quorum:
+    if (
+        len(story.ensemble) % story.write_quorum != 0
+        or story.write_quorum <= rule.min_num_zones_per_write_quorum
+    ):
         return FAIL
     found: list[tuple[str, str]] = []
     for member in members:
@@ -114,7 +132,11 @@ def zone_window(members: tuple[str, ...], places: Places, story: Story) -> Adher
         domains = [domain for of, domain in found if of == zone]
         if len(domains) >= 2 and len(set(domains)) < 2:
             return FAIL
-    return SOFT if len(zones) < min(story.write_quorum, rule.desired_num_zones_per_write_quorum) else STRICT
+    return (
+        SOFT
+        if len(zones) < min(story.write_quorum, rule.desired_num_zones_per_write_quorum)
+        else STRICT
+    )
 
 
 def region_window(members: tuple[str, ...], places: Places, story: Story) -> Adherence:
@@ -124,7 +146,8 @@ def region_window(members: tuple[str, ...], places: Places, story: Story) -> Adh
     regions = [places[member].split("/")[1] for member in members]
     everywhere = sorted({*regions, *(f"nobody's {k}" for k in range(least))})
     alone = any(
-        sum(region in chosen for region in regions) > story.ack_quorum - 1 for chosen in combinations(everywhere, least - 1)
+        sum(region in chosen for region in regions) > story.ack_quorum - 1
+        for chosen in combinations(everywhere, least - 1)
     )
     return FAIL if alone else STRICT
 
@@ -147,11 +170,15 @@ WINDOW: dict[Policy, Callable[[tuple[str, ...], Places, Story], Adherence]] = {
 def concrete(places: Places, story: Story) -> Adherence:
     """How the ensemble adheres where everything is known."""
     window = WINDOW[story.rule.policy]
-    return min(span(places, story), *(window(members, places, story) for members in story.windows()))
+    return min(
+        span(places, story), *(window(members, places, story) for members in story.windows())
+    )
 
 
 def candidates(story: Story) -> list[str]:
-    """Everywhere a bookie could be that makes a difference: where others are, somewhere new, in the default location."""
+    """Everywhere a bookie could be that makes a difference: where others are, somewhere new, in the
+    default location.
+    """
     there = set(story.around.locations.values())
     if story.rule.policy is Policy.RACK:
         return [*there, *(f"/new{k}" for k in range(UNPLACED_MAX)), "/default-rack"]
@@ -180,9 +207,14 @@ def window_by_window(story: Story) -> Adherence:
     """The worst of the windows, each tried with every place of its own members."""
     worst = decided({span(places, story) for places in everywhere(story, story.unplaced())})
     for members in set(story.windows()):
-        open_members = sorted({member for member in members if member not in story.around.locations})
+        open_members = sorted(
+            {member for member in members if member not in story.around.locations}
+        )
         window = WINDOW[story.rule.policy]
-        worst = min(worst, decided({window(members, places, story) for places in everywhere(story, open_members)}))
+        worst = min(
+            worst,
+            decided({window(members, places, story) for places in everywhere(story, open_members)}),
+        )
     return worst
 
 
@@ -230,11 +262,15 @@ def java(story: Story) -> Adherence:
 def as_java(story: Story) -> Adherence:
     """What our java mode says."""
     rule = replace(story.rule, java_compatible=True)
-    return adherence(story.ensemble, story.write_quorum, story.ack_quorum, rule, story.around).adherence
+    return adherence(
+        story.ensemble, story.write_quorum, story.ack_quorum, rule, story.around
+    ).adherence
 
 
 def check(stories: int) -> Counter[str]:
-    """Compare each story; raises at the first that is judged wrongly. Says what the stories were about."""
+    """Compare each story; raises at the first that is judged wrongly. Says what the stories were
+    about.
+    """
     seen: Counter[str] = Counter()
     for seed in range(stories):
         told = story(seed)
@@ -244,7 +280,9 @@ def check(stories: int) -> Counter[str]:
         assert not wrong, f"seed {seed}: {told}: {wrong}"
         said = told.judged().adherence
         seen[f"{told.rule.policy} {said.name}"] += 1
-        seen[f"{told.rule.policy} {said.name} with a member without location"] += bool(told.unplaced())
+        seen[f"{told.rule.policy} {said.name} with a member without location"] += bool(
+            told.unplaced()
+        )
         seen[f"{told.rule.policy} other than Java"] += said is not right
     return seen
 
@@ -256,15 +294,25 @@ def swarm() -> Counter[str]:
 
 
 def test_every_ensemble_is_judged_as_if_every_place_had_been_tried(swarm: Counter[str]) -> None:
-    """FAIL exactly where it fails wherever the members without location are, STRICT or SOFT exactly where it holds wherever
-    they are, each window by itself; in java mode what the Java classes say."""
-    assert STORIES == sum(swarm[f"{policy} {word.name}"] for policy in ("rack", "zone", "region") for word in Adherence)
+    """FAIL exactly where it fails wherever the members without location are, STRICT or SOFT exactly
+    where it holds wherever they are, each window by itself; in java mode what the Java classes
+    say.
+    """
+    assert STORIES == sum(
+        swarm[f"{policy} {word.name}"]
+        for policy in ("rack", "zone", "region")
+        for word in Adherence
+    )
 
 
 @pytest.mark.parametrize(
     "subject",
     [
-        *(f"{policy} {word}" for policy in ("rack", "zone", "region") for word in ("FAIL", "UNKNOWN", "STRICT")),
+        *(
+            f"{policy} {word}"
+            for policy in ("rack", "zone", "region")
+            for word in ("FAIL", "UNKNOWN", "STRICT")
+        ),
         *(f"{policy} FAIL with a member without location" for policy in ("rack", "zone", "region")),
         *(f"{policy} STRICT with a member without location" for policy in ("rack", "region")),
         *(f"{policy} other than Java" for policy in ("rack", "zone", "region")),
@@ -279,9 +327,18 @@ def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> 
 # Planted bugs: each must be noticed by the check above
 
 PLANTED = {
-    "one write set is as good as all": ("ensemble_size if write_quorum < ensemble_size else 1", "1"),
-    "the last write set is left out": ("ensemble_size if write_quorum < ensemble_size else 1", "max(1, ensemble_size - 1)"),
-    "write sets do not wrap round": ("(index + step) % size for", "min(index + step, size - 1) for"),
+    "one write set is as good as all": (
+        "ensemble_size if write_quorum < ensemble_size else 1",
+        "1",
+    ),
+    "the last write set is left out": (
+        "ensemble_size if write_quorum < ensemble_size else 1",
+        "max(1, ensemble_size - 1)",
+    ),
+    "write sets do not wrap round": (
+        "(index + step) % size for",
+        "min(index + step, size - 1) for",
+    ),
     "what is unknown hides what fails": ("worst = min((window.", "worst = max((window."),
     "a bookie without location is in the default rack": (
         "        return assigned\n",
@@ -295,17 +352,29 @@ PLANTED = {
         "if bookie in around.writable else None",
         "if bookie in around.writable | around.readonly else None",
     ),
-    "Java leaves a writable bookie without location out": ("(assigned or DEFAULT_RACK)", "assigned"),
-    "an offline bookie is no extra zone to Java": ("    return DEFAULT_REGION\n", "    return assigned or DEFAULT_ZONE\n"),
+    "Java leaves a writable bookie without location out": (
+        "(assigned or DEFAULT_RACK)",
+        "assigned",
+    ),
+    "an offline bookie is no extra zone to Java": (
+        "    return DEFAULT_REGION\n",
+        "    return assigned or DEFAULT_ZONE\n",
+    ),
     "Java's zones know writable bookies only": (
         "if bookie in around.writable or bookie in around.readonly",
         "if bookie in around.writable",
     ),
     "Java has a region rule": ("return rule.java_compatible or rule.repp", "return rule.repp"),
     "two regions are no rule either": ("durability <= 1", "durability <= 2"),
-    "members without location are left out": ("        if self.rule.java_compatible:\n", "        if True:\n"),
+    "members without location are left out": (
+        "        if self.rule.java_compatible:\n",
+        "        if True:\n",
+    ),
     "a bookie that stands twice is two": (
-        "Counter(b for b, place in zip(self.members, self.locations, strict=True) if place is None)",
+        (
+            "Counter(b for b, place in zip(self.members, self.locations, strict=True) if place is"
+            " None)"
+        ),
         "Counter(k for k, place in enumerate(self.locations) if place is None)",
     ),
     "the write quorum bounds no racks": (
@@ -313,29 +382,56 @@ PLANTED = {
         "view.rule.min_num_racks_per_write_quorum",
     ),
     "the default rack is never held against": ("enforce and DEFAULT_RACK in racks", "False"),
-    "the default rack is always held against": ("enforce and DEFAULT_RACK in racks", "DEFAULT_RACK in racks"),
+    "the default rack is always held against": (
+        "enforce and DEFAULT_RACK in racks",
+        "DEFAULT_RACK in racks",
+    ),
     "what is without location is in a rack of its own": (
         "max(len(racks), min(1, unplaced)) < need",
         "len(racks) + unplaced < need",
     ),
-    "what is without location may be in no rack": ("max(len(racks), min(1, unplaced)) < need", "len(racks) < need"),
-    "what is without location is not in the default rack": ("if enforce and unplaced:", "if False:"),
-    "too few racks fail, whatever is unknown": ("if len(racks) + unplaced < need", "if len(racks) < need"),
+    "what is without location may be in no rack": (
+        "max(len(racks), min(1, unplaced)) < need",
+        "len(racks) < need",
+    ),
+    "what is without location is not in the default rack": (
+        "if enforce and unplaced:",
+        "if False:",
+    ),
+    "too few racks fail, whatever is unknown": (
+        "if len(racks) + unplaced < need",
+        "if len(racks) < need",
+    ),
     "the ensemble may have any size": ("if size % write_quorum:", "if False:"),
-    "as many zones as the write quorum may be needed": ("write_quorum <= rule.min_num", "write_quorum < rule.min_num"),
+    "as many zones as the write quorum may be needed": (
+        "write_quorum <= rule.min_num",
+        "write_quorum < rule.min_num",
+    ),
     "a location that is no zone is not known": (
         'return Adherence.FAIL, f"has {member} at',
         'return Adherence.UNKNOWN, f"has {member} at',
     ),
     "the default zone is a zone": ("place == DEFAULT_ZONE or len", "len"),
-    "upgrade domains are not looked at": ("if len(of_zone) > 1 and len(set(of_zone)) < 2", "if False"),
-    "each member needs an upgrade domain of its own": ("len(set(of_zone)) < 2", "len(set(of_zone)) < len(of_zone)"),
-    "what is without location cannot lend an upgrade domain": ("len(crowded) > unplaced", "len(crowded) > 0"),
+    "upgrade domains are not looked at": (
+        "if len(of_zone) > 1 and len(set(of_zone)) < 2",
+        "if False",
+    ),
+    "each member needs an upgrade domain of its own": (
+        "len(set(of_zone)) < 2",
+        "len(set(of_zone)) < len(of_zone)",
+    ),
+    "what is without location cannot lend an upgrade domain": (
+        "len(crowded) > unplaced",
+        "len(crowded) > 0",
+    ),
     "what lends an upgrade domain is a zone beside": (
         "len(domains) + unplaced - len(crowded) < least",
         "len(domains) + unplaced < least",
     ),
-    "what is without location is no zone": ("len(domains) + unplaced - len(crowded) < least", "len(domains) < least"),
+    "what is without location is no zone": (
+        "len(domains) + unplaced - len(crowded) < least",
+        "len(domains) < least",
+    ),
     "what is without location is in a good zone": (
         '    if unplaced:\n        return Adherence.UNKNOWN, f"{named}',
         '    if False:\n        return Adherence.UNKNOWN, f"{named}',
@@ -345,25 +441,44 @@ PLANTED = {
         "min(view.write_quorum, view.rule.desired",
         "max(view.write_quorum, view.rule.desired",
     ),
-    "any span of regions will do": ("    elif rule.policy is Policy.REGION:\n        said", "    elif False:\n        said"),
+    "any span of regions will do": (
+        "    elif rule.policy is Policy.REGION:\n        said",
+        "    elif False:\n        said",
+    ),
     "the span of regions counts what is unknown": (
         "if max(len(regions), min(1, unplaced)) >= need",
         "if len(regions) + unplaced >= need",
     ),
     "a region is a whole location": ("_parts(place)[0]", "place"),
-    "one region fewer is looked at": ("fullest = counts.most_common(few)", "fullest = counts.most_common(max(1, few - 1))"),
-    "as many as the ack quorum may be in few regions": ("allowed = view.ack_quorum - 1", "allowed = view.ack_quorum"),
+    "one region fewer is looked at": (
+        "fullest = counts.most_common(few)",
+        "fullest = counts.most_common(max(1, few - 1))",
+    ),
+    "as many as the ack quorum may be in few regions": (
+        "allowed = view.ack_quorum - 1",
+        "allowed = view.ack_quorum",
+    ),
     "what is without location is in a region of its own": (" + sum(unplaced.values())\n", " + 0\n"),
-    "what is without location is in the fullest region": ("if at_best > allowed", "if at_worst > allowed"),
-    "what is without location is nowhere": ("[*counts.values(), *unplaced.values()]", "[*counts.values()]"),
+    "what is without location is in the fullest region": (
+        "if at_best > allowed",
+        "if at_worst > allowed",
+    ),
+    "what is without location is nowhere": (
+        "[*counts.values(), *unplaced.values()]",
+        "[*counts.values()]",
+    ),
 }
 
 
 def planted(bug: str) -> ModuleType:
-    """The rules with one change in their text. The text must be there once: a bug that is not planted proves nothing."""
+    """The rules with one change in their text. The text must be there once: a bug that is not
+    planted proves nothing.
+    """
     right, wrong = PLANTED[bug]
     text = Path(placement_rules.__file__).read_text(encoding="utf-8")
-    assert 1 == text.count(right), f"{bug}: {right!r} stands {text.count(right)} times in {placement_rules.__name__}"
+    assert 1 == text.count(right), (
+        f"{bug}: {right!r} stands {text.count(right)} times in {placement_rules.__name__}"
+    )
     module = ModuleType(placement_rules.__name__)
     exec(compile(text.replace(right, wrong), bug, "exec"), module.__dict__)
     return module

@@ -37,7 +37,12 @@ def drawn_data(draw: random.Random) -> ManagedLedger:
     """Ledgers of a topic, most of them with a record of their entries."""
     ledgers = []
     for ledger_id in sorted(draw.sample(range(5, 10), draw.randint(0, 4))):
-        recorded = closed(ledger_id, draw.choice((0, 9, 10, 13)), offloaded=draw.random() < 0.1, deleted=draw.random() < 0.1)
+        recorded = closed(
+            ledger_id,
+            draw.choice((0, 9, 10, 13)),
+            offloaded=draw.random() < 0.1,
+            deleted=draw.random() < 0.1,
+        )
         ledgers.append(DataLedger(ledger_id) if draw.random() < 0.2 else recorded)
     end = Position(draw.randint(6, 8), draw.choice((-1, 9, 12))) if draw.random() < 0.2 else None
     return ManagedLedger(tuple(ledgers), end)
@@ -47,13 +52,27 @@ def drawn_topic(draw: random.Random, name: str) -> TopicRecord:
     subscriptions = tuple(
         Subscription(
             subscription,
-            Cursor(draw.choice((None, 6, LEDGER, 12)), draw.choice((None, Position(5, 3))), (), draw.choice((None, 6, LEDGER))),
+            Cursor(
+                draw.choice((None, 6, LEDGER, 12)),
+                draw.choice((None, Position(5, 3))),
+                (),
+                draw.choice((None, 6, LEDGER)),
+            ),
         )
         for subscription in draw.sample("stu", draw.randint(0, 2))
     )
-    places = [Position(draw.randint(6, 8), draw.randrange(14)) for _ in range(draw.choice((0, 0, 1, 3)))]
+    places = [
+        Position(draw.randint(6, 8), draw.randrange(14)) for _ in range(draw.choice((0, 0, 1, 3)))
+    ]
     schemas = tuple(SchemaVersion(version, place) for version, place in enumerate(places))
-    return TopicRecord(TopicName("t", "", "n", name), 5, TopicStatus.FOUND, drawn_data(draw), subscriptions, schemas)
+    return TopicRecord(
+        TopicName("t", "", "n", name),
+        5,
+        TopicStatus.FOUND,
+        drawn_data(draw),
+        subscriptions,
+        schemas,
+    )
 
 
 def drawn_again(draw: random.Random, first: TopicRecord) -> TopicRecord | None:
@@ -62,7 +81,17 @@ def drawn_again(draw: random.Random, first: TopicRecord) -> TopicRecord | None:
     shut = replace(other, problems=("a cursor is shut",))
     gone = TopicRecord(first.topic, 5, TopicStatus.MISSING)
     return draw.choice(
-        (first, first, first, first, replace(first, managed_ledger=other.managed_ledger), other, shut, gone, None)
+        (
+            first,
+            first,
+            first,
+            first,
+            replace(first, managed_ledger=other.managed_ledger),
+            other,
+            shut,
+            gone,
+            None,
+        )
     )
 
 
@@ -71,16 +100,29 @@ def drawn_ledger(draw: random.Random, look: int, read_at_ms: int) -> LedgerRecor
     end = draw.choice(ENDS)
     whole = replace(OPEN, state=LedgerState.CLOSED, last_entry_id=end, length=100 * end)
     metadata = draw.choice((whole, whole, OPEN))
-    status = draw.choice((*[RecordStatus.GONE] * 3, *[RecordStatus.FOUND] * 5, RecordStatus.UNREADABLE))
+    status = draw.choice(
+        (*[RecordStatus.GONE] * 3, *[RecordStatus.FOUND] * 5, RecordStatus.UNREADABLE)
+    )
     found = status is RecordStatus.FOUND
-    return LedgerRecord(LEDGER, look, read_at_ms, status, ZnodeStamp(1, 0, 0) if found else None, metadata if found else None)
+    return LedgerRecord(
+        LEDGER,
+        look,
+        read_at_ms,
+        status,
+        ZnodeStamp(1, 0, 0) if found else None,
+        metadata if found else None,
+    )
 
 
 def drawn_looks(draw: random.Random) -> tuple[LedgerRecord, LedgerRecord]:
     """Two looks at the ledger, which most often see the same."""
     first = drawn_ledger(draw, 1, 100)
     read_at_ms = 100 + draw.choice((999, 1_000, 1_500))
-    again = replace(first, look=2, read_at_ms=read_at_ms) if draw.random() < 0.85 else drawn_ledger(draw, 2, read_at_ms)
+    again = (
+        replace(first, look=2, read_at_ms=read_at_ms)
+        if draw.random() < 0.85
+        else drawn_ledger(draw, 2, read_at_ms)
+    )
     return first, again
 
 
@@ -100,12 +142,15 @@ def seen_by_second(record: LedgerRecord) -> LedgerLook:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_both_checkers_state_the_same_facts_of_referenced_ledgers(part: int) -> None:
-    """Of topics that change between the looks, in every role, with ledgers that are gone, cut short or whole."""
+    """Of topics that change between the looks, in every role, with ledgers that are gone, cut short
+    or whole.
+    """
     found = 0
     for seed in range(part * STORIES, (part + 1) * STORIES):
         draw = random.Random(f"references {seed}")
         topics = [
-            (first, drawn_again(draw, first)) for first in (drawn_topic(draw, name) for name in "yxz"[: draw.randint(1, 3)])
+            (first, drawn_again(draw, first))
+            for first in (drawn_topic(draw, name) for name in "yxz"[: draw.randint(1, 3)])
         ]
         looks = drawn_looks(draw)
         pairs = [pair_uses(first, again) for first, again in topics]

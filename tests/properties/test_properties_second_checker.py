@@ -1,4 +1,5 @@
-"""Two checkers on the same evidence, over a seeded swarm of stories: they agree, and a bug in either of them shows.
+"""Two checkers on the same evidence, over a seeded swarm of stories: they agree, and a bug in
+either of them shows.
 
 Every failure names its seed: `support.stories.tell(seed)` tells that story again.
 """
@@ -15,7 +16,14 @@ from typing import Any
 
 import pytest
 from support.entry_by_entry import expected_on
-from support.falsehoods import FALSEHOODS, FIRST, NOT_IN_THE_MODEL, NOT_IN_THE_STORIES, OF_SAMPLES, SECOND
+from support.falsehoods import (
+    FALSEHOODS,
+    FIRST,
+    NOT_IN_THE_MODEL,
+    NOT_IN_THE_STORIES,
+    OF_SAMPLES,
+    SECOND,
+)
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
@@ -39,7 +47,9 @@ SWARM = 2_000
 PLANT_SWARM = 2_000
 """Stories in which a planted bug must show; the rarest shows in the 1,770th."""
 TELLING = (1_769, 873, 454, 362, 351, 169)
-"""Seeds that show bugs which few others show: told first, to spare a minute. The whole swarm comes behind them."""
+"""Seeds that show bugs which few others show: told first, to spare a minute. The whole swarm comes
+behind them.
+"""
 
 STRANDED = 4
 """Entries without a copy that are looked for elsewhere."""
@@ -55,7 +65,9 @@ def disagreements(told: Iterable[Story]) -> dict[str, tuple[str, ...]]:
 
 
 def first_disagreement() -> tuple[str, ...]:
-    """As soon as a story shows one. A story that a bug makes endless, or on which it raises, is passed over."""
+    """As soon as a story shows one. A story that a bug makes endless, or on which it raises, is
+    passed over.
+    """
     for story in chain(map(tell, TELLING), stories(PLANT_SWARM)):
         try:
             driven = drive(story)
@@ -67,10 +79,15 @@ def first_disagreement() -> tuple[str, ...]:
 
 
 def with_placement(story: Story) -> Story:
-    """The story among bookies some of which have a location, under a policy drawn with the story's own seed."""
+    """The story among bookies some of which have a location, under a policy drawn with the story's
+    own seed.
+    """
     draw = Random(story.name)
     told = [state.metadata for state in story.states if state.metadata]
-    named = [{bookie for segment in metadata.segments for bookie in segment.ensemble} for metadata in told]
+    named = [
+        {bookie for segment in metadata.segments for bookie in segment.ensemble}
+        for metadata in told
+    ]
     names = sorted(set.intersection(*named))
     places = {
         Policy.RACK: ("/r1", "/r2", "/r3", "/default-rack"),
@@ -81,30 +98,59 @@ def with_placement(story: Story) -> Story:
     policy = draw.choice(list(places))
     located = {name: draw.choice(places[policy]) for name in names if draw.random() < 0.8}
     writable = frozenset(name for name in (*names, "outside") if draw.random() < 0.7)
-    around = replace(around, writable=writable, readonly=frozenset(names) - writable, locations=located)
-    rule = replace(placement_story(draw.randrange(10**6)).rule, policy=policy, java_compatible=draw.random() < 0.3)
+    around = replace(
+        around, writable=writable, readonly=frozenset(names) - writable, locations=located
+    )
+    rule = replace(
+        placement_story(draw.randrange(10**6)).rule,
+        policy=policy,
+        java_compatible=draw.random() < 0.3,
+    )
     states = story.states
     if draw.random() < 0.5:  # what others lost is alive on a bookie that should hold none of it
-        held = frozenset(entry for state in states for bookie in state.bookies.values() for entry in bookie.holds)
-        idle = [name for name in names if not any(expected_on(metadata, story.base).get(name) for metadata in told)]
+        held = frozenset(
+            entry for state in states for bookie in state.bookies.values() for entry in bookie.holds
+        )
+        idle = [
+            name
+            for name in names
+            if not any(expected_on(metadata, story.base).get(name) for metadata in told)
+        ]
         holders = [one for one in ("outside", *idle) if draw.random() < 0.7]
         corrupt = [name for name in holders if draw.random() < 0.3]
-        found = {name: Bookie(held, corrupt=held if name in corrupt else frozenset()) for name in holders}
+        found = {
+            name: Bookie(held, corrupt=held if name in corrupt else frozenset()) for name in holders
+        }
         states = tuple(replace(state, bookies={**state.bookies, **found}) for state in states)
     around = replace(around, replication_disabled=draw.random() < 0.3)
     if draw.random() < 0.5:
-        states = tuple(replace(state, metadata=_with_recorded(state.metadata, draw)) for state in states)
-    terms = {**story.more_terms, "around": around, "placement": rule, "stranded_entries_max": STRANDED}
+        states = tuple(
+            replace(state, metadata=_with_recorded(state.metadata, draw)) for state in states
+        )
+    terms = {
+        **story.more_terms,
+        "around": around,
+        "placement": rule,
+        "stranded_entries_max": STRANDED,
+    }
     return replace(story, states=states, reads_max=max(STRANDED, story.reads_max), more_terms=terms)
 
 
 def _with_recorded(metadata: LedgerMetadata | None, draw: Random) -> LedgerMetadata | None:
-    """The metadata with the placement policy that its writer recorded, in one of the ways that writers have."""
+    """The metadata with the placement policy that its writer recorded, in one of the ways that
+    writers have.
+    """
     groups = draw.choice(["", "eu, us", ["eu", "us"], 7, None])
     config = {"policyClass": draw.choice(["org.apache.Isolated", "", None, 3])}
-    config |= {"properties": draw.choice([{"isolationBookieGroups": groups, "secondaryIsolationBookieGroups": "x"}, None])}
+    config |= {
+        "properties": draw.choice(
+            [{"isolationBookieGroups": groups, "secondaryIsolationBookieGroups": "x"}, None]
+        )
+    }
     value = draw.choice([json.dumps(config).encode(), b"{", b"[]", b"\xff", b'"' + b"x" * 20_000])
-    return metadata and replace(metadata, custom_metadata=(*metadata.custom_metadata, (RECORDED_KEY, value)))
+    return metadata and replace(
+        metadata, custom_metadata=(*metadata.custom_metadata, (RECORDED_KEY, value))
+    )
 
 
 def left_open(story: Story) -> Story:
@@ -115,7 +161,9 @@ def left_open(story: Story) -> Story:
 
 
 def test_both_checkers_agree_on_every_story() -> None:
-    """No difference on the final verdict of any story, in whatever state the ledger is and whatever its bookies say."""
+    """No difference on the final verdict of any story, in whatever state the ledger is and whatever
+    its bookies say.
+    """
     assert {} == disagreements(stories(SWARM))
 
 
@@ -124,8 +172,10 @@ def test_both_checkers_agree_on_copies_that_are_doubted() -> None:
     assert {} == disagreements(with_doubts(story) for story in stories(SWARM // 4))
 
 
-def test_both_checkers_agree_where_placement_is_judged_and_lost_entries_are_looked_for_elsewhere() -> None:
-    """Likewise under each policy, by assigned location and as Java judges, with bookies of which no location is known."""
+def test_both_checkers_agree_on_placement_and_on_lost_entries_searched_elsewhere() -> None:
+    """Likewise under each policy, by assigned location and as Java judges, with bookies of which no
+    location is known.
+    """
     assert {} == disagreements(with_placement(story) for story in stories(SWARM // 4))
 
 
@@ -135,12 +185,16 @@ def test_both_checkers_agree_on_ledgers_left_open() -> None:
 
 
 def test_ensembles_are_placed_alike_by_both_checkers() -> None:
-    """Every ensemble of the placement swarm: the second tries all places, the first has them in closed form."""
+    """Every ensemble of the placement swarm: the second tries all places, the first has them in
+    closed form.
+    """
     wrong, judged = [], Counter[Adherence | None]()
     for seed in range(SWARM):
         one = placement_story(seed)
         for rule in (one.rule, replace(one.rule, java_compatible=True)):
-            judged.update([second := tried(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around)])
+            judged.update(
+                [second := tried(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around)]
+            )
             if second is not None and second is not _first(one, rule).adherence:
                 wrong.append((seed, rule.java_compatible, second))
             if second in (Adherence.FAIL, Adherence.SOFT):
@@ -155,7 +209,9 @@ def _first(one: PlacementStory, rule: PlacementRule) -> Judged:
 
 
 def _on_write_sets(one: PlacementStory, rule: PlacementRule) -> list[Any]:
-    """What the checkers differ on of the write sets that decide: how many, which, where their members are, and why."""
+    """What the checkers differ on of the write sets that decide: how many, which, where their
+    members are, and why.
+    """
     plain = ledger("e1 w1 a1 0:[a] closed 9")
     metadata = replace(plain, write_quorum=one.write_quorum, ack_quorum=one.ack_quorum)
     terms = replace(tell(0).terms, placement=rule, around=one.around)
@@ -173,12 +229,15 @@ ASKED_TOO_LITTLE = {
     "tails are not read first": "the verdict is right on what was read, and more might have been",
     "an entry that some lack is not looked for where it cannot be listed": "likewise",
 }
-"""Bugs in what is asked, not in what is made of it: on the same evidence both checkers say the same. The entry-by-entry law of
-test_properties_coverage.py notices them, for it knows the truth."""
+"""Bugs in what is asked, not in what is made of it: on the same evidence both checkers say the
+same. The entry-by-entry law of test_properties_coverage.py notices them, for it knows the truth.
+"""
 
 
 @pytest.mark.parametrize("bug", sorted(PLANTED.keys() - ASKED_TOO_LITTLE.keys()))
-def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_checker_differs_where_the_first_has_a_bug(
+    bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What one checker gets wrong is not committed."""
     PLANTED[bug](monkeypatch)
     assert first_disagreement(), bug
@@ -186,15 +245,47 @@ def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypa
 
 # A false fact in either of them
 
-SHOWN = {name: one for name, one in {**FALSEHOODS, **OF_SAMPLES, **NOT_IN_THE_MODEL}.items() if name not in NOT_IN_THE_STORIES}
+SHOWN = {
+    name: one
+    for name, one in {**FALSEHOODS, **OF_SAMPLES, **NOT_IN_THE_MODEL}.items()
+    if name not in NOT_IN_THE_STORIES
+}
 """Falsehoods that some story shows."""
 
-STATED = (134, 247, 634, 1_564, 0, 1, 10, 11, 15, 18, 26, 51, 57, 72, 75, 136, 149, 260, 327, 469, 583, 722, 1_159)
-"""Seeds of stories, told first, in which facts of each sort are stated. Searching the swarm for one may take half a minute."""
+STATED = (
+    134,
+    247,
+    634,
+    1_564,
+    0,
+    1,
+    10,
+    11,
+    15,
+    18,
+    26,
+    51,
+    57,
+    72,
+    75,
+    136,
+    149,
+    260,
+    327,
+    469,
+    583,
+    722,
+    1_159,
+)
+"""Seeds of stories, told first, in which facts of each sort are stated. Searching the swarm for one
+may take half a minute.
+"""
 
 
 def first_contradiction() -> tuple[str, ...]:
-    """What the second checker says against the facts of the first, as soon as a story shows anything."""
+    """What the second checker says against the facts of the first, as soon as a story shows
+    anything.
+    """
     for plain in chain(map(tell, STATED), stories(PLANT_SWARM)):
         for story in (plain, with_placement(plain), left_open(plain)):
             driven = drive(story)
@@ -231,23 +322,35 @@ IN_THE_SECOND: dict[str, Plant] = {
         STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry - self.first)
     ),
     "one copy too few is expected": _of_class(
-        STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry)[: max(1, self.write_quorum - 1)]
+        STRETCH,
+        "bookies_of",
+        lambda right: lambda self, entry: right(self, entry)[: max(1, self.write_quorum - 1)],
     ),
     "the last stretch is left out": _instead(
-        "auditor.second_checker.opinion.stretches", lambda right: lambda metadata: right(metadata)[:-1]
+        "auditor.second_checker.opinion.stretches",
+        lambda right: lambda metadata: right(metadata)[:-1],
     ),
     "a refused read is absence": _instead(
-        f"{HOLDINGS}.NOT_THERE", lambda right: (*right, ReadStatus.REFUSED, ReadStatus.SILENT, ReadStatus.TIMED_OUT)
+        f"{HOLDINGS}.NOT_THERE",
+        lambda right: (*right, ReadStatus.REFUSED, ReadStatus.SILENT, ReadStatus.TIMED_OUT),
     ),
     "the tail defect is not known": _instead(f"{HOLDINGS}.PAGE", lambda right: 2**70),
-    "a silent bookie has spoken": _instead(f"{WORDS}._SPOKEN", lambda right: {*right, AnswerStatus.SILENT}),
+    "a silent bookie has spoken": _instead(
+        f"{WORDS}._SPOKEN", lambda right: {*right, AnswerStatus.SILENT}
+    ),
     "reads of any kind are conclusive": _instead(f"{WORDS}._READ", lambda right: set(ReadStatus)),
     "one look is enough for corruption": _instead(f"{WORDS}.LOOKS_OF_CORRUPTION", lambda right: 1),
-    "only the newest look counts": _instead(f"{WORDS}.is_same_write", lambda right: lambda one, other: one is other),
-    "another sample is drawn": _instead(f"{PROBES}._draw", lambda right: lambda key, n, count: right(key + "!", n, count)),
+    "only the newest look counts": _instead(
+        f"{WORDS}.is_same_write", lambda right: lambda one, other: one is other
+    ),
+    "another sample is drawn": _instead(
+        f"{PROBES}._draw", lambda right: lambda key, n, count: right(key + "!", n, count)
+    ),
     "a mark at its grace is beyond it": _instead(
         "auditor.second_checker.findings.is_beyond_grace",
-        lambda right: lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1)),
+        lambda right: (
+            lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1))
+        ),
     ),
     "no metadata contradicts itself": _instead(
         "auditor.second_checker.findings.contradictions", lambda right: lambda metadata: []
@@ -257,7 +360,9 @@ IN_THE_SECOND: dict[str, Plant] = {
 
 
 @pytest.mark.parametrize("bug", IN_THE_SECOND)
-def test_the_second_checker_differs_where_it_has_a_bug_itself(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_checker_differs_where_it_has_a_bug_itself(
+    bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither checker is believed alone."""
     IN_THE_SECOND[bug](monkeypatch)
     assert first_disagreement(), bug
@@ -271,7 +376,10 @@ def test_a_verdict_that_a_ledger_does_not_deserve_is_not_confirmed() -> None:
     unmarked = replace(newest, record=replace(newest.record, mark=None))
     marked = replace(newest, record=replace(newest.record, mark=Mark(NOW_MS)))
     verdicts = {
-        settle(replace(evidence, looks=(*evidence.looks[:-1], look)), terms).verdict for look in (newest, unmarked, marked)
+        settle(replace(evidence, looks=(*evidence.looks[:-1], look)), terms).verdict
+        for look in (newest, unmarked, marked)
     }
     assert 3 == len(verdicts)
-    assert [True, False, False] == sorted((differences(one, evidence, terms) == () for one in verdicts), reverse=True)
+    assert [True, False, False] == sorted(
+        (differences(one, evidence, terms) == () for one in verdicts), reverse=True
+    )

@@ -39,8 +39,10 @@ def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
         renamed += sum(one["facts"].get("renamed_to") is not None for one in findings)
     assert {} == wrong
     kinds = {
-        "BOOKIE_SILENT_YET_REGISTERED", "BOOKIE_LOST_UNNOTICED", "BOOKIE_LOST_CONTENT", "BOOKIE_FAILING_REQUESTS",
-        "MARK_WITHOUT_LEDGER", "LEDGER_POPULATION_DROPPED", "REFERENCED_LEDGER_MISSING", "LEDGER_TRUNCATED",
+        "BOOKIE_SILENT_YET_REGISTERED", "BOOKIE_LOST_UNNOTICED", "BOOKIE_LOST_CONTENT",
+        "BOOKIE_FAILING_REQUESTS",
+        "MARK_WITHOUT_LEDGER", "LEDGER_POPULATION_DROPPED", "REFERENCED_LEDGER_MISSING",
+        "LEDGER_TRUNCATED",
         "LEDGER_ORPHANED",
     }  # fmt: skip
     assert kinds == found.keys()

@@ -1,4 +1,6 @@
-"""The stories themselves: a failure names a seed, which is of use only where that seed tells the same story again."""
+"""The stories themselves: a failure names a seed, which is of use only where that seed tells the
+same story again.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,33 @@ sys.path[:0] = [{str(TESTS)!r}, {str(Path(__file__).parent)!r}]
 from support.stories import stories
 from test_properties_second_checker import with_placement
 from test_properties_stories import as_text
-print(*(as_text(one) for story in stories({TOLD}) for one in (story, with_placement(story))), sep="\\n")
+both = [one for story in stories({TOLD}) for one in (story, with_placement(story))]
+print(*map(as_text, both), sep="\\n")
 """
 
 
 def as_text(story: Story) -> str:
     """Return all that the story says of bookies and metadata, with sets sorted."""
-    return repr([(state.metadata, state.mark, _of_bookies(story, at)) for at, state in enumerate(story.states)])
+    return repr(
+        [
+            (state.metadata, state.mark, _of_bookies(story, at))
+            for at, state in enumerate(story.states)
+        ]
+    )
 
 
 def _of_bookies(story: Story, at: int) -> list[object]:
     bookies = story.states[at].bookies
     return [
-        (name, sorted(one.holds), sorted(one.unlisted), sorted(one.corrupt), one.answer, one.read, one.knows_ledger)
+        (
+            name,
+            sorted(one.holds),
+            sorted(one.unlisted),
+            sorted(one.corrupt),
+            one.answer,
+            one.read,
+            one.knows_ledger,
+        )
         for name, one in sorted(bookies.items())
     ]
 
@@ -41,14 +57,19 @@ def told() -> list[str]:
     """What two processes that hash strings differently print."""
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
     command = [sys.executable, "-c", PRINT_STORIES]
-    return [subprocess.run(command, env=one, capture_output=True, text=True, check=True).stdout for one in environments]
+    return [
+        subprocess.run(command, env=one, capture_output=True, text=True, check=True).stdout
+        for one in environments
+    ]
 
 
 def test_a_seed_tells_the_same_story_in_every_process(told: list[str]) -> None:
     """However Python orders its sets there."""
     one, other = (text.splitlines() for text in told)
     assert 2 * TOLD == len(one) == len(other)
-    assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], "seeds"
+    assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], (
+        "seeds"
+    )
 
 
 def test_stories_differ() -> None:

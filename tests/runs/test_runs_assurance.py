@@ -17,9 +17,13 @@ ENDS = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b3 cannot list; ledgers 1 to 10 are sound there, 20 is sound and 21 lost an entry without it."""
+    """b3 cannot list; ledgers 1 to 10 are sound there, 20 is sound and 21 lost an entry without
+    it.
+    """
     storages = [Storage.SORTED, Storage.SORTED, Storage.DB]
-    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3, named=True, storage=storages) as made:
+    with SandboxCluster(
+        tmp_path_factory.mktemp("cluster"), bookies=3, named=True, storage=storages
+    ) as made:
         for ledger_id in ON_B3:
             made.place(ledger_id, made.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"))
         made.place(BESIDE, made.ledger("e2 w2 a2  0:[b1 b2]  closed 99"))
@@ -30,7 +34,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 @pytest.fixture
 def lost_on_b3(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
     """b3 has nothing of ledger 30."""
-    cluster.place(LOST_ON_B3, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "0-99"})
+    cluster.place(
+        LOST_ON_B3, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "0-99"}
+    )
     yield cluster
     cluster.delete_ledger(LOST_ON_B3)
 
@@ -40,24 +46,36 @@ def flat(outcome: Outcome) -> str:
 
 
 def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluster, tmp_path: Path):
-    """Both ends and three at random of each ledger; none missing there: three over their number at most."""
-    outcome = accounted(audit(cluster, tmp_path, probe_entries=str(PROBES), probe_budget="0", rpc_timeout="1s"))
+    """Both ends and three at random of each ledger; none missing there: three over their number at
+    most.
+    """
+    outcome = accounted(
+        audit(cluster, tmp_path, probe_entries=str(PROBES), probe_budget="0", rpc_timeout="1s")
+    )
     probed, drawn = len(ON_B3), len(ON_B3) * PROBES
     expected = {
-        "listed": 2, "probed": probed, "probes": drawn + ENDS * probed, "random_probes": drawn, "missing_bound": 3 / drawn,
+        "listed": 2, "probed": probed, "probes": drawn + ENDS * probed, "random_probes": drawn,
+        "missing_bound": 3 / drawn,
         "probe_entries": PROBES, "bookies_unable": ["b3"],
     }  # fmt: skip
     assert expected == outcome.summary["assurance"]
     assert ["sound"] * probed == outcome.standings(*ON_B3)
-    assert [(Kind.ENTRY_BELOW_WRITE_QUORUM, "listed")] == [(Kind(f["kind"]), f["assurance"]) for f in outcome.findings]
-    said = "1 of 3 bookies cannot list entries (DbLedgerStorage): 10 ledgers were judged by reading 50 of their entries, 30"
+    assert [(Kind.ENTRY_BELOW_WRITE_QUORUM, "listed")] == [
+        (Kind(f["kind"]), f["assurance"]) for f in outcome.findings
+    ]
+    said = (
+        "1 of 3 bookies cannot list entries (DbLedgerStorage): 10 ledgers were judged by reading 50"
+        " of their entries, 30"
+    )
     assert said in flat(outcome)
     assert outcome.run_dir is not None
     gauges = (outcome.run_dir / "metrics.prom").read_text()
     assert f'assurance_ledgers{{assurance="probed",cluster="{cluster.instance_id}"}} 10.0' in gauges
 
 
-def test_what_a_probe_found_is_a_finding_and_ends_the_bound(lost_on_b3: SandboxCluster, tmp_path: Path):
+def test_what_a_probe_found_is_a_finding_and_ends_the_bound(
+    lost_on_b3: SandboxCluster, tmp_path: Path
+):
     """The finding says that it rests on probes."""
     outcome = accounted(audit(lost_on_b3, tmp_path, probe_budget="0", rpc_timeout="1s"))
     found = outcome.one(LOST_ON_B3)
@@ -68,7 +86,9 @@ def test_what_a_probe_found_is_a_finding_and_ends_the_bound(lost_on_b3: SandboxC
 
 def test_where_the_budget_reaches_every_entry_is_read(cluster: SandboxCluster, tmp_path: Path):
     """As it does in a small cluster: then nothing is assumed, and one lost entry is found."""
-    cluster.place(LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40"})
+    cluster.place(
+        LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40"}
+    )
     outcome = accounted(audit(cluster, tmp_path, rpc_timeout="1s"))
     cluster.delete_ledger(LOST_INSIDE)
     assert [[40, 40]] == outcome.one(LOST_INSIDE)["entries"]
@@ -77,33 +97,65 @@ def test_where_the_budget_reaches_every_entry_is_read(cluster: SandboxCluster, t
 
 
 def test_runs_go_on_where_earlier_ones_stopped(cluster: SandboxCluster, tmp_path: Path):
-    """Two turns of every 16th entry leave no gap of 8: one of them finds ten lost entries, and both say how sure that was."""
-    cluster.place(LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40-49"})
-    nights = [accounted(audit(cluster, tmp_path, probe_budget="200", probe_entries="1", rpc_timeout="1s")) for _ in range(2)]
+    """Two turns of every 16th entry leave no gap of 8: one of them finds ten lost entries, and both
+    say how sure that was.
+    """
+    cluster.place(
+        LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40-49"}
+    )
+    nights = [
+        accounted(audit(cluster, tmp_path, probe_budget="200", probe_entries="1", rpc_timeout="1s"))
+        for _ in range(2)
+    ]
     cluster.delete_ledger(LOST_INSIDE)
     assert any(night.of(LOST_INSIDE) for night in nights)
     first, second = (night.summary["sampling"] for night in nights)
-    assert (16, 16, {"1": 0.0625, "10": 0.625, "100": 1.0, "1000": 1.0}) == (first["step"], second["step"], second["bounds"])
+    assert (16, 16, {"1": 0.0625, "10": 0.625, "100": 1.0, "1000": 1.0}) == (
+        first["step"],
+        second["step"],
+        second["bounds"],
+    )
     assert (1, 2) == (first["accumulated"]["runs"], second["accumulated"]["runs"])
     assert {"1": 0.125, "10": 1.0, "100": 1.0, "1000": 1.0} == second["accumulated"]["bounds"]
     assert first["series"]["seed"] == second["series"]["seed"]
     assert "in the 2 counted runs since then, in ledgers that did not change" in flat(nights[1])
 
 
-def test_without_probing_the_first_screen_says_what_is_not_judged(cluster: SandboxCluster, tmp_path: Path):
+def test_without_probing_the_first_screen_says_what_is_not_judged(
+    cluster: SandboxCluster, tmp_path: Path
+):
     """INDETERMINATE(bookie_unsupported), and how to change that."""
     outcome = accounted(audit(cluster, tmp_path, probe_entries="0", rpc_timeout="1s"))
     assert {"indeterminate: bookie_unsupported"} == set(outcome.standings(*ON_B3))
-    assert (0, None) == (outcome.summary["assurance"]["probed"], outcome.summary["assurance"]["missing_bound"])
-    assert "10 ledgers are not judged on their account, because probing is off; --probe-entries 3" in flat(outcome)
+    assert (0, None) == (
+        outcome.summary["assurance"]["probed"],
+        outcome.summary["assurance"]["missing_bound"],
+    )
+    assert (
+        "10 ledgers are not judged on their account, because probing is off; --probe-entries 3"
+        in flat(outcome)
+    )
 
 
 def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster):
     """In JSON and in text, each for itself and all together."""
     outcome = audit_ledgers(cluster, [1, BESIDE], probe_entries=str(PROBES), rpc_timeout="1s")
-    told = [[outcome.verdicts[one].told[name] for name in ("assurance", "probes", "random_probes")] for one in (1, BESIDE)]
+    told = [
+        [outcome.verdicts[one].told[name] for name in ("assurance", "probes", "random_probes")]
+        for one in (1, BESIDE)
+    ]
     assert [["probed", ENDS + PROBES, PROBES], ["listed", 0, 0]] == told
-    assert (1, 1, ["b3"]) == tuple(outcome.summary["assurance"][name] for name in ("listed", "probed", "bookies_unable"))
-    said = flat(audit_ledgers(cluster, [1], probe_entries=str(PROBES), rpc_timeout="1s", format="text"))
-    assert "1 bookie cannot list entries (DbLedgerStorage): 1 ledger was judged by reading 5 of their entries" in said
-    assert "assurance: probed" in said and "5 entries were read there instead, 3 of them drawn at random" in said
+    assert (1, 1, ["b3"]) == tuple(
+        outcome.summary["assurance"][name] for name in ("listed", "probed", "bookies_unable")
+    )
+    said = flat(
+        audit_ledgers(cluster, [1], probe_entries=str(PROBES), rpc_timeout="1s", format="text")
+    )
+    assert (
+        "1 bookie cannot list entries (DbLedgerStorage): 1 ledger was judged by reading 5 of their"
+        " entries" in said
+    )
+    assert (
+        "assurance: probed" in said
+        and "5 entries were read there instead, 3 of them drawn at random" in said
+    )

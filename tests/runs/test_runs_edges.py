@@ -1,4 +1,6 @@
-"""Laws of whole runs at their edges: claims no cluster can hold, parts of a cluster, paths and other clusters' results."""
+"""Laws of whole runs at their edges: claims no cluster can hold, parts of a cluster, paths and
+other clusters' results.
+"""
 
 import json
 import shutil
@@ -20,7 +22,9 @@ OUTPUT = "my runs %41"
 
 
 class Runs(NamedTuple):
-    """A run of the whole cluster and one of a part behind it, into `home`; what the first one published."""
+    """A run of the whole cluster and one of a part behind it, into `home`; what the first one
+    published.
+    """
 
     home: Path
     whole: Outcome
@@ -31,12 +35,16 @@ class Runs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Three bookies, a sound ledger, one that lacks an entry, and one that claims every entry there can be."""
+    """Three bookies, a sound ledger, one that lacks an entry, and one that claims every entry there
+    can be.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3) as made:
         metadata = made.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99")
         made.place(SOUND, metadata)
         made.place(LACKING, metadata, lose={"b1": "6", "b2": "6"})
-        made.add_ledger(ENDLESS, replace(made.ledger(f"e3 w2 a2  0:[b1 b2 b3]  closed {2**63 - 1}"), length=0))
+        made.add_ledger(
+            ENDLESS, replace(made.ledger(f"e3 w2 a2  0:[b1 b2 b3]  closed {2**63 - 1}"), length=0)
+        )
         made.hold("b1", ENDLESS, "0")
         yield made
 
@@ -54,7 +62,9 @@ def runs(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> R
 
 
 def test_a_ledger_that_claims_every_entry_there_can_be_is_one_row(runs: Runs):
-    """Closed at 2^63 - 1 and striped: judged by what it lacks, and no other ledger loses its verdict."""
+    """Closed at 2^63 - 1 and striped: judged by what it lacks, and no other ledger loses its
+    verdict.
+    """
     assert ["sound", "violated", "violated"] == runs.whole.standings(SOUND, LACKING, ENDLESS)
     assert 2**63 - 1 == runs.whole.one(ENDLESS)["entries_total"]
 
@@ -81,7 +91,9 @@ def test_named_ledgers_that_do_not_exist_leave_the_run_incomplete(runs: Runs):
     assert "777, 888" in sentence
 
 
-def test_counters_start_anew_behind_another_clusters_runs(runs: Runs, cluster: SandboxCluster, tmp_path: Path):
+def test_counters_start_anew_behind_another_clusters_runs(
+    runs: Runs, cluster: SandboxCluster, tmp_path: Path
+):
     """The last run in the output directory was of another cluster."""
     output = tmp_path / "audits"
     shutil.copytree(runs.home / OUTPUT, output)

@@ -55,11 +55,17 @@ def chain(outcome: Outcome, ledger_id: int = LOST) -> tuple[str | None, int | No
 
 
 def changed(outcome: Outcome) -> dict[str, int]:
-    return {name: number for name, number in outcome.summary["changes"].items() if isinstance(number, int) and number}
+    return {
+        name: number
+        for name, number in outcome.summary["changes"].items()
+        if isinstance(number, int) and number
+    }
 
 
 def test_a_finding_keeps_its_beginning_until_a_run_checks_it_and_finds_nothing(nights: Nights):
-    """A night on which its bookie is silent does not count as seen, and does not break the chain."""
+    """A night on which its bookie is silent does not count as seen, and does not break the
+    chain.
+    """
     nights.has(LOST, *LOSS)
     first = nights.run()
     began = first.summary["started_at"]
@@ -72,25 +78,35 @@ def test_a_finding_keeps_its_beginning_until_a_run_checks_it_and_finds_nothing(n
     nights.cluster.start_bookie("b2")
     fourth = nights.run()
     assert ((began, 3), {"still": 1}) == (chain(fourth), changed(fourth))
-    assert 1 == fourth.summary["totals"]["ENTRY_BELOW_ACK_QUORUM"], "what is found again after such a night is not new"
+    assert 1 == fourth.summary["totals"]["ENTRY_BELOW_ACK_QUORUM"], (
+        "what is found again after such a night is not new"
+    )
     nights.has(LOST, *WHOLE)
     assert {"resolved": 1} == changed(nights.run())
     nights.has(LOST, *LOSS)
     again = nights.run()
     assert ((again.summary["started_at"], 1), {"new": 1}) == (chain(again), changed(again))
     since = again.summary["changes"]["since"]["started_at"]
-    assert f"Changed: 1 new since the run of {since[:10]} {since[11:16]} UTC." in " ".join(again.stdout.split())
+    assert f"Changed: 1 new since the run of {since[:10]} {since[11:16]} UTC." in " ".join(
+        again.stdout.split()
+    )
 
 
 def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
-    """It knows the history of what it names, says nothing of the rest, and the next whole run does not count it."""
+    """It knows the history of what it names, says nothing of the rest, and the next whole run does
+    not count it.
+    """
     nights.has(LOST, *LOSS)
     nights.has(SOUND, *LOSS)
     began = nights.run().summary["started_at"]
     part = accounted(audit(nights.cluster, nights.home, ledger_ids=[LOST]))
     assert ((began, 2), {"partial": True, "still": 1}) == (chain(part), changed(part))
     whole = nights.run()
-    assert ((began, 2), (began, 2), {"still": 2}) == (chain(whole), chain(whole, SOUND), changed(whole))
+    assert ((began, 2), (began, 2), {"still": 2}) == (
+        chain(whole),
+        chain(whole, SOUND),
+        changed(whole),
+    )
 
 
 def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
@@ -126,25 +142,40 @@ def test_after_a_run_that_was_lost_nothing_is_claimed_of_the_past(nights: Nights
 
 
 def test_a_muted_finding_is_shown_and_does_not_fail_the_run(nights: Nights):
-    """The outcome stays; a loss beside it, or a worse one, fails the run again, and says why the mute does not apply."""
+    """The outcome stays; a loss beside it, or a worse one, fails the run again, and says why the
+    mute does not apply.
+    """
     nights.has(LOST, *LOSS)
     first = nights.run()
     found, file = first.one(LOST), nights.home / "audits" / "mutes.jsonl"
-    mute = Mute(found["id"], date(2999, 1, 1), "known", Kind(found["kind"]), "ledger 1", "r", state_of(found))
+    mute = Mute(
+        found["id"],
+        date(2999, 1, 1),
+        "known",
+        Kind(found["kind"]),
+        "ledger 1",
+        "r",
+        state_of(found),
+    )
     file.write_text(mute.line() + "\n")
     muted = nights.run()
     assert (0, "VIOLATED", {"until": "2999-01-01", "why": "known"}) == (
         muted.exit_code, muted.summary["outcome"], muted.one(LOST)["muted"],
     )  # fmt: skip
     assert {found["kind"]: 1} == muted.summary["mutes"]["by_kind"]
-    assert "muted until 2999-01-01" in muted.stdout and "1 finding is muted and does not count" in muted.stdout
+    assert (
+        "muted until 2999-01-01" in muted.stdout
+        and "1 finding is muted and does not count" in muted.stdout
+    )
     nights.has(SOUND, *LOSS)
     assert 1 == nights.run().exit_code
     nights.has(SOUND, *WHOLE)
     nights.has(LOST, (0, 2), (5, 9))
     worse = nights.run()
     assert (1, None) == (worse.exit_code, worse.one(LOST)["muted"])
-    assert ["it has 2 entries now and had 1"] == [one["why"] for one in worse.summary["mutes"]["outgrown"]]
+    assert ["it has 2 entries now and had 1"] == [
+        one["why"] for one in worse.summary["mutes"]["outgrown"]
+    ]
     file.write_text("{\n")
     nights.has(LOST, *LOSS)
     bad = nights.run()

@@ -1,4 +1,6 @@
-"""A whole run over names that were chosen to be misread: no file of it, and no screen, has them as they are."""
+"""A whole run over names that were chosen to be misread: no file of it, and no screen, has them as
+they are.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ BOOKIE = f"b{OVERRIDES}:3181"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Four bookies and eight ledgers that lack an entry, of a hostile owner; beside them a registration of no valid name."""
+    """Four bookies and eight ledgers that lack an entry, of a hostile owner; beside them a
+    registration of no valid name.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("hostile"), 4) as made:
         plain = made.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9")
         for ledger_id in LEDGERS:
@@ -32,16 +36,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield made
 
 
-def test_no_output_of_a_run_has_a_hostile_name_as_it_is(cluster: SandboxCluster, tmp_path: Path) -> None:
-    """Screen, report, findings, summary, topics, metrics, names of files, and each command splits into plain words."""
+def test_no_output_of_a_run_has_a_hostile_name_as_it_is(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """Screen, report, findings, summary, topics, metrics, names of files, and each command splits
+    into plain words.
+    """
     outcome = accounted(audit(cluster, tmp_path))
     assert len(LEDGERS) <= len(outcome.findings) and outcome.run_dir is not None
     assert [] == unprintable(outcome.stdout)
-    assert outcome.stdout.count("\nauditor: ") == 1 and outcome.last_line.startswith("auditor: VIOLATED")
-    texts = [path for path in outcome.run_dir.rglob("*") if path.suffix in {".txt", ".json", ".jsonl", ".prom"}]
-    assert {"report.txt", "findings.jsonl", "summary.json", "metrics.prom"} <= {path.name for path in texts}
+    assert outcome.stdout.count("\nauditor: ") == 1 and outcome.last_line.startswith(
+        "auditor: VIOLATED"
+    )
+    texts = [
+        path
+        for path in outcome.run_dir.rglob("*")
+        if path.suffix in {".txt", ".json", ".jsonl", ".prom"}
+    ]
+    assert {"report.txt", "findings.jsonl", "summary.json", "metrics.prom"} <= {
+        path.name for path in texts
+    }
     assert {} == {path.name: bad for path in texts if (bad := unprintable(path.read_text()))}
-    assert [] == [path.name for path in outcome.run_dir.rglob("*") if not (path.name.isascii() and path.name.isprintable())]
+    assert [] == [
+        path.name
+        for path in outcome.run_dir.rglob("*")
+        if not (path.name.isascii() and path.name.isprintable())
+    ]
     assert outcome.of(1)[0]["owner"]["name"].endswith(HOSTILE)  # it was there
     for finding in outcome.findings:
         for command in finding["next"]:

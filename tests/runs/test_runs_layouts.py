@@ -20,10 +20,15 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize(("layout", "form"), list(zip(LedgerLayout, [*ListForm, *ListForm], strict=True)))
-def test_every_ledger_of_every_manager_gets_its_verdict(tmp_path: Path, layout: LedgerLayout, form: ListForm) -> None:
-    """Ids at the edges of the layout, formats 1 to 3 in turn, striped ledgers listed as runs or as BP-34's groups: all are
-    sound but the last, which lacks one entry everywhere."""
+@pytest.mark.parametrize(
+    ("layout", "form"), list(zip(LedgerLayout, [*ListForm, *ListForm], strict=True))
+)
+def test_every_ledger_of_every_manager_gets_its_verdict(
+    tmp_path: Path, layout: LedgerLayout, form: ListForm
+) -> None:
+    """Ids at the edges of the layout, formats 1 to 3 in turn, striped ledgers listed as runs or as
+    BP-34's groups: all are sound but the last, which lacks one entry everywhere.
+    """
     ids = IDS[layout]
     with SandboxCluster(tmp_path / "cluster", bookies=4, layout=layout, list_form=form) as cluster:
         for turn, ledger_id in enumerate(ids):

@@ -39,21 +39,31 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
 
 
 def test_the_wiped_bookie_is_found_and_its_twin_is_not(outcome: Outcome):
-    """One finding on a bookie, critical; each ledger keeps its own; replay gave the same to the byte (`accounted`)."""
+    """One finding on a bookie, critical; each ledger keeps its own; replay gave the same to the
+    byte (`accounted`).
+    """
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
-    said = "answered for 6 ledgers. Of 6 of them (1, 2, 3, 4, 5, 6) it lacked, at two looks, more than half of the entries"
+    said = (
+        "answered for 6 ledgers. Of 6 of them (1, 2, 3, 4, 5, 6) it lacked, at two looks, more than"
+        " half of the entries"
+    )
     assert said in found["witness"]
     assert ["answered", "answered"] == [look["answers"]["b2"] for look in found["looks"]]
     assert [[], []] == [outcome.of(bookie) for bookie in ("b1", "b4")]
     assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == outcome.one(ON_TWIN[0])["kind"]
-    assert {"ledgers": 0, "bookies": 1, "findings": 1} == outcome.summary["findings"][Kind.BOOKIE_LOST_CONTENT.value]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == outcome.summary["findings"][
+        Kind.BOOKIE_LOST_CONTENT.value
+    ]
 
 
 def test_the_report_leads_with_the_bookie(outcome: Outcome):
     """The cause stands before every count, and the summary says the same."""
     (cause,) = outcome.summary["causes"]
-    assert "bookie b2 answers and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the rest)" == cause["says"]
+    assert (
+        "bookie b2 answers and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the rest)"
+        == cause["says"]
+    )
     assert outcome.stdout.index(f"  1. {cause['says']}") < outcome.stdout.index("\nLedgers\n")
     assert 1 == outcome.summary["ledgers_without_cause"], "the twin's ledger is a ledger's loss"
 
@@ -70,7 +80,11 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
     assert outcome.run_dir is not None
     out = io.StringIO()
     context = Context(
-        parse(Layers(flags={"full": "true"}), command="replay"), out, log.setup(stream=io.StringIO()), Silent(), StopRequest()
+        parse(Layers(flags={"full": "true"}), command="replay"),
+        out,
+        log.setup(stream=io.StringIO()),
+        Silent(),
+        StopRequest(),
     )
     assert 1 == replay_command.report(context, str(outcome.run_dir))
     assert (outcome.run_dir / "report.txt").read_text() == out.getvalue()
@@ -79,7 +93,9 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
 
 
 def test_a_replay_needs_no_stored_findings(outcome: Outcome, tmp_path: Path):
-    """Cut short, they take the history of the findings with them; the evidence is judged all the same."""
+    """Cut short, they take the history of the findings with them; the evidence is judged all the
+    same.
+    """
     assert outcome.run_dir is not None
     copy = tmp_path / Path(outcome.run_dir).name
     shutil.copytree(outcome.run_dir, copy)

@@ -1,4 +1,6 @@
-"""Laws of whole runs about bookies that are known to be down, each beside the twin in which nobody said so."""
+"""Laws of whole runs about bookies that are known to be down, each beside the twin in which nobody
+said so.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,9 @@ SESSION_AND_MARGIN_S = 11
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b2 holds a copy of ledgers 1 to 3; 4 is sound without it, 5 lost an entry without it, 6 lost one on b1 and names b2."""
+    """b2 holds a copy of ledgers 1 to 3; 4 is sound without it, 5 lost an entry without it, 6 lost
+    one on b1 and names b2.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3, named=True) as made:
         for ledger_id in ON_B2:
             made.place(ledger_id, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"))
@@ -54,40 +58,70 @@ def flat(outcome: Outcome) -> str:
 
 def test_a_silent_bookie_in_maintenance_is_no_page(silent: SandboxCluster, tmp_path: Path):
     """Its ledgers stay unknown and are counted; what others prove is found all the same."""
-    known, unknown = (accounted(audit(silent, tmp_path, **more)) for more in ({"maintenance": "b2"}, {}))
+    known, unknown = (
+        accounted(audit(silent, tmp_path, **more)) for more in ({"maintenance": "b2"}, {})
+    )
     assert ([], [Kind.BOOKIE_SILENT_YET_REGISTERED]) == (on_bookies(known), on_bookies(unknown))
     for outcome in (known, unknown):
-        assert ["indeterminate: bookie_silent"] * 3 + ["sound", "violated"] == outcome.standings(*ON_B2, BESIDE, LOST_BESIDE)
-        assert [Kind.ENTRY_BELOW_WRITE_QUORUM.value] == [found["kind"] for found in outcome.of(LOST_BESIDE)]
-        assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] == [found["kind"] for found in outcome.of(LOST_ON_BOTH)]
-    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 3} == known.summary["maintenance"]
+        assert ["indeterminate: bookie_silent"] * 3 + ["sound", "violated"] == outcome.standings(
+            *ON_B2, BESIDE, LOST_BESIDE
+        )
+        assert [Kind.ENTRY_BELOW_WRITE_QUORUM.value] == [
+            found["kind"] for found in outcome.of(LOST_BESIDE)
+        ]
+        assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] == [
+            found["kind"] for found in outcome.of(LOST_ON_BOTH)
+        ]
+    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 3} == known.summary[
+        "maintenance"
+    ]
     assert {"bookies": [], "ledgers": 0} == unknown.summary["maintenance"]
-    assert "In planned maintenance: b2 registered and silent. 3 ledgers could not be judged for no other reason." in flat(known)
+    assert (
+        "In planned maintenance: b2 registered and silent. 3 ledgers could not be judged for no"
+        " other reason." in flat(known)
+    )
     assert known.run_dir is not None and known.summary["indeterminate"]["bookie_silent"] >= 3
-    gauges = [line for line in (known.run_dir / "metrics.prom").read_text().splitlines() if "maintenance_ledgers{" in line]
+    gauges = [
+        line
+        for line in (known.run_dir / "metrics.prom").read_text().splitlines()
+        if "maintenance_ledgers{" in line
+    ]
     assert ["3.0"] == [line.rsplit(" ", 1)[1] for line in gauges]
 
 
 def test_unknown_is_not_rounded_to_well_for_it(silent: SandboxCluster, tmp_path: Path):
     """Where nothing is wrong, exit 3: some ledgers could not be judged, whyever."""
     outcome = accounted(audit(silent, tmp_path, ledger_ids=[*ON_B2, BESIDE], maintenance="b2"))
-    assert ("INCOMPLETE", 3, []) == (outcome.summary["outcome"], outcome.exit_code, outcome.findings)
+    assert ("INCOMPLETE", 3, []) == (
+        outcome.summary["outcome"],
+        outcome.exit_code,
+        outcome.findings,
+    )
 
 
 def test_nobody_waits_for_a_bookie_in_maintenance(gone: SandboxCluster, tmp_path: Path):
-    """It may be restarting, and that is known: no second look at its ledgers, no word on looks too close together."""
+    """It may be restarting, and that is known: no second look at its ledgers, no word on looks too
+    close together.
+    """
     known = accounted(audit(gone, tmp_path, ledger_ids=ON_B2, maintenance="b2"))
     unknown = accounted(audit(gone, tmp_path, ledger_ids=ON_B2))
     assert ([], [DELAY_S + SESSION_AND_MARGIN_S]) == (known.pauses_s, unknown.pauses_s)
     assert ([], 1) == (known.summary["withheld"], len(unknown.summary["withheld"]))
-    assert {"bookies": [{"bookie_id": "b2", "found": "not_registered"}], "ledgers": 3} == known.summary["maintenance"]
-    assert "listledgers -bookieid" not in known.stdout and "listledgers -bookieid b2" in unknown.stdout
+    assert {
+        "bookies": [{"bookie_id": "b2", "found": "not_registered"}],
+        "ledgers": 3,
+    } == known.summary["maintenance"]
+    assert (
+        "listledgers -bookieid" not in known.stdout and "listledgers -bookieid b2" in unknown.stdout
+    )
     for outcome in (known, unknown):
         assert (1, ["b2"]) == (outcome.summary["bookies"]["away"], outcome.summary["bookies_away"])
         assert "1 with a cookie and no registration (b2)" in flat(outcome)
 
 
-def test_a_silent_bookie_in_maintenance_makes_no_second_look(silent: SandboxCluster, tmp_path: Path):
+def test_a_silent_bookie_in_maintenance_makes_no_second_look(
+    silent: SandboxCluster, tmp_path: Path
+):
     """Its silence has to be confirmed only where it would accuse."""
     known = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE], maintenance="b2"))
     unknown = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE]))
@@ -96,7 +130,9 @@ def test_a_silent_bookie_in_maintenance_makes_no_second_look(silent: SandboxClus
     assert [{"bookie_id": "b2", "found": "silent"}] == known.summary["maintenance"]["bookies"]
 
 
-def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(cluster: SandboxCluster, tmp_path: Path):
+def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(
+    cluster: SandboxCluster, tmp_path: Path
+):
     """An operator forgets to take a bookie out, and mistypes another."""
     outcome = accounted(audit(cluster, tmp_path, ledger_ids=[BESIDE], maintenance="b2,b9"))
     bookies = {one["bookie_id"]: one["found"] for one in outcome.summary["maintenance"]["bookies"]}
@@ -109,7 +145,9 @@ def test_single_ledgers_know_of_maintenance(silent: SandboxCluster):
     """`auditor ledger` says what stood in the way, and what was down for maintenance."""
     outcome = audit_ledgers(silent, [1, BESIDE], maintenance="b2")
     assert [True, False] == [outcome.verdicts[one].told["only_maintenance"] for one in (1, BESIDE)]
-    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == outcome.summary["maintenance"]
+    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == outcome.summary[
+        "maintenance"
+    ]
     said = flat(audit_ledgers(silent, [1], maintenance="b2", format="text"))
     assert "nothing but bookies in planned maintenance stood in the way" in said
     assert "In planned maintenance: b2 registered and silent. 1 ledger could not" in said

@@ -19,7 +19,9 @@ TEN_DAYS_MS = 10 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Three ledgers, two of them marked: of the second every copy is there, the third lacks one. Two marks have no ledger."""
+    """Three ledgers, two of them marked: of the second every copy is there, the third lacks one.
+    Two marks have no ledger.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("marks"), 3, named=True) as made:
         for ledger_id in (SOUND, STALE, LACKING):
             made.place(ledger_id, made.ledger(STRIPED))
@@ -31,14 +33,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def test_marks_are_found_and_counted(cluster: SandboxCluster, tmp_path: Path) -> None:
-    """The old mark without a ledger is a finding on the cluster; the replay says the same from the written looks."""
+    """The old mark without a ledger is a finding on the cluster; the replay says the same from the
+    written looks.
+    """
     outcome = accounted(audit(cluster, tmp_path))
     (found,) = outcome.findings
-    assert (Kind.MARK_WITHOUT_LEDGER, None, None) == (Kind(found["kind"]), found["ledger_id"], found["bookie_id"])
+    assert (Kind.MARK_WITHOUT_LEDGER, None, None) == (
+        Kind(found["kind"]),
+        found["ledger_id"],
+        found["bookie_id"],
+    )
     assert (1, [OLD]) == (found["facts"]["marks"], found["facts"]["some_ledgers"])
     expected = {"total": 4, "within_grace": 3, "beyond_grace": 1, "stale": 1, "without_ledger": 2}
     assert expected == outcome.summary["marks"]
-    assert {"under_1h": 3, "under_1d": 0, "under_1w": 0, "older": 1} == outcome.summary["marks_by_age"]
+    assert {"under_1h": 3, "under_1d": 0, "under_1w": 0, "older": 1} == outcome.summary[
+        "marks_by_age"
+    ]
     assert outcome.summary["oldest_underreplicated_s"] < 3600
     assert outcome.run_dir is not None
     assert f"{STALE}\n" == (outcome.run_dir / "marks" / "stale.txt").read_text()
@@ -46,7 +56,9 @@ def test_marks_are_found_and_counted(cluster: SandboxCluster, tmp_path: Path) ->
     assert ["exempt: marked_underreplicated"] * 2 == outcome.standings(STALE, LACKING)
 
 
-def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
     """The delay was waited for, then it was not there any more."""
 
     def between(_pause: int) -> None:
@@ -60,13 +72,22 @@ def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(cluster: SandboxCl
     assert any(50 < pause <= 60 for pause in outcome.pauses_s)
 
 
-def test_a_run_of_a_part_speaks_of_its_ledgers_alone(cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_run_of_a_part_speaks_of_its_ledgers_alone(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
     """Marks of ledgers that were not named are neither found nor counted."""
     outcome = accounted(audit(cluster, tmp_path, ledger_ids=[SOUND, STALE]))
-    assert ([], 1, 1) == (outcome.findings, outcome.summary["marks"]["total"], outcome.summary["marks"]["stale"])
+    assert ([], 1, 1) == (
+        outcome.findings,
+        outcome.summary["marks"]["total"],
+        outcome.summary["marks"]["stale"],
+    )
 
 
 def test_each_copy_was_listed(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Of the one judged ledger that is not marked: thirty entries, two copies each."""
     summary = accounted(audit(cluster, tmp_path)).summary
-    assert ({"expected": 60, "listed": 60, "read": 0, "assumed": 0}, 1.0) == (summary["copies"], summary["verified_ratio"])
+    assert ({"expected": 60, "listed": 60, "read": 0, "assumed": 0}, 1.0) == (
+        summary["copies"],
+        summary["verified_ratio"],
+    )

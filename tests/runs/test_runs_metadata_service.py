@@ -1,4 +1,6 @@
-"""The metadata service gone, restarted, shut or empty: no verdict that nobody can stand for, and earlier results untouched."""
+"""The metadata service gone, restarted, shut or empty: no verdict that nobody can stand for, and
+earlier results untouched.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +81,12 @@ def says_unreachable(outcome: Outcome, *words: str) -> None:
     assert {} == outcome.summary
 
 
-def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(cluster: SandboxCluster, tmp_path: Path):
-    """Exit 5, no verdict; earlier results and metrics stay, but for the outcome and when that was."""
+def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Exit 5, no verdict; earlier results and metrics stay, but for the outcome and when that
+    was.
+    """
     metrics = tmp_path / "auditor.prom"
     first = audit(cluster, tmp_path, metrics_textfile=str(metrics))
     assert 1 == first.exit_code
@@ -91,7 +97,9 @@ def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(cluster: 
     assert before == published(tmp_path / "audits")
     metrics_after = outcome_and_rest(metrics.read_text())
     assert metrics_before[1] == metrics_after[1]
-    assert any('outcome="UNREACHABLE"' in line and line.endswith(" 1.0") for line in metrics_after[0]), metrics_after
+    assert any(
+        'outcome="UNREACHABLE"' in line and line.endswith(" 1.0") for line in metrics_after[0]
+    ), metrics_after
 
 
 def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
@@ -124,9 +132,13 @@ def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
     says_unreachable(audit(cluster, tmp_path, **IMPATIENT))
 
 
-def test_zookeeper_restarted_between_the_looks_is_not_noticed(cluster: SandboxCluster, tmp_path: Path):
+def test_zookeeper_restarted_between_the_looks_is_not_noticed(
+    cluster: SandboxCluster, tmp_path: Path
+):
     """A session is had again, and the verdicts are those of a quiet day."""
-    outcome = audit(cluster, tmp_path, between=lambda pause: restart(cluster) if pause == 1 else None)
+    outcome = audit(
+        cluster, tmp_path, between=lambda pause: restart(cluster) if pause == 1 else None
+    )
     assert ["sound", "violated"] == outcome.standings(1, 2)
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == outcome.kinds
 
@@ -138,13 +150,22 @@ def test_zookeeper_restarted_between_the_looks_is_not_noticed(cluster: SandboxCl
             lambda client, root: client.delete(f"{root}/LAYOUT"),
             ("no BookKeeper cluster at", "/ledgers/LAYOUT", "Check the path"),
         ),
-        (lambda client, root: client.put(f"{root}/LAYOUT", b"2\nsome.other.Factory:1"), ("layout", "not understood")),
-        (lambda client, root: client.put(f"{root}/LAYOUT", b"", shut=True), ("LAYOUT", "may not be read by this session")),
+        (
+            lambda client, root: client.put(f"{root}/LAYOUT", b"2\nsome.other.Factory:1"),
+            ("layout", "not understood"),
+        ),
+        (
+            lambda client, root: client.put(f"{root}/LAYOUT", b"", shut=True),
+            ("LAYOUT", "may not be read by this session"),
+        ),
         (
             lambda client, root: client.put(f"{root}/available", b"", shut=True),
             ("available", "may not be read by this session"),
         ),
-        (lambda client, root: client.put(f"{root}/00", b"", shut=True), ("/ledgers/00", "may not be read by this session")),
+        (
+            lambda client, root: client.put(f"{root}/00", b"", shut=True),
+            ("/ledgers/00", "may not be read by this session"),
+        ),
     ],
     ids=["no LAYOUT", "unknown LAYOUT", "LAYOUT shut", "bookies shut", "ledgers shut"],
 )
@@ -155,14 +176,20 @@ def test_a_cluster_that_cannot_be_read_is_exit_5(
     spoil: Callable[[Znodes, str], None],
     words: tuple[str, ...],
 ):
-    """What was missing is said by its path, and no verdict is given: ledgers left out would not be noticed."""
+    """What was missing is said by its path, and no verdict is given: ledgers left out would not be
+    noticed.
+    """
     spoil(client, cluster.root)
     says_unreachable(audit(cluster, tmp_path), *words)
     assert not (tmp_path / "audits" / "latest.json").exists()
 
 
-def test_marks_that_may_not_be_listed_are_read_one_by_one(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
-    """A ledger that no list names may be marked all the same: its own mark is read, and what may not be read is unknown."""
+def test_marks_that_may_not_be_listed_are_read_one_by_one(
+    cluster: SandboxCluster, client: Znodes, tmp_path: Path
+):
+    """A ledger that no list names may be marked all the same: its own mark is read, and what may
+    not be read is unknown.
+    """
     for ledger_id in (3, 4, 5):
         cluster.place(ledger_id, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
@@ -170,25 +197,40 @@ def test_marks_that_may_not_be_listed_are_read_one_by_one(cluster: SandboxCluste
     client.put(cluster._seeder.mark_path(4), b"", shut=True)
     client.put(f"{cluster.root}/underreplication/ledgers", b"", shut=True)
     outcome = audit(cluster, tmp_path)
-    assert ["sound", "violated", "indeterminate: metadata_unreadable", "sound"] == outcome.standings(1, 3, 4, 5)
+    assert [
+        "sound",
+        "violated",
+        "indeterminate: metadata_unreadable",
+        "sound",
+    ] == outcome.standings(1, 3, 4, 5)
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [Kind(found["kind"]) for found in outcome.of(3)]
 
 
-def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
-    """Listed at the first look, read with the mark at the others: the same worker since the same time; and replay agrees."""
+def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
+    cluster: SandboxCluster, client: Znodes, tmp_path: Path
+):
+    """Listed at the first look, read with the mark at the others: the same worker since the same
+    time; and replay agrees.
+    """
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
     cluster.lock(3, "worker-1.example")
     since_ms = client.ctime_ms(cluster.root + znode_paths.lock_path(3))
     outcome = accounted(audit(cluster, tmp_path, underreplication_grace="1ms"))
     assert outcome.run_dir is not None
-    rows = ds.dataset(outcome.run_dir / "evidence" / "ledgers", format="parquet").to_table(filter=ds.field("ledger_id") == 3)
+    rows = ds.dataset(outcome.run_dir / "evidence" / "ledgers", format="parquet").to_table(
+        filter=ds.field("ledger_id") == 3
+    )
     looks = {row["look"]: row["mark"]["lock"] for row in rows.to_pylist()}
     assert {"holder": "worker-1.example", "since_ms": since_ms} == looks[1] == looks[2]
 
 
-def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
-    """Who works on a marked ledger only explains: everything is judged all the same, with a warning that names the znode."""
+def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
+    cluster: SandboxCluster, client: Znodes, tmp_path: Path
+):
+    """Who works on a marked ledger only explains: everything is judged all the same, with a warning
+    that names the znode.
+    """
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
     client.put(f"{cluster.root}/underreplication/locks", b"", shut=True)
@@ -202,13 +244,23 @@ def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(tmp_path: Path):
     """Exit 3, or 0 with --allow-empty: a wrong root lists no ledger either."""
     with SandboxCluster(tmp_path / "cluster", 1) as cluster:
         doubted = audit(cluster, tmp_path)
-        assert (3, "INCOMPLETE", 0) == (doubted.exit_code, doubted.summary["outcome"], doubted.summary["ledgers"]["listed"])
+        assert (3, "INCOMPLETE", 0) == (
+            doubted.exit_code,
+            doubted.summary["outcome"],
+            doubted.summary["ledgers"]["listed"],
+        )
         accepted = audit(cluster, tmp_path, allow_empty="true")
-        assert (0, "SOUND", 0) == (accepted.exit_code, accepted.summary["outcome"], accepted.summary["ledgers"]["listed"])
+        assert (0, "SOUND", 0) == (
+            accepted.exit_code,
+            accepted.summary["outcome"],
+            accepted.summary["ledgers"]["listed"],
+        )
 
 
 def test_without_any_bookie_what_metadata_says_is_said(tmp_path: Path):
-    """Nobody is registered, nobody was named: a ledger that cannot be decoded is found all the same."""
+    """Nobody is registered, nobody was named: a ledger that cannot be decoded is found all the
+    same.
+    """
     with SandboxCluster(tmp_path / "cluster", bookies=1) as cluster:
         cluster.set_raw(7, b"nonsense")
         cluster.lose_bookie("b1")
@@ -219,7 +271,12 @@ def test_without_any_bookie_what_metadata_says_is_said(tmp_path: Path):
 def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path: Path):
     """Before anything is contacted, and in a sentence that names the lock."""
     output = Output(place(str(tmp_path / "audits")))
-    with output.hold_lock(), pytest.raises(ConfigError, match=r"another run is at work in .*audits .*\.lock.*wait for it"):
+    with (
+        output.hold_lock(),
+        pytest.raises(
+            ConfigError, match=r"another run is at work in .*audits .*\.lock.*wait for it"
+        ),
+    ):
         audit(cluster, tmp_path)
     assert [] == list((tmp_path / "audits").glob("run-*"))
 
@@ -229,12 +286,24 @@ def test_all_bookies_silent_is_our_network(cluster: SandboxCluster, tmp_path: Pa
     for bookie in ("b1", "b2"):
         cluster.bookie(bookie).behaviour.refuses = True
     outcome = audit(cluster, tmp_path)
-    assert (3, [], ["indeterminate: bookie_refused"] * 2) == (outcome.exit_code, outcome.findings, outcome.standings(1, 2))
+    assert (3, [], ["indeterminate: bookie_refused"] * 2) == (
+        outcome.exit_code,
+        outcome.findings,
+        outcome.standings(1, 2),
+    )
     assert "no bookie answered this host" in " ".join(outcome.stdout.split()).lower()
 
 
 def test_named_ledgers_alone_are_listed(cluster: SandboxCluster, tmp_path: Path):
-    """--ledgers-from: those and no others, each once; an id that is not there is deleted, not forgotten."""
+    """--ledgers-from: those and no others, each once; an id that is not there is deleted, not
+    forgotten.
+    """
     outcome = audit(cluster, tmp_path, ledger_ids=[1, 77, 1])
     assert ["sound", "exempt: deleted"] == outcome.standings(1, 77)
-    assert {"listed": 2, "sound": 1, "exempt": 1, "indeterminate": 0, "violated": 0} == outcome.summary["ledgers"]
+    assert {
+        "listed": 2,
+        "sound": 1,
+        "exempt": 1,
+        "indeterminate": 0,
+        "violated": 0,
+    } == outcome.summary["ledgers"]

@@ -1,4 +1,6 @@
-"""Whole runs over bookies that are gone, being missed, renamed, or there and failing every request."""
+"""Whole runs over bookies that are gone, being missed, renamed, or there and failing every
+request.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,35 @@ def on_bookies(outcome: Outcome) -> list[tuple[str, str]]:
     return [(found["kind"], found["bookie_id"]) for found in outcome.findings if found["bookie_id"]]
 
 
-def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(cluster: SandboxCluster, tmp_path: Path):
-    """Three of four are marked between the looks: it knows. When no more are marked, the fourth is missed, and both numbers
-    are facts."""
+def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Three of four are marked between the looks: it knows. When no more are marked, the fourth is
+    missed, and both numbers are facts.
+    """
     cluster.lose_bookie("b2")
-    marking = accounted(audit(cluster, tmp_path, between=lambda _: [cluster.mark(i, ["b2"]) for i in (1, 2, 3)]))
+    marking = accounted(
+        audit(cluster, tmp_path, between=lambda _: [cluster.mark(i, ["b2"]) for i in (1, 2, 3)])
+    )
     assert [] == on_bookies(marking)
     (sentence,) = marking.summary["withheld"]
     assert "bookie b2 is not registered" in sentence
-    assert "replication is being arranged: 3 of 4 ledgers are marked, 0 of them were at the first look" in sentence
+    assert (
+        "replication is being arranged: 3 of 4 ledgers are marked, 0 of them were at the first look"
+        in sentence
+    )
     marked = accounted(audit(cluster, tmp_path))
     (found,) = marked.of("b2")
     facts = found["facts"]
     assert Kind.BOOKIE_LOST_UNNOTICED.value == found["kind"]
     assert (1, [4], 3, 3) == tuple(
-        facts[name] for name in ("unmarked_ledgers", "some_ledgers", "marked_ledgers_first", "marked_ledgers_last")
+        facts[name]
+        for name in (
+            "unmarked_ledgers",
+            "some_ledgers",
+            "marked_ledgers_first",
+            "marked_ledgers_last",
+        )
     )
 
 
@@ -64,9 +80,12 @@ def gone_for_good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         return accounted(audit(cluster, home, between=lambda _: cluster.delete_ledger(4)))
 
 
-def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(gone_for_good: Outcome):
-    """Without registration and cookie its copies are absent: that is no reason to miss the bookie less. A ledger that was
-    deleted meanwhile does not count."""
+def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(
+    gone_for_good: Outcome,
+):
+    """Without registration and cookie its copies are absent: that is no reason to miss the bookie
+    less. A ledger that was deleted meanwhile does not count.
+    """
     assert [1, 2, 3] == gone_for_good.one("b2")["facts"]["some_ledgers"]
 
 
@@ -74,14 +93,18 @@ def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(gone_for_good
     """What b4 was asked is evidence all the same."""
     renamed = gone_for_good.one("b2")["facts"]["renamed_to"]
     assert ([], None) == (gone_for_good.summary["bookies_renamed"], renamed)
-    assert gone_for_good.run_dir is not None and (gone_for_good.run_dir / "evidence" / "renames").is_dir()
+    assert (
+        gone_for_good.run_dir is not None
+        and (gone_for_good.run_dir / "evidence" / "renames").is_dir()
+    )
 
 
 def test_runs_remember_since_when_a_bookie_is_unregistered(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A delay longer than a run may wait: withheld, until a later run knows that it is over. A run over named ledgers passes
-    nothing on, and a bookie that registers again is forgotten."""
+    """A delay longer than a run may wait: withheld, until a later run knows that it is over. A run
+    over named ledgers passes nothing on, and a bookie that registers again is forgotten.
+    """
     stop = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
     cluster.set_lost_bookie_recovery_delay(7200)
@@ -108,8 +131,12 @@ def test_runs_remember_since_when_a_bookie_is_unregistered(
     assert [] == fresh.kinds and since != fresh.summary["bookies_unregistered"][0]
 
 
-def test_an_upgrade_is_no_lost_bookie(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Auto-recovery is disabled and the bookie has its cookie: withheld without waiting, and said on the first screen."""
+def test_an_upgrade_is_no_lost_bookie(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Auto-recovery is disabled and the bookie has its cookie: withheld without waiting, and said
+    on the first screen.
+    """
     stop = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
     cluster.disable_replication()
@@ -121,8 +148,12 @@ def test_an_upgrade_is_no_lost_bookie(cluster: SandboxCluster, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("refusal", ["eio", "eua"])
-def test_a_bookie_that_fails_every_request_is_found(cluster: SandboxCluster, tmp_path: Path, refusal: str):
-    """Be it that its storage fails or that it does not let this client ask; its twin fails one ledger."""
+def test_a_bookie_that_fails_every_request_is_found(
+    cluster: SandboxCluster, tmp_path: Path, refusal: str
+):
+    """Be it that its storage fails or that it does not let this client ask; its twin fails one
+    ledger.
+    """
     if refusal == "eua":
         cluster.bookie("b2").behaviour.refuses = True
     for ledger_id in LEDGERS if refusal == "eio" else ():
@@ -146,9 +177,12 @@ def test_where_every_bookie_refuses_none_is_found(cluster: SandboxCluster, tmp_p
 
 @pytest.mark.parametrize("storage", [Storage.SORTED, Storage.DB])
 def test_a_renamed_bookie_is_recognised(tmp_path: Path, storage: Storage):
-    """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds stay as they are; the finding,
-    the summary, the cause and the report say the new name."""
-    with SandboxCluster(tmp_path / "cluster", bookies=5, named=True, storage=[Storage.SORTED] * 3 + [storage] * 2) as cluster:
+    """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds stay
+    as they are; the finding, the summary, the cause and the report say the new name.
+    """
+    with SandboxCluster(
+        tmp_path / "cluster", bookies=5, named=True, storage=[Storage.SORTED] * 3 + [storage] * 2
+    ) as cluster:
         for ledger_id in LEDGERS:
             metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99")
             cluster.place(ledger_id, metadata)
@@ -157,8 +191,14 @@ def test_a_renamed_bookie_is_recognised(tmp_path: Path, storage: Storage):
             cluster.hold("b5", ledger_id, [(entry, entry) for entry in held[5:]])
         cluster.lose_bookie("b2")
         outcome = accounted(audit(cluster, tmp_path))
-    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary["bookies_renamed"]
+    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary[
+        "bookies_renamed"
+    ]
     assert "b4" == outcome.one("b2")["facts"]["renamed_to"]
-    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [one["kind"] for i in LEDGERS for one in outcome.of(i)]
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [
+        one["kind"] for i in LEDGERS for one in outcome.of(i)
+    ]
     told = " ".join(outcome.stdout.split())
-    assert "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in told
+    assert (
+        "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in told
+    )

@@ -1,4 +1,6 @@
-"""Laws of whole runs about the number of ledgers: what two runs of one cluster say of it, and the same again from evidence."""
+"""Laws of whole runs about the number of ledgers: what two runs of one cluster say of it, and the
+same again from evidence.
+"""
 
 import json
 import shutil
@@ -67,8 +69,12 @@ def listed_again(outcome: Outcome) -> int | None:
     return place(str(outcome.run_dir)).count(WHERE[AGAIN], LISTING)
 
 
-def test_ledgers_that_vanished_are_found_once_they_were_listed_again(ledgers: Ledgers, tmp_path: Path):
-    """Fewer than half of what the last run listed, at both listings: critical, on the cluster, with ids that are gone."""
+def test_ledgers_that_vanished_are_found_once_they_were_listed_again(
+    ledgers: Ledgers, tmp_path: Path
+):
+    """Fewer than half of what the last run listed, at both listings: critical, on the cluster, with
+    ids that are gone.
+    """
     ledgers.leave(LINE - 1)
     outcome = accounted(audit(ledgers, tmp_path, second_look_delay="60s"))
     (found,) = outcome.findings
@@ -76,26 +82,49 @@ def test_ledgers_that_vanished_are_found_once_they_were_listed_again(ledgers: Le
     assert (None, None, "critical") == (found["ledger_id"], found["bookie_id"], found["severity"])
     answers = [look["answers"] for look in found["looks"]]
     assert [{"listing": f"{LINE - 1} ledgers"}] * 2 == answers
-    assert all(words in found["witness"] for words in (f"{THEN} ledgers", f"{LINE - 1}, {LINE}", ledgers.cluster.instance_id))
+    assert all(
+        words in found["witness"]
+        for words in (f"{THEN} ledgers", f"{LINE - 1}, {LINE}", ledgers.cluster.instance_id)
+    )
     assert ("VIOLATED", 1) == (outcome.summary["outcome"], outcome.exit_code)
-    assert {"ledgers": 0, "bookies": 0, "findings": 1} == outcome.summary["findings"]["LEDGER_POPULATION_DROPPED"]
-    assert LINE - 1 == outcome.summary["ledgers"]["listed"] == outcome.summary["ledgers"]["exempt"], "no ledger is accused"
-    assert len(outcome.pauses_s) == 1 and 50 < outcome.pauses_s[0] <= 60, "the second listing came after the delay"
-    assert 'kind="LEDGER_POPULATION_DROPPED",severity="critical"} 1.0' in (outcome.run_dir / "metrics.prom").read_text()
+    assert {"ledgers": 0, "bookies": 0, "findings": 1} == outcome.summary["findings"][
+        "LEDGER_POPULATION_DROPPED"
+    ]
+    assert (
+        LINE - 1 == outcome.summary["ledgers"]["listed"] == outcome.summary["ledgers"]["exempt"]
+    ), "no ledger is accused"
+    assert len(outcome.pauses_s) == 1 and 50 < outcome.pauses_s[0] <= 60, (
+        "the second listing came after the delay"
+    )
+    assert (
+        'kind="LEDGER_POPULATION_DROPPED",severity="critical"} 1.0'
+        in (outcome.run_dir / "metrics.prom").read_text()
+    )
 
 
 def test_a_drop_within_the_line_is_none(ledgers: Ledgers, tmp_path: Path):
     """One ledger more than in the finding: nothing is said, and nothing is listed twice."""
     ledgers.leave(LINE)
     outcome = accounted(audit(ledgers, tmp_path))
-    assert ([], 0, None, []) == (outcome.findings, outcome.exit_code, listed_again(outcome), outcome.pauses_s)
+    assert ([], 0, None, []) == (
+        outcome.findings,
+        outcome.exit_code,
+        listed_again(outcome),
+        outcome.pauses_s,
+    )
 
 
-def test_ledgers_that_are_back_at_the_second_listing_are_no_finding(ledgers: Ledgers, tmp_path: Path):
+def test_ledgers_that_are_back_at_the_second_listing_are_no_finding(
+    ledgers: Ledgers, tmp_path: Path
+):
     """What was not there at first was not judged: no page, and no clean bill."""
     ledgers.leave(LINE - 1)
     outcome = accounted(audit(ledgers, tmp_path, between=lambda _: ledgers.leave(THEN)))
-    assert ([], THEN, LINE - 1) == (outcome.findings, listed_again(outcome), outcome.summary["ledgers"]["listed"])
+    assert ([], THEN, LINE - 1) == (
+        outcome.findings,
+        listed_again(outcome),
+        outcome.summary["ledgers"]["listed"],
+    )
     assert ("INCOMPLETE", 3) == (outcome.summary["outcome"], outcome.exit_code)
     (sentence,) = outcome.summary["withheld"]
     assert f"there were {THEN}" in sentence and "run again" in " ".join(outcome.stdout.split())
@@ -109,14 +138,22 @@ def test_no_ledger_at_all_is_a_drop(ledgers: Ledgers, tmp_path: Path):
 
 
 def test_what_is_not_to_be_compared_is_not(ledgers: Ledgers, tmp_path: Path):
-    """A part of the cluster, another share of ledgers, or none at all; and what a part listed is no measure for the whole."""
+    """A part of the cluster, another share of ledgers, or none at all; and what a part listed is no
+    measure for the whole.
+    """
     ledgers.leave(LINE - 1)
     part = audit(ledgers, tmp_path, ledger_ids=[1, 2])
     assert ([], None) == (part.findings, listed_again(part))
-    off = accounted(audit(ledgers, tmp_path, output=str(copied(tmp_path, "off")), population_drop="0%"))
-    patient = accounted(audit(ledgers, tmp_path, output=str(copied(tmp_path, "patient")), population_drop="60%"))
+    off = accounted(
+        audit(ledgers, tmp_path, output=str(copied(tmp_path, "off")), population_drop="0%")
+    )
+    patient = accounted(
+        audit(ledgers, tmp_path, output=str(copied(tmp_path, "patient")), population_drop="60%")
+    )
     assert ([], []) == (off.findings, patient.findings)
-    assert [Kind.LEDGER_POPULATION_DROPPED] == audit(ledgers, tmp_path).kinds, "the part did not stand in for the last run"
+    assert [Kind.LEDGER_POPULATION_DROPPED] == audit(ledgers, tmp_path).kinds, (
+        "the part did not stand in for the last run"
+    )
 
 
 def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path):
@@ -129,7 +166,9 @@ def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path)
 
 
 def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers, tmp_path: Path):
-    """The ids that are gone stand in the run's own evidence: the last run may be pruned, and a replay says the same."""
+    """The ids that are gone stand in the run's own evidence: the last run may be pruned, and a
+    replay says the same.
+    """
     ledgers.leave(LINE - 1)
     outcome = audit(ledgers, tmp_path, keep_runs="1")
     assert outcome.run_dir is not None
@@ -140,7 +179,9 @@ def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers
 
 def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_path: Path):
     """Each is held against the run before the drop, also in a replay; then the new number holds."""
-    before = json.loads((tmp_path / "audits" / "latest.json").read_text())["run"].removeprefix("run-")
+    before = json.loads((tmp_path / "audits" / "latest.json").read_text())["run"].removeprefix(
+        "run-"
+    )
     ledgers.leave(LINE - 1)
     for number in (1, 2, 3):
         outcome = accounted(audit(ledgers, tmp_path))
@@ -150,8 +191,13 @@ def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_p
         )
         baseline = outcome.summary["population"]["baseline_run"]
         assert (before if number < 3 else outcome.summary["run_id"]) == baseline
-    assert 1 == outcome.summary["totals"]["LEDGER_POPULATION_DROPPED"], "one finding, however often it is repeated"
-    assert ([], None) == ((last := accounted(audit(ledgers, tmp_path))).findings, listed_again(last))
+    assert 1 == outcome.summary["totals"]["LEDGER_POPULATION_DROPPED"], (
+        "one finding, however often it is repeated"
+    )
+    assert ([], None) == (
+        (last := accounted(audit(ledgers, tmp_path))).findings,
+        listed_again(last),
+    )
 
 
 def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledgers, tmp_path: Path):

@@ -17,7 +17,9 @@ RACKS = {"b1": "/r1", "b2": "/r1", "b3": "r2"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledgers on b1 and another bookie: b2 of the same rack, b3 of another, b4 that nobody has a rack for."""
+    """Ledgers on b1 and another bookie: b2 of the same rack, b3 of another, b4 that nobody has a
+    rack for.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=4, named=True) as made:
         for ledger_id, other in ((ONE_RACK, "b2"), (TWO_RACKS, "b3"), (NOT_LOCATED, "b4")):
             made.place(ledger_id, made.ledger(f"e2 w2 a2  0:[b1 {other}]  closed 9"))
@@ -30,15 +32,21 @@ def racks(cluster: SandboxCluster) -> None:
     cluster.set_raw("/bookies", rack_map.encode(RACKS))
 
 
-def test_a_replay_judges_by_the_locations_of_its_run(cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_replay_judges_by_the_locations_of_its_run(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
     """Whatever became of the sources: the locations are written with the run."""
     script = tmp_path / "script"
     script.write_text('#!/bin/sh\nfor a in "$@"; do echo /; done\n')
     script.chmod(0o755)
-    outcome = accounted(audit(cluster, tmp_path, placement_policy="rack", topology=f"zookeeper,{script}"))
+    outcome = accounted(
+        audit(cluster, tmp_path, placement_policy="rack", topology=f"zookeeper,{script}")
+    )
     expected = ["violated", "sound", "indeterminate: topology_unknown"]
     assert expected == outcome.standings(ONE_RACK, TWO_RACKS, NOT_LOCATED)
-    assert [(Kind.PLACEMENT_FAILED.value, ONE_RACK)] == [(found["kind"], found["ledger_id"]) for found in outcome.findings]
+    assert [(Kind.PLACEMENT_FAILED.value, ONE_RACK)] == [
+        (found["kind"], found["ledger_id"]) for found in outcome.findings
+    ]
     assert "b1 at /r1, b2 at /r1" in outcome.one(ONE_RACK)["witness"]
     (said,) = [event["problem"] for event in outcome.events if event["event"] == "topology"]
     assert "no source has a location for b4" in said
@@ -49,7 +57,9 @@ def test_a_replay_judges_by_the_locations_of_its_run(cluster: SandboxCluster, tm
 
 
 def test_a_location_is_the_assigned_one(cluster: SandboxCluster) -> None:
-    """A read-only bookie stays where it is; to Java's classes it is nowhere, and a good ensemble fails."""
+    """A read-only bookie stays where it is; to Java's classes it is nowhere, and a good ensemble
+    fails.
+    """
     cluster.readonly("b3")
     try:
         settings = {"placement_policy": "rack", "topology": "zookeeper"}
@@ -59,18 +69,24 @@ def test_a_location_is_the_assigned_one(cluster: SandboxCluster) -> None:
         )
     finally:
         cluster.register("b3")
-    assert [["violated", "sound"], ["violated", "violated"]] == [o.standings(ONE_RACK, TWO_RACKS) for o in (ours, javas)]
+    assert [["violated", "sound"], ["violated", "violated"]] == [
+        o.standings(ONE_RACK, TWO_RACKS) for o in (ours, javas)
+    ]
 
 
 def test_an_earlier_source_moves_a_bookie(cluster: SandboxCluster, tmp_path: Path) -> None:
-    """The table before the rack map puts b2 into another rack and b4 into one; behind it, only b4."""
+    """The table before the rack map puts b2 into another rack and b4 into one; behind it, only
+    b4.
+    """
     table = tmp_path / "racks"
     table.write_text("b2 /r2\nb4 /r1\n")
     first, last = (
         audit_ledgers(cluster, [ONE_RACK, NOT_LOCATED], placement_policy="rack", topology=topology)
         for topology in (f"{table},zookeeper", f"zookeeper,{table}")
     )
-    assert [["sound", "violated"], ["violated", "violated"]] == [o.standings(ONE_RACK, NOT_LOCATED) for o in (first, last)]
+    assert [["sound", "violated"], ["violated", "violated"]] == [
+        o.standings(ONE_RACK, NOT_LOCATED) for o in (first, last)
+    ]
 
 
 @pytest.mark.parametrize("command", ["run", "ledger"])
@@ -78,6 +94,13 @@ def test_a_bad_source_is_found_before_anything_is_contacted(tmp_path: Path, comm
     """Nobody is at this address, and nobody is asked."""
     table = tmp_path / "racks"
     table.write_text("b1 r1\n")
-    nowhere, settings = "zk://127.0.0.1:1/ledgers", {"placement_policy": "rack", "topology": str(table)}
+    nowhere, settings = (
+        "zk://127.0.0.1:1/ledgers",
+        {"placement_policy": "rack", "topology": str(table)},
+    )
     with pytest.raises(ConfigError, match="line 1: location 'r1' does not begin with /"):
-        audit(nowhere, tmp_path, **settings) if command == "run" else audit_ledgers(nowhere, [1], **settings)
+        (
+            audit(nowhere, tmp_path, **settings)
+            if command == "run"
+            else audit_ledgers(nowhere, [1], **settings)
+        )

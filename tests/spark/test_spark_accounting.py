@@ -43,14 +43,20 @@ def finished(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_the_counts_are_those_of_the_listing(finished: Path):
-    """listed = sound + exempt + indeterminate + violated, and as many verdicts, each of one ledger."""
+    """listed = sound + exempt + indeterminate + violated, and as many verdicts, each of one
+    ledger.
+    """
     (run,) = (finished / "audits").glob("run-*")
     summary = json.loads((run / "summary.json").read_text())
-    assert {"listed": 20, "sound": 19, "exempt": 0, "indeterminate": 0, "violated": 1} == summary["ledgers"]
+    assert {"listed": 20, "sound": 19, "exempt": 0, "indeterminate": 0, "violated": 1} == summary[
+        "ledgers"
+    ]
     verdicts = ds.dataset(run / "verdicts", format="parquet").to_table()["ledger_id"].to_pylist()
     assert list(LEDGERS) == sorted(verdicts)
     assert list(LEDGERS) == sorted(
-        ds.dataset(run / "evidence" / "listing", format="parquet").to_table()["ledger_id"].to_pylist()
+        ds.dataset(run / "evidence" / "listing", format="parquet")
+        .to_table()["ledger_id"]
+        .to_pylist()
     )
 
 
@@ -71,7 +77,9 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: pa.concat_tables([rows, rows.filter(ds.field("ledger_id") == ledger_id)])
 
 
-def planted(home: type, stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., Any]:
+def planted(
+    home: type, stage: str, table: str, change: Callable[[pa.Table], pa.Table]
+) -> Callable[..., Any]:
     """The stage, and then a change to what is written."""
     original = getattr(home, stage)
 
@@ -86,7 +94,9 @@ def planted(home: type, stage: str, table: str, change: Callable[[pa.Table], pa.
 
 @pytest.fixture
 def healed(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
-    """While nothing is lost there is no suspect and no second look, which is most of a run's time."""
+    """While nothing is lost there is no suspect and no second look, which is most of a run's
+    time.
+    """
     metadata = cluster.ledger(STRIPED)
     cluster.spread(VIOLATED, metadata)
     yield cluster
@@ -99,7 +109,11 @@ PLANTS = {
     "a step is lost": ("judge", "steps/look-1-judging-0", dropped(3)),
     "a step is doubled": ("judge", "steps/look-1-judging-0", doubled(3)),
     "an id is doubled in the listing": ("list_ledgers", "evidence/listing", doubled(3)),
-    "an id is lost from the listing after it was read": ("read_ledgers", "evidence/listing", dropped(3)),
+    "an id is lost from the listing after it was read": (
+        "read_ledgers",
+        "evidence/listing",
+        dropped(3),
+    ),
     "a record is lost": ("read_ledgers", "evidence/ledgers", dropped(3)),
     "a record is doubled": ("read_ledgers", "evidence/ledgers", doubled(3)),
     "an answer is doubled": ("ask_lists", "evidence/answers", doubled(3)),
@@ -116,17 +130,25 @@ OF_THE_VIOLATED = {
 def test_what_does_not_add_up_is_exit_4_and_publishes_nothing(
     finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch, plant: str
 ):
-    """No summary, latest.json as it was, the metrics' last values: only outcome and timestamp move on."""
+    """No summary, latest.json as it was, the metrics' last values: only outcome and timestamp move
+    on.
+    """
     nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant])
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("plant", BY_SPARK)
 def test_what_spark_wrote_is_counted_likewise(
-    spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch, plant: str
+    spark: object,
+    finished: Path,
+    healed: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    plant: str,
 ):
     """Whoever lost or doubled it."""
-    nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant], home=Stages, **FIRST_LOOK_ON_SPARK)
+    nothing_is_published(
+        healed, finished, monkeypatch, *PLANTS[plant], home=Stages, **FIRST_LOOK_ON_SPARK
+    )
 
 
 @pytest.mark.parametrize("plant", OF_THE_VIOLATED)
@@ -157,15 +179,22 @@ def nothing_is_published(
     assert "listed=" not in outcome.last_line
     assert outcome.run_dir is not None
     assert [] == [
-        name for name in ("summary.json", "report.txt", "metrics.prom", "findings.jsonl") if (outcome.run_dir / name).exists()
+        name
+        for name in ("summary.json", "report.txt", "metrics.prom", "findings.jsonl")
+        if (outcome.run_dir / name).exists()
     ]
     assert named == latest.read_bytes()
     after = values(metrics)
-    moved = {series for series in before.keys() | after.keys() if before.get(series) != after.get(series)}
-    assert {"bookkeeper_auditor_last_run_outcome", "bookkeeper_auditor_last_run_timestamp_seconds"} >= {
-        series.partition("{")[0] for series in moved
+    moved = {
+        series for series in before.keys() | after.keys() if before.get(series) != after.get(series)
     }
-    assert ["AUDITOR_FAULT"] == [word for word in ("SOUND", "VIOLATED", "AUDITOR_FAULT") if is_outcome(after, word)]
+    assert {
+        "bookkeeper_auditor_last_run_outcome",
+        "bookkeeper_auditor_last_run_timestamp_seconds",
+    } >= {series.partition("{")[0] for series in moved}
+    assert ["AUDITOR_FAULT"] == [
+        word for word in ("SOUND", "VIOLATED", "AUDITOR_FAULT") if is_outcome(after, word)
+    ]
 
 
 def values(metrics: Path) -> dict[str, str]:
@@ -175,14 +204,19 @@ def values(metrics: Path) -> dict[str, str]:
 
 
 def is_outcome(series: dict[str, str], word: str) -> bool:
-    return any(f'outcome="{word}"' in name and "last_run_outcome" in name and value == "1.0" for name, value in series.items())
+    return any(
+        f'outcome="{word}"' in name and "last_run_outcome" in name and value == "1.0"
+        for name, value in series.items()
+    )
 
 
 @pytest.mark.spark
 def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
     spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever it judges, and in whoever's hands: Spark gives up twice. Exit 4, in a sentence, and earlier results stay."""
+    """Whatever it judges, and in whoever's hands: Spark gives up twice. Exit 4, in a sentence, and
+    earlier results stay.
+    """
     from auditor.spark import stages
 
     latest = (finished / "audits" / "latest.json").read_bytes()
@@ -204,5 +238,7 @@ def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
     outcome = audit(healed, finished, **ON_SPARK)
     assert 4 == outcome.exit_code
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
-    assert "a Spark job failed: Python worker exited unexpectedly" in " ".join(outcome.stdout.split())
+    assert "a Spark job failed: Python worker exited unexpectedly" in " ".join(
+        outcome.stdout.split()
+    )
     assert latest == (finished / "audits" / "latest.json").read_bytes()

@@ -1,4 +1,6 @@
-"""Bad input of every kind in one cluster: each costs its own ledger its verdict, in a clear word, and nothing else."""
+"""Bad input of every kind in one cluster: each costs its own ledger its verdict, in a clear word,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ FRAME_BYTES_MAX = 64 * 2**20
 GROUPS_MAX = 100_000
 
 
-def payload(*groups: tuple[int, int, int, int], version: int = 0, count: int | None = None, reserved: bytes = b"") -> bytes:
+def payload(
+    *groups: tuple[int, int, int, int],
+    version: int = 0,
+    count: int | None = None,
+    reserved: bytes = b"",
+) -> bytes:
     """A list as bytes: header and groups (first, last, size, period)."""
     header = struct.pack(">ii56s", version, len(groups) if count is None else count, reserved)
     return header + b"".join(struct.pack(">qqii", *group) for group in groups)
@@ -80,7 +87,9 @@ class Lies:
 
         def lie(request: wire.ListEntries) -> bytes | None:
             if request.ledger_id in self.other_ledger:
-                return wire.encode_list(replace(request, ledger_id=request.ledger_id + 1), Status.EOK, payload(RUN))
+                return wire.encode_list(
+                    replace(request, ledger_id=request.ledger_id + 1), Status.EOK, payload(RUN)
+                )
             if request.ledger_id in self.payloads:
                 bookie.asked[request.ledger_id] += 1
                 return wire.encode_list(request, Status.EOK, self.payloads[request.ledger_id])
@@ -90,7 +99,9 @@ class Lies:
 
 
 class Audited(NamedTuple):
-    """The one audit of all this, by ledger what was expected of it, and which ledger is called what."""
+    """The one audit of all this, by ledger what was expected of it, and which ledger is called
+    what.
+    """
 
     cluster: SandboxCluster
     outcome: Outcome
@@ -107,7 +118,9 @@ class Story:
         self.names: dict[int, str] = {}
         self._next = 1
 
-    def ledger(self, name: str, expected: str, text: str, lose: dict[str, str] | None = None, **place: Any) -> int:
+    def ledger(
+        self, name: str, expected: str, text: str, lose: dict[str, str] | None = None, **place: Any
+    ) -> int:
         ledger_id = self._next
         self._next += 2
         self.cluster.place(ledger_id, self.cluster.ledger(text), lose, **place)
@@ -123,9 +136,15 @@ def lists(story: Story, lies: Lies) -> None:
         lies.payloads[story.ledger(name, "indeterminate: answer_invalid", TEN.format("b1"))] = data
     for name, data in TOLERATED.items():
         lies.payloads[story.ledger(name, "sound", TEN.format("b1"))] = data
-    huge = story.ledger("a frame beyond the limit", "indeterminate: answer_too_large", TEN.format("b1"))
+    huge = story.ledger(
+        "a frame beyond the limit", "indeterminate: answer_too_large", TEN.format("b1")
+    )
     lies.payloads[huge] = bytes(FRAME_BYTES_MAX + 64)
-    lies.other_ledger.add(story.ledger("an answer about another ledger", "indeterminate: answer_invalid", TEN.format("b2")))
+    lies.other_ledger.add(
+        story.ledger(
+            "an answer about another ledger", "indeterminate: answer_invalid", TEN.format("b2")
+        )
+    )
     for fault, expected in (
         (LedgerFault.WRONG_IDS, "indeterminate: answer_invalid"),
         (LedgerFault.WRONG_DIGEST, "violated: answer_invalid"),
@@ -140,11 +159,15 @@ def lists(story: Story, lies: Lies) -> None:
         (LedgerFault.NEVER_ANSWERED, "indeterminate: answer_timeout"),
         (LedgerFault.LAST_ENTRY_UNLISTED, "sound"),
     ):
-        story.cluster.fault("b1", story.ledger(f"the fault {fault}", expected, TEN.format("b1")), fault)
+        story.cluster.fault(
+            "b1", story.ledger(f"the fault {fault}", expected, TEN.format("b1")), fault
+        )
 
 
 def bookies(story: Story) -> None:
-    """b3 cannot list, b4 refuses, b5 is a half-open socket, b6 hangs up in the middle, b7 has no address, b8 is not there."""
+    """b3 cannot list, b4 refuses, b5 is a half-open socket, b6 hangs up in the middle, b7 has no
+    address, b8 is not there.
+    """
     cluster = story.cluster
     for name, bookie, expected in (
         ("cannot list", "b3", "bookie_unsupported"),
@@ -173,9 +196,13 @@ def metadata(story: Story) -> int:
         ("cut short", b"BookieMetadataFormatVersion\t3\n\x0f"),
     ):
         cluster.set_raw(story.ledger(f"metadata: {name}", "violated", TEN.format("b1")), data)
-    newer = story.ledger("metadata: a newer format", "indeterminate: metadata_unreadable", TEN.format("b1"))
+    newer = story.ledger(
+        "metadata: a newer format", "indeterminate: metadata_unreadable", TEN.format("b1")
+    )
     cluster.set_raw(newer, b"BookieMetadataFormatVersion\t4\n{}")
-    shut = story.ledger("metadata: not ours to read", "indeterminate: metadata_unreadable", TEN.format("b1"))
+    shut = story.ledger(
+        "metadata: not ours to read", "indeterminate: metadata_unreadable", TEN.format("b1")
+    )
     client.put(story.path(shut), b"", shut=True)
     story.ledger("closed without an end", "violated", "e1 w1 a1 0:[b1] closed", written=9)
     story.ledger("a segment behind the end", "violated", "e1 w1 a1 0:[b1] 50:[b2] closed 9")
@@ -184,7 +211,8 @@ def metadata(story: Story) -> int:
     client.put(cluster._seeder.mark_path(marked), b"\xff{not a mark")
     strayed = story.ledger("a mark in the wrong place", "sound", TEN.format("b1"))
     client.put(
-        f"{cluster.root}/underreplication/ledgers/ffff/ffff/ffff/ffff/urL{strayed:010d}", underreplication_mark.encode([], 0)
+        f"{cluster.root}/underreplication/ledgers/ffff/ffff/ffff/ffff/urL{strayed:010d}",
+        underreplication_mark.encode([], 0),
     )
     client.put(f"{cluster.root}/underreplication/ledgers/0000/junk", b"")
     client.put(f"{cluster.root}/00/0000/Lxyz", b"no ledger")
@@ -223,10 +251,16 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_each_ledger_comes_to_what_its_fault_says(audited: Audited):
-    """What could not be understood is unknown with its reason; what is odd and clear is judged; the controls stay sound."""
+    """What could not be understood is unknown with its reason; what is odd and clear is judged; the
+    controls stay sound.
+    """
     ids = sorted(audited.expected)
     found = dict(zip(ids, audited.outcome.standings(*ids), strict=True))
-    wrong = {audited.names[i]: (audited.expected[i], found[i]) for i in ids if audited.expected[i] != found[i]}
+    wrong = {
+        audited.names[i]: (audited.expected[i], found[i])
+        for i in ids
+        if audited.expected[i] != found[i]
+    }
     assert {} == wrong
 
 
@@ -238,8 +272,9 @@ def test_every_ledger_is_accounted_for(audited: Audited):
 
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Audited):
-    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused.
-    Entries behind the last one are a remark."""
+    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that
+    lost an entry is accused. Entries behind the last one are a remark.
+    """
     expected = {
         Kind.ENTRIES_BEYOND_END,
         Kind.METADATA_MALFORMED,
@@ -248,24 +283,36 @@ def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Au
         Kind.ENTRY_CORRUPT,
     }
     assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(audited.outcome.kinds)
-    assert ["a mark of garbage"] == [audited.names[one["ledger_id"]] for one in audited.outcome.findings if one["missing_on"]]
+    assert ["a mark of garbage"] == [
+        audited.names[one["ledger_id"]] for one in audited.outcome.findings if one["missing_on"]
+    ]
 
 
 def rows(audited: Audited, table: str) -> list[dict[str, Any]]:
     assert audited.outcome.run_dir is not None
-    return ds.dataset(audited.outcome.run_dir / "evidence" / table, format="parquet").to_table().to_pylist()
+    return (
+        ds.dataset(audited.outcome.run_dir / "evidence" / table, format="parquet")
+        .to_table()
+        .to_pylist()
+    )
 
 
 def test_each_answer_that_is_none_says_why(audited: Audited):
     """Every row without a valid answer carries a sentence."""
     silent_by_nature = {"held", "no_such_ledger", "unregistered", "address_unknown", "answered"}
-    mute = [row for row in rows(audited, "answers") if row["status"] not in silent_by_nature and not row["detail"]]
+    mute = [
+        row
+        for row in rows(audited, "answers")
+        if row["status"] not in silent_by_nature and not row["detail"]
+    ]
     assert [] == [(audited.names.get(row["ledger_id"]), row["status"]) for row in mute]
 
 
 def test_an_unreadable_ledger_says_why(audited: Audited):
     """NoAuth says what to do, a newer format says to update."""
-    by_name = {audited.names[row["ledger_id"]]: row for row in rows(audited, "ledgers") if row["look"] == 1}
+    by_name = {
+        audited.names[row["ledger_id"]]: row for row in rows(audited, "ledgers") if row["look"] == 1
+    }
     assert "give it read permission" in by_name["metadata: not ours to read"]["detail"]
     assert "not_authorised" == by_name["metadata: not ours to read"]["status"]
     assert "update the auditor" in by_name["metadata: a newer format"]["detail"]
@@ -275,8 +322,14 @@ def test_a_bookie_that_cannot_list_is_found_out_once(audited: Audited):
     """Asked at one look alone: no time-out is paid again."""
     b3 = audited.cluster.id_of("b3")
     ledgers = [i for i, name in audited.names.items() if name == "a bookie that cannot list"]
-    assert dict.fromkeys(ledgers, 1) == {i: min(1, audited.cluster.bookie("b3").asked[i]) for i in ledgers}
-    asked = {row["look"] for row in rows(audited, "answers") if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]}
+    assert dict.fromkeys(ledgers, 1) == {
+        i: min(1, audited.cluster.bookie("b3").asked[i]) for i in ledgers
+    }
+    asked = {
+        row["look"]
+        for row in rows(audited, "answers")
+        if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]
+    }
     assert 1 == len(asked), f"asked at looks {asked}"
 
 
@@ -293,7 +346,9 @@ def test_the_deleted_ledger_left_no_finding(audited: Audited):
 
 
 def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):
-    """A bookie that only answers what nobody asked has said nothing, and the other bookie's ledgers are judged."""
+    """A bookie that only answers what nobody asked has said nothing, and the other bookie's ledgers
+    are judged.
+    """
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger(TEN.format("b1")))
         cluster.place(2, cluster.ledger(TEN.format("b2")))

@@ -1,4 +1,6 @@
-"""The second checker in whole runs: what the two differ on is withheld, all else is said, and the run ends in exit 4."""
+"""The second checker in whole runs: what the two differ on is withheld, all else is said, and the
+run ends in exit 4.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 def one_entry_too_many(verdict: Verdict) -> Verdict:
     """The first checker counts wrongly."""
-    return replace(verdict, findings=tuple(replace(one, entries_total=one.entries_total + 1) for one in verdict.findings))
+    return replace(
+        verdict,
+        findings=tuple(
+            replace(one, entries_total=one.entries_total + 1) for one in verdict.findings
+        ),
+    )
 
 
 def nothing_wrong(verdict: Verdict) -> Verdict:
@@ -94,14 +101,17 @@ def test_without_a_bug_nothing_is_withheld(cluster: SandboxCluster, tmp_path: Pa
     outcome = accounted(audit(cluster, tmp_path, sound_sample="100%"))
     assert 1 == outcome.exit_code, outcome.stdout
     assert 0 == outcome.summary["indeterminate"]["checkers_disagree"]
-    assert {"violated": 2, "sound": 6} == {word: n for word, n in outcome.summary["ledgers"].items() if n and word != "listed"}
+    assert {"violated": 2, "sound": 6} == {
+        word: n for word, n in outcome.summary["ledgers"].items() if n and word != "listed"
+    }
 
 
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever; the evidence is kept, so a
-    replay without the bug gives the verdict that was withheld."""
+    """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever;
+    the evidence is kept, so a replay without the bug gives the verdict that was withheld.
+    """
     with monkeypatch.context() as planted:
         plant_in_workers(planted, partial(wrong_on, LACKING, one_entry_too_many))
         outcome = audit(cluster, tmp_path)
@@ -113,7 +123,9 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     assert [LACKING_TOO] == [found["ledger_id"] for found in outcome.findings]
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
     assert "its two checkers differ on the same evidence for 1 ledger" in outcome.stdout
-    assert [{"ledger_id": LACKING, "detail": detail_of(outcome, LACKING)}] == outcome.summary["checkers_disagree"]
+    assert [{"ledger_id": LACKING, "detail": detail_of(outcome, LACKING)}] == outcome.summary[
+        "checkers_disagree"
+    ]
     assert f"ledger {LACKING}: " in outcome.stdout
     assert outcome.run_dir is not None
     again = replay_run(outcome.run_dir)
@@ -130,17 +142,26 @@ def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
     (tmp_path / "all").mkdir()
     (tmp_path / "none").mkdir()
     outcome = audit(cluster, tmp_path / "all", ledger_ids=[SOUND, LACKING], sound_sample="100%")
-    assert (4, 1) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
-    assert "standing: the first checker says sound, the second violated" in detail_of(outcome, LACKING)
+    assert (4, 1) == (
+        outcome.exit_code,
+        outcome.summary["indeterminate"]["checkers_disagree"],
+    ), outcome.stdout
+    assert "standing: the first checker says sound, the second violated" in detail_of(
+        outcome, LACKING
+    )
     outcome = audit(cluster, tmp_path / "none", ledger_ids=[SOUND, LACKING], sound_sample="0%")
-    assert (0, 0) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
+    assert (0, 0) == (
+        outcome.exit_code,
+        outcome.summary["indeterminate"]["checkers_disagree"],
+    ), outcome.stdout
 
 
 def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two losses are healthy by columns, and one of them is in the sample. It is withheld, and the other one is found: all of
-    the shard is judged again without columns."""
+    """Two losses are healthy by columns, and one of them is in the sample. It is withheld, and the
+    other one is found: all of the shard is judged again without columns.
+    """
     from auditor.spark import verdicts
 
     def found(batch: Any, _: Terms) -> dict[int, int]:
@@ -149,25 +170,43 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     monkeypatch.setattr(verdicts, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
     outcome = audit(cluster, tmp_path, sound_sample="0%")
-    assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(LACKING, LACKING_TOO)
-    assert detail_of(outcome, LACKING).startswith("by its columns it is sound with 60 copies listed of 60; the first checker")
+    assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(
+        LACKING, LACKING_TOO
+    )
+    assert detail_of(outcome, LACKING).startswith(
+        "by its columns it is sound with 60 copies listed of 60; the first checker"
+    )
     assert 4 == outcome.exit_code, outcome.stdout
-    told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]
+    told = [
+        event["problem"]
+        for event in outcome.events
+        if "was done again, ledger by ledger" in event.get("problem", "")
+    ]
     assert 1 == len(told)
 
 
-def test_single_ledgers_are_given_to_both_checkers_too(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_ledgers_are_given_to_both_checkers_too(
+    cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`auditor ledger` withholds, says both sides, and ends in exit 4."""
-    monkeypatch.setattr(judgement, "settle", wrong_on(LACKING, one_entry_too_many, judgement.settle))
+    monkeypatch.setattr(
+        judgement, "settle", wrong_on(LACKING, one_entry_too_many, judgement.settle)
+    )
     outcome = audit_ledgers(cluster, [SOUND, LACKING, LACKING_TOO])
     assert 4 == outcome.exit_code, outcome.stdout
-    assert ["sound", "indeterminate: checkers_disagree", "violated"] == outcome.standings(SOUND, LACKING, LACKING_TOO)
-    assert "entries in all: the first checker says 2, the second 1" in outcome.verdicts[LACKING].told["detail"]
+    assert ["sound", "indeterminate: checkers_disagree", "violated"] == outcome.standings(
+        SOUND, LACKING, LACKING_TOO
+    )
+    assert (
+        "entries in all: the first checker says 2, the second 1"
+        in outcome.verdicts[LACKING].told["detail"]
+    )
 
 
 def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
-    """The first checker, until it first sees one ledger: that one it tells wrongly, and every later one it calls sound, in all
-    workers of that generation and in what they beget."""
+    """The first checker, until it first sees one ledger: that one it tells wrongly, and every later
+    one it calls sound, in all workers of that generation and in what they beget.
+    """
     spoilt = marks / os.environ.get("BOOKKEEPER_AUDITOR_WORKERS", "first")
 
     def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
@@ -191,15 +230,26 @@ def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
     ],
 )
 def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
-    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
+    spark: object,
+    cluster: SandboxCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    standing: str,
+    differing_max: int,
 ) -> None:
-    """In a new process, from the same evidence, without the ledger that showed it. Were it not, a loss would be overlooked."""
+    """In a new process, from the same evidence, without the ledger that showed it. Were it not, a
+    loss would be overlooked.
+    """
     plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))
     monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
     chosen = [LACKING, LACKING_TOO]
     outcome = audit(cluster, tmp_path, ledger_ids=chosen, sound_sample="0%", **ON_SPARK)
     assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
-    told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]
+    told = [
+        event["problem"]
+        for event in outcome.events
+        if "was done again, ledger by ledger" in event.get("problem", "")
+    ]
     assert bool(differing_max) == bool(told)
     assert 4 == outcome.exit_code, outcome.stdout

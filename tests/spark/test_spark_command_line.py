@@ -1,4 +1,6 @@
-"""The command line of `run`, in a process that has a Spark session: what it says, and what it leaves behind."""
+"""The command line of `run`, in a process that has a Spark session: what it says, and what it
+leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_path: Path):
-    """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a line, each violation whole."""
+    """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a
+    line, each violation whole.
+    """
     out = tmp_path / "out"
     old = [out / f"run-2020010{day}T000000Z-00000{day}" for day in (1, 2, 3)]
     for directory in (*old, out / "mine"):
@@ -27,7 +31,8 @@ def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_
     ids = tmp_path / "ids"
     ids.write_text(f"# some\n{LOST}\n\n1 # twice\n1\n")
     done = command_here(
-        "run", *at(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json", "--format", "json",
+        "run", *at(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json",
+        "--format", "json",
         "--ledgers-from", str(ids), "--fail-on", "critical", "--verbose",
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
@@ -40,7 +45,11 @@ def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_
     assert ["mine", Path(told["run_dir"]).name] == left
 
 
-@pytest.mark.parametrize("ledgers_max", ["20000", pytest.param("0", marks=pytest.mark.spark)], ids=["in process", "on Spark"])
+@pytest.mark.parametrize(
+    "ledgers_max",
+    ["20000", pytest.param("0", marks=pytest.mark.spark)],
+    ids=["in process", "on Spark"],
+)
 def test_a_dry_run_asks_no_bookie_and_leaves_nothing(
     request: pytest.FixtureRequest, cluster: SandboxCluster, tmp_path: Path, ledgers_max: str
 ):
@@ -53,4 +62,6 @@ def test_a_dry_run_asks_no_bookie_and_leaves_nothing(
     assert 0 == done.returncode, done.stderr
     assert "2 bookies for 18 lists" in done.stdout
     assert before == [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
-    assert [] == [path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")]
+    assert [] == [
+        path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")
+    ]

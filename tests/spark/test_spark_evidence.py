@@ -1,4 +1,6 @@
-"""What a run leaves behind: exact tables, nothing secret, and enough to judge it again to the byte."""
+"""What a run leaves behind: exact tables, nothing secret, and enough to judge it again to the
+byte.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,32 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Thirty ledgers with passwords, among them what needs reads under HMAC, a loss, and metadata that is broken behind it."""
+    """Thirty ledgers with passwords, among them what needs reads under HMAC, a loss, and metadata
+    that is broken behind it.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
         for ledger_id in range(1, 11):
-            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b4 b3] closed 59"), password=PASSWORD)
-        cluster.place(HMAC, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9 hmac"), {"b2": "2-3"}, password=PASSWORD)
-        cluster.place(LOST, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"), {"b1": "5", "b2": "5"}, password=PASSWORD)
+            cluster.place(
+                ledger_id,
+                cluster.ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b4 b3] closed 59"),
+                password=PASSWORD,
+            )
+        cluster.place(
+            HMAC,
+            cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9 hmac"),
+            {"b2": "2-3"},
+            password=PASSWORD,
+        )
+        cluster.place(
+            LOST,
+            cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"),
+            {"b1": "5", "b2": "5"},
+            password=PASSWORD,
+        )
         cluster.place(BROKEN, cluster.ledger("e1 w1 a1 0:[b1] closed 9"), password=PASSWORD)
-        cluster.set_raw(BROKEN, b"BookieMetadataFormatVersion\t2\n" + b'password: "' + PASSWORD + b'" garbage {')
+        cluster.set_raw(
+            BROKEN, b"BookieMetadataFormatVersion\t2\n" + b'password: "' + PASSWORD + b'" garbage {'
+        )
         outcome = audit(cluster, tmp_path_factory.mktemp("evidence"), **FIRST_LOOK_ON_SPARK)
         assert outcome.run_dir is not None, outcome.stdout
         yield Run(outcome, outcome.run_dir)
@@ -71,17 +91,24 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def test_the_run_found_what_was_seeded(run: Run):
     """Or the rest of this file would test an empty run."""
-    assert ["sound", "violated", "violated", "violated"] == run.outcome.standings(1, HMAC, LOST, BROKEN)
+    assert ["sound", "violated", "violated", "violated"] == run.outcome.standings(
+        1, HMAC, LOST, BROKEN
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_each_table_has_exactly_its_columns(spark: SparkSession, run: Run, name: str):
-    """Names, types and order as the schema says, in every file, whoever wrote it: Spark or this process."""
+    """Names, types and order as the schema says, in every file, whoever wrote it: Spark or this
+    process.
+    """
     files = sorted((run.directory / name).glob("*.parquet"))
     assert files
     for file in files:
         assert TABLES[name].names == pq.read_schema(file).names, file
-        assert spark_type(TABLES[name]).simpleString() == spark.read.parquet(str(file)).schema.simpleString(), file
+        assert (
+            spark_type(TABLES[name]).simpleString()
+            == spark.read.parquet(str(file)).schema.simpleString()
+        ), file
 
 
 def test_the_keys_are_unique(run: Run):
@@ -107,21 +134,34 @@ def test_every_row_is_dated_and_of_a_look(run: Run):
         ("reads", "asked_at_ms"),
         ("bookies", "read_at_ms"),
     ):
-        table = ds.dataset(run.directory / "evidence" / name, format="parquet").to_table(columns=["look", dated])
+        table = ds.dataset(run.directory / "evidence" / name, format="parquet").to_table(
+            columns=["look", dated]
+        )
         assert 0 == table[dated].null_count + table["look"].null_count
         assert min(table["look"].to_pylist()) >= 1
 
 
 def test_the_steps_on_the_way_are_gone(run: Run):
     """What is left is what the contract names."""
-    texts = {"run.json", "summary.json", "findings.jsonl", "report.txt", "report.html", "metrics.prom"}
+    texts = {
+        "run.json",
+        "summary.json",
+        "findings.jsonl",
+        "report.txt",
+        "report.html",
+        "metrics.prom",
+    }
     expected = {"evidence", "verdicts", *texts}
-    assert expected == {path.name for path in run.directory.iterdir() if not path.name.startswith(".")}
+    assert expected == {
+        path.name for path in run.directory.iterdir() if not path.name.startswith(".")
+    }
 
 
 def forms(secret: bytes) -> list[bytes]:
     """The secret as it might be written: plain, hex, base64 at each of the three alignments."""
-    aligned = [base64.b64encode(b"x" * shift + secret)[4 if shift else 0 : -4] for shift in range(3)]
+    aligned = [
+        base64.b64encode(b"x" * shift + secret)[4 if shift else 0 : -4] for shift in range(3)
+    ]
     return [secret, secret.hex().encode(), *aligned]
 
 
@@ -141,7 +181,9 @@ def everything(value: Any) -> Iterator[bytes]:
 
 
 def test_no_password_stands_anywhere(run: Run):
-    """Not in any file as it lies there, not in any cell of any table, not in the report, not in the log."""
+    """Not in any file as it lies there, not in any cell of any table, not in the report, not in the
+    log.
+    """
     secrets = forms(PASSWORD)
     for path in run.directory.rglob("*"):
         if path.is_file():
@@ -155,7 +197,9 @@ def test_no_password_stands_anywhere(run: Run):
 
 def test_the_hmac_was_checked_with_the_password_all_the_same(run: Run):
     """Confirming reads of the ledger under HMAC: absent where it is absent."""
-    rows = ds.dataset(run.directory / "evidence" / "reads", format="parquet").to_table(filter=ds.field("ledger_id") == HMAC)
+    rows = ds.dataset(run.directory / "evidence" / "reads", format="parquet").to_table(
+        filter=ds.field("ledger_id") == HMAC
+    )
     assert {"no_entry"} == set(rows["status"].to_pylist())
 
 
@@ -166,7 +210,9 @@ def test_replay_is_the_same_to_the_byte(run: Run):
     assert run.outcome.findings == again.findings
     assert run.outcome.verdicts == again.verdicts
     assert run.outcome.summary["ledgers"] == again.summary["ledgers"]
-    assert ["byte-identical to the stored ones"] == [event["findings"] for event in again.events if event["event"] == "replay"]
+    assert ["byte-identical to the stored ones"] == [
+        event["findings"] for event in again.events if event["event"] == "replay"
+    ]
     untotalled = {key for key in again.summary if again.summary[key] != run.outcome.summary[key]}
     assert untotalled <= {"totals", "request_totals"}
 
@@ -176,7 +222,8 @@ def test_replay_needs_no_java(run: Run, tmp_path: Path):
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "auditor", "replay", str(run.directory)],
-        env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=REPLAY_TIMEOUT_S, check=False,
+        env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True,
+        timeout=REPLAY_TIMEOUT_S, check=False,
     )  # fmt: skip
     assert 1 == done.returncode, done.stderr
     assert "byte-identical" in done.stderr
@@ -184,11 +231,16 @@ def test_replay_needs_no_java(run: Run, tmp_path: Path):
 
 
 def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
-    """One row of the answers deleted: that ledger's verdict changes, all others stay, and replay says they differ."""
+    """One row of the answers deleted: that ledger's verdict changes, all others stay, and replay
+    says they differ.
+    """
     copy = copied(run.directory, tmp_path)
     first = ds.dataset(copy / "evidence" / "answers", format="parquet").to_table()
     keep = pa.array(
-        [not (r["ledger_id"] == 5 and r["look"] == 1 and r["status"] == "held" and n) for n, r in numbered(first, 5)]
+        [
+            not (r["ledger_id"] == 5 and r["look"] == 1 and r["status"] == "held" and n)
+            for n, r in numbered(first, 5)
+        ]
     )
     rewritten(copy / "evidence" / "answers", first.filter(keep))
     again = replay_run(copy)
@@ -206,13 +258,17 @@ def test_a_run_that_died_after_the_first_look_is_judged_as_far_as_it_came(run: R
     for table in ("ledgers", "answers", "reads"):
         rewritten(
             copy / "evidence" / table,
-            ds.dataset(copy / "evidence" / table, format="parquet").to_table(filter=ds.field("look") == 1),
+            ds.dataset(copy / "evidence" / table, format="parquet").to_table(
+                filter=ds.field("look") == 1
+            ),
         )
     (copy / "evidence" / "answers" / "_temporary").mkdir()
     (copy / "evidence" / "answers" / "_temporary" / "part-0.parquet").write_bytes(b"half a file")
     again = replay_run(copy)
     assert run.outcome.summary["ledgers"]["listed"] == again.summary["ledgers"]["listed"]
-    assert [] == [found for found in again.findings if found["ledger_id"] in (HMAC, LOST)], "nothing is reported on one look"
+    assert [] == [found for found in again.findings if found["ledger_id"] in (HMAC, LOST)], (
+        "nothing is reported on one look"
+    )
     assert any("did not finish" in str(event.get("findings")) for event in again.events)
 
 
@@ -221,11 +277,14 @@ def test_a_run_that_died_while_it_read_the_metadata_says_so(run: Run, tmp_path: 
     copy = copied(run.directory, tmp_path)
     for name in ("summary.json", "findings.jsonl"):
         (copy / name).unlink()
-    ledgers = ds.dataset(copy / "evidence" / "ledgers", format="parquet").to_table(filter=ds.field("ledger_id") < 5)
+    ledgers = ds.dataset(copy / "evidence" / "ledgers", format="parquet").to_table(
+        filter=ds.field("ledger_id") < 5
+    )
     rewritten(copy / "evidence" / "ledgers", ledgers)
     done = subprocess.run(
         [sys.executable, "-m", "auditor", "replay", str(copy)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=REPLAY_TIMEOUT_S, check=False,
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=REPLAY_TIMEOUT_S,
+        check=False,
         env={key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")},
     )  # fmt: skip
     assert 2 == done.returncode, done.stdout + done.stderr

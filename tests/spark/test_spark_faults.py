@@ -1,6 +1,8 @@
-"""Faults under the Spark job: its own processes killed and stopped while they ask, and some of those on the wire.
+"""Faults under the Spark job: its own processes killed and stopped while they ask, and some of
+those on the wire.
 
-Here the outputs are tables, so the detector sees every answer with its entries, in the order in which each lane wrote it.
+Here the outputs are tables, so the detector sees every answer with its entries, in the order in
+which each lane wrote it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from auditor.sandbox.cluster import SandboxCluster
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),  # kazoo's own thread, see the plans
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+    ),  # kazoo's own thread, see the plans
 ]
 
 STOPPED_S = 1.0
@@ -82,25 +86,41 @@ WORKERS = {
     name: Plan(
         name,
         lambda draw, deed=deed: {  # type: ignore[misc]
-            draw.choice(BOOKIES): [Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES), call=deed)]
+            draw.choice(BOOKIES): [
+                Fault(
+                    Harm.CALL,
+                    reply=False,
+                    operation="list",
+                    frame=draw.randrange(FRAMES),
+                    call=deed,
+                )
+            ]
         },
         quick=deed is kill_worker,
     )
     for name, deed in DEEDS.items()
 }
-PLANS = WORKERS | {name: replace(ON_THE_WIRE[name], quick=False) for name in WIRE if name in ON_THE_WIRE}
+PLANS = WORKERS | {
+    name: replace(ON_THE_WIRE[name], quick=False) for name in WIRE if name in ON_THE_WIRE
+}
 
 
 @pytest.mark.parametrize("name", chosen(PLANS))
-def test_a_fault_under_spark_takes_no_verdict_that_is_owed(spark: object, cluster: SandboxCluster, tmp_path: Path, name: str):
+def test_a_fault_under_spark_takes_no_verdict_that_is_owed(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, name: str
+):
     """Each ledger once and with its own answers, whatever Spark did twice."""
     with act(cluster, SEED) as played:
         due = planted(played, PLANS[name])
         hold(played, PLANS[name], due, by_job(played, PLANS[name], tmp_path))
 
 
-def test_the_detector_sees_what_is_planted_into_written_tables(spark: object, cluster: SandboxCluster, tmp_path: Path):
-    """Of a real run: nothing; then one answer less, twice, in another's place, with another entry; and one entry read again."""
+def test_the_detector_sees_what_is_planted_into_written_tables(
+    spark: object, cluster: SandboxCluster, tmp_path: Path
+):
+    """Of a real run: nothing; then one answer less, twice, in another's place, with another entry;
+    and one entry read again.
+    """
     with act(cluster, SEED) as played:
         told = by_job(played, Plan("no fault", lambda _: {}), tmp_path).told
         assert [] == played.breaches(told, owed(ALL))
@@ -119,9 +139,14 @@ def test_the_detector_sees_what_is_planted_into_written_tables(spark: object, cl
         }
         for sort, mine in planted_rows.items():
             found = played.breaches(replace(told, answers=[*mine, *others]), owed(ALL))
-            assert [(sort, "b1 at look 1")] == [(breach.sort, breach.sequence.split(",")[0]) for breach in found]
+            assert [(sort, "b1 at look 1")] == [
+                (breach.sort, breach.sequence.split(",")[0]) for breach in found
+            ]
         (bookie, look, key, _), *reads = told.reads
-        for other, sort in (([], Sort.LOSS), ([(bookie, look, key, Read("present"))], Sort.CORRUPTION)):
+        for other, sort in (
+            ([], Sort.LOSS),
+            ([(bookie, look, key, Read("present"))], Sort.CORRUPTION),
+        ):
             (breach,) = played.breaches(replace(told, reads=[*other, *reads]), owed(ALL))
             assert (sort, f"{bookie} at look {look}, reads", key[0]) == (
                 breach.sort,

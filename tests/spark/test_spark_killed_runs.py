@@ -1,4 +1,6 @@
-"""Driver, JVM and disk: a run that dies publishes nothing and leaves no process, and the next one owes every verdict."""
+"""Driver, JVM and disk: a run that dies publishes nothing and leaves no process, and the next one
+owes every verdict.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 FRAMES = 6
 """A run is hit with one of the first so many lists it asks for."""
 LARGE = range(50, 58)
-"""Ledgers whose custom metadata are CUSTOM_BYTES of nothing that could be compressed: evidence that fills a disk at no cost."""
+"""Ledgers whose custom metadata are CUSTOM_BYTES of nothing that could be compressed: evidence that
+fills a disk at no cost.
+"""
 CUSTOM_BYTES = 600_000
 
 
@@ -43,7 +47,14 @@ def run(uri: str, home: Path, *options: str, **limits: int) -> AbstractContextMa
     """`auditor run` on Spark as a process, an earlier result in its output directory."""
     (home / "out").mkdir(parents=True)
     (home / "out" / "latest.json").write_bytes(LATEST)
-    words = ("--metadata-service-uri", uri, "--second-look-delay", "0s", "--ledgers-in-process-max", "0")
+    words = (
+        "--metadata-service-uri",
+        uri,
+        "--second-look-delay",
+        "0s",
+        "--ledgers-in-process-max",
+        "0",
+    )
     return started(home, "run", *words, *options, **limits)
 
 
@@ -51,7 +62,11 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
     """A run into the same directory, undisturbed."""
     with act(cluster, SEED) as played:
         outcome = audit(
-            played, home, output=str(home / "out"), ledger_ids=IDS, between=lambda n: played.second_look(n, heal=True)
+            played,
+            home,
+            output=str(home / "out"),
+            ledger_ids=IDS,
+            between=lambda n: played.second_look(n, heal=True),
         )
         assert [] == played.breaches(told_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
 
@@ -63,8 +78,12 @@ KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
 """Who is killed, and how the command then ends."""
 
 
-@pytest.mark.parametrize("whom", [name for name in KILLED if PLAYS_ALL or name == "SIGKILL of the driver"])
-def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(cluster: SandboxCluster, tmp_path: Path, whom: str):
+@pytest.mark.parametrize(
+    "whom", [name for name in KILLED if PLAYS_ALL or name == "SIGKILL of the driver"]
+)
+def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
+    cluster: SandboxCluster, tmp_path: Path, whom: str
+):
     """In the middle of the first look, with whatever it has written by then."""
     draw, (who, code) = random.Random(SEED), KILLED[whom]
     home = tmp_path / "home"
@@ -80,23 +99,42 @@ def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(cluster: S
 
 def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
     """The deed, when one of the first lists is asked for."""
-    fault = Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES), call=lambda _: deed())
+    fault = Fault(
+        Harm.CALL,
+        reply=False,
+        operation="list",
+        frame=draw.randrange(FRAMES),
+        call=lambda _: deed(),
+    )
     played.by_name[draw.choice(BOOKIES)].faults = [fault]
 
 
 def test_a_worker_that_is_stopped_for_good_ends_the_run_within_its_bound(
     spark: object, cluster: SandboxCluster, tmp_path: Path
 ):
-    """The job is cancelled, the sentence names the bound, nothing is published, and no process is left."""
+    """The job is cancelled, the sentence names the bound, nothing is published, and no process is
+    left.
+    """
     draw, home = random.Random(SEED), tmp_path / "home"
-    short = ("--rpc-timeout", "1s", "--bookie-connect-timeout", "1s", "--bookie-deadline", "3s", "--spark-stall-max", "8s")
+    short = (
+        "--rpc-timeout",
+        "1s",
+        "--bookie-connect-timeout",
+        "1s",
+        "--bookie-deadline",
+        "3s",
+        "--spark-stall-max",
+        "8s",
+    )
     with act(cluster, SEED) as played, run(played.metadata_service_uri, home, *short) as command:
         fault = Fault(
             Harm.CALL,
             reply=False,
             operation="list",
             frame=draw.randrange(FRAMES),
-            call=lambda connection: os.kill(spark_worker_of(connection.client_port), signal.SIGSTOP),
+            call=lambda connection: os.kill(
+                spark_worker_of(connection.client_port), signal.SIGSTOP
+            ),
         )
         played.by_name[draw.choice(BOOKIES)].faults = [fault]
         ended = command.ended(ENDS_WITHIN_S)
@@ -112,20 +150,27 @@ FULL: Mapping[str, tuple[int, int]] = {
     "of Spark's libraries": (16_000, 4),
     "of the evidence": (1_500_000, 5),
 }
-"""The largest file that can be written, in bytes (a limit of the process, which needs no rights and no other file system), and
-the exit code: 2 where the output directory gives out before anything is contacted, 5 where it does later."""
+"""The largest file that can be written, in bytes (a limit of the process, which needs no rights and
+no other file system), and the exit code: 2 where the output directory gives out before anything is
+contacted, 5 where it does later.
+"""
 
 
 @pytest.mark.parametrize("where", [name for name in FULL if PLAYS_ALL or name == "of the evidence"])
 def test_a_full_disk_publishes_nothing_and_the_next_owes_all(tmp_path: Path, where: str):
-    """It ends with a sentence, the disk full at the first file, at what Spark unpacks, or at what was heard."""
+    """It ends with a sentence, the disk full at the first file, at what Spark unpacks, or at what
+    was heard.
+    """
     draw, (limit, code) = random.Random(SEED), FULL[where]
     home = tmp_path / "home"
     with SandboxCluster(tmp_path / "cluster", len(BOOKIES), named=True) as cluster:
         settle(cluster)
         metadata = cluster.ledger("e2 w2 a2  0:[b1 b2]  open")
         for ledger_id in LARGE:
-            cluster.add_ledger(ledger_id, replace(metadata, custom_metadata=(("filling", draw.randbytes(CUSTOM_BYTES)),)))
+            cluster.add_ledger(
+                ledger_id,
+                replace(metadata, custom_metadata=(("filling", draw.randbytes(CUSTOM_BYTES)),)),
+            )
         with run(cluster.metadata_service_uri, home, file_bytes_max=limit) as command:
             assert code == command.ended(ENDS_WITHIN_S), f"FAULT_SEED={SEED}: {command.said()}"
             assert [] == command.survivors(), f"FAULT_SEED={SEED}"

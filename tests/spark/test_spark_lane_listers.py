@@ -1,4 +1,6 @@
-"""The work of one lane with a lister: what a contradiction in a later batch does to earlier ones."""
+"""The work of one lane with a lister: what a contradiction in a later batch does to earlier
+ones.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,17 @@ def lister(tmp_path: Path) -> Iterator[ListerUnderTest]:
 
 
 def asked(lister: ListerUnderTest, *batches: list[int]) -> dict[int | None, tuple[str, str]]:
-    """Status and detail by ledger, and the greeting under None, of these batches of ledgers with ten entries each."""
-    directory = Directory({"b1": (HOST, lister.bookie_listener.port)}, frozenset(), listers=Listers(INSTANCE, lister.port))
-    questions = (table(QUESTIONS, [("b1", ledger, 64, TEN) for ledger in batch]) for batch in batches)
+    """Status and detail by ledger, and the greeting under None, of these batches of ledgers with
+    ten entries each.
+    """
+    directory = Directory(
+        {"b1": (HOST, lister.bookie_listener.port)},
+        frozenset(),
+        listers=Listers(INSTANCE, lister.port),
+    )
+    questions = (
+        table(QUESTIONS, [("b1", ledger, 64, TEN) for ledger in batch]) for batch in batches
+    )
     answers = list_asker(directory, BookieLimits(rpc_timeout_ms=2_000), 1)(questions)
     rows = pa.Table.from_batches(list(answers)).to_pylist()
     return {row["ledger_id"]: (row["status"], row["detail"]) for row in rows}
@@ -41,7 +51,12 @@ def test_each_answer_says_that_a_lister_listed(lister: ListerUnderTest) -> None:
     for ledger_id in (1, 2, 3):
         lister.hold(ledger_id, (0, 9))
     said = asked(lister, [1, 2], [3])
-    assert {1: ("held", where), 2: ("held", where), 3: ("held", where), None: ("answered", where)} == said
+    assert {
+        1: ("held", where),
+        2: ("held", where),
+        3: ("held", where),
+        None: ("answered", where),
+    } == said
 
 
 def test_a_contradiction_in_the_last_batch_spoils_the_first(lister: ListerUnderTest) -> None:
@@ -51,4 +66,7 @@ def test_a_contradiction_in_the_last_batch_spoils_the_first(lister: ListerUnderT
     lister.bookie.hold(3, [(1000, 1000)])
     said = asked(lister, [1, 2], [3])
     assert ["invalid"] * 3 == [said[ledger][0] for ledger in (1, 2, 3)]
-    assert all(detail.startswith(LISTER_CONTRADICTED) and "ledger 3" in detail for _, detail in said.values())
+    assert all(
+        detail.startswith(LISTER_CONTRADICTED) and "ledger 3" in detail
+        for _, detail in said.values()
+    )

@@ -1,4 +1,6 @@
-"""What a lane does with its questions, without Spark: whom it dials, and what it says of those it cannot dial."""
+"""What a lane does with its questions, without Spark: whom it dials, and what it says of those it
+cannot dial.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ LIMITS = BookieLimits()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledger 7 is on b1 alone; b2 holds one of its entries all the same, and so does b3, which cannot list."""
+    """Ledger 7 is on b1 alone; b2 holds one of its entries all the same, and so does b3, which
+    cannot list.
+    """
     storages = [Storage.SORTED, Storage.SORTED, Storage.DB]
     with SandboxCluster(tmp_path_factory.mktemp("lane-work"), 3, storage=storages) as cluster:
         cluster.place(LEDGER, cluster.ledger("e1 w1 a1 0:[b1] closed 9"))
@@ -32,15 +36,25 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def directory(cluster: SandboxCluster, cannot_list: Sequence[str] = (), cookies: frozenset[str] | None = None) -> Directory:
+def directory(
+    cluster: SandboxCluster, cannot_list: Sequence[str] = (), cookies: frozenset[str] | None = None
+) -> Directory:
     addresses = {cluster.id_of(name): cluster.address(name) for name in ("b1", "b2", "b3")}
-    return Directory({**addresses, "unreadable": None}, frozenset(map(cluster.id_of, cannot_list)), cookies)
+    return Directory(
+        {**addresses, "unreadable": None}, frozenset(map(cluster.id_of, cannot_list)), cookies
+    )
 
 
-def reads(cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+def reads(
+    cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], str]:
     """The status of each read of ledger 7."""
-    address = StoreAddress(parse(cluster.metadata_service_uri), cluster.root, cluster.layout, ZooKeeperLimits())
-    rows = table(WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C, False) for name, entry in wanted])
+    address = StoreAddress(
+        parse(cluster.metadata_service_uri), cluster.root, cluster.layout, ZooKeeperLimits()
+    )
+    rows = table(
+        WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C, False) for name, entry in wanted]
+    )
     told = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
     by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in told}
     assert len(by_id) == len(told) == len(wanted)
@@ -50,7 +64,11 @@ def reads(cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str,
 def lists(where: Directory, bookies: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Status and detail of what each bookie said of ledger 7."""
     rows = table(QUESTIONS, [(bookie, LEDGER, 64, None) for bookie in bookies])
-    told = [row for row in rows_of(list_asker(where, LIMITS, 1)(iter([rows]))) if row["ledger_id"] is not None]
+    told = [
+        row
+        for row in rows_of(list_asker(where, LIMITS, 1)(iter([rows])))
+        if row["ledger_id"] is not None
+    ]
     return {row["bookie_id"]: (row["status"], row["detail"]) for row in told}
 
 
@@ -65,11 +83,16 @@ def test_a_bookie_outside_the_ensemble_is_read_like_any_other(cluster: SandboxCl
 
 
 @pytest.mark.parametrize("known", [(), ("b3",)])
-def test_a_bookie_that_cannot_list_is_read_all_the_same(cluster: SandboxCluster, known: tuple[str, ...]):
+def test_a_bookie_that_cannot_list_is_read_all_the_same(
+    cluster: SandboxCluster, known: tuple[str, ...]
+):
     """Found out at an earlier look or not: only lists are not asked for again."""
     expected = {("b3", 4): "present", ("b3", 5): "no_entry"}
     assert expected == reads(cluster, directory(cluster, known), list(expected))
-    assert "unsupported" == lists(directory(cluster, ("b3",)), [cluster.id_of("b3")])[cluster.id_of("b3")][0]
+    assert (
+        "unsupported"
+        == lists(directory(cluster, ("b3",)), [cluster.id_of("b3")])[cluster.id_of("b3")][0]
+    )
 
 
 def test_whom_nobody_can_dial_is_not_read(cluster: SandboxCluster):

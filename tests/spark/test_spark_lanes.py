@@ -1,4 +1,6 @@
-"""One lane a bookie: one conversation, each pair asked once a look and stored once, whatever Spark does twice."""
+"""One lane a bookie: one conversation, each pair asked once a look and stored once, whatever Spark
+does twice.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ LEDGERS = range(1, 41)
 
 
 class Undisturbed(NamedTuple):
-    """An audit, lists asked by (bookie, ledger), the operations sent, and the most connections open at once a bookie."""
+    """An audit, lists asked by (bookie, ledger), the operations sent, and the most connections open
+    at once a bookie.
+    """
 
     outcome: Outcome
     asked: Counter[tuple[str, int]]
@@ -42,7 +46,9 @@ class Undisturbed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Thirteen bookies and forty ledgers that together name all of them; ledgers 7 and 8 lack something."""
+    """Thirteen bookies and forty ledgers that together name all of them; ledgers 7 and 8 lack
+    something.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("lanes"), BOOKIES) as cluster:
         for ledger_id in LEDGERS:
             members = " ".join(f"b{1 + (ledger_id * 3 + place) % BOOKIES}" for place in range(3))
@@ -53,11 +59,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed(
+    spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Undisturbed:
     """One audit of the thirteen, and what the bookies counted meanwhile."""
     home = tmp_path_factory.mktemp("undisturbed")
     outcome = audit(cluster, home, **ON_SPARK)
-    asked = Counter({(b, i): n for b in cluster.bookie_ids for i, n in cluster.bookie(b).asked.items()})
+    asked = Counter(
+        {(b, i): n for b in cluster.bookie_ids for i, n in cluster.bookie(b).asked.items()}
+    )
     operations = {operation.name for bookie in bookies(cluster) for operation in bookie.operations}
     open_max = [cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids]
     return Undisturbed(outcome, asked, operations, open_max)
@@ -70,7 +80,11 @@ def bookies(cluster: SandboxCluster) -> list[Bookie]:
 def answers(outcome: Outcome) -> list[dict[str, Any]]:
     """The rows of evidence/answers that are about a ledger."""
     assert outcome.run_dir is not None
-    rows = ds.dataset(outcome.run_dir / "evidence" / "answers", format="parquet").to_table().to_pylist()
+    rows = (
+        ds.dataset(outcome.run_dir / "evidence" / "answers", format="parquet")
+        .to_table()
+        .to_pylist()
+    )
     return [row for row in rows if row["ledger_id"] is not None]
 
 
@@ -84,9 +98,15 @@ def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[s
 
 
 def test_integers_are_hashed_as_spark_hashes_them(spark: SparkSession):
-    """Lanes are found by a hash of our own: every key that may be tried for 65 lanes has the hash Spark gives it."""
-    keys = spark.range(65 * KEYS_TRIED_PER_LANE).select(f.col("id").cast(IntegerType()).alias("key"))
-    hashes = {row["key"]: row["hash"] for row in keys.select("key", f.hash("key").alias("hash")).collect()}
+    """Lanes are found by a hash of our own: every key that may be tried for 65 lanes has the hash
+    Spark gives it.
+    """
+    keys = spark.range(65 * KEYS_TRIED_PER_LANE).select(
+        f.col("id").cast(IntegerType()).alias("key")
+    )
+    hashes = {
+        row["key"]: row["hash"] for row in keys.select("key", f.hash("key").alias("hash")).collect()
+    }
     assert hashes == {key: spark_hash(key) for key in range(65 * KEYS_TRIED_PER_LANE)}
 
 
@@ -96,7 +116,9 @@ def test_each_registered_bookie_has_a_partition_of_its_own(spark: SparkSession, 
     registered = [f"10.0.0.{number}:3181" for number in range(count)]
     parts = lanes(spark, registered, [*registered, "gone-1:3181", "gone-2:3181"])
     assert count + 1 == len(parts)
-    assert sorted([{bookie} for bookie in registered], key=str) == sorted((part for part in parts if len(part) == 1), key=str)
+    assert sorted([{bookie} for bookie in registered], key=str) == sorted(
+        (part for part in parts if len(part) == 1), key=str
+    )
     assert 1 == parts.count({"gone-1:3181", "gone-2:3181"})
 
 
@@ -106,9 +128,13 @@ def test_without_a_registered_bookie_nobody_has_a_lane(spark: SparkSession):
 
 
 def test_each_pair_is_asked_once_a_look_and_stored_once(undisturbed: Undisturbed):
-    """The bookies' own counts are those of the evidence: once for the sound, at two looks for the two suspects."""
+    """The bookies' own counts are those of the evidence: once for the sound, at two looks for the
+    two suspects.
+    """
     assert 1 == undisturbed.outcome.exit_code
-    stored = Counter((row["bookie_id"], row["ledger_id"], row["look"]) for row in answers(undisturbed.outcome))
+    stored = Counter(
+        (row["bookie_id"], row["ledger_id"], row["look"]) for row in answers(undisturbed.outcome)
+    )
     assert {1} == set(stored.values())
     assert undisturbed.asked == Counter((bookie, ledger) for bookie, ledger, _ in stored)
     twice = {ledger for (_, ledger), n in undisturbed.asked.items() if n == 2}
@@ -117,18 +143,25 @@ def test_each_pair_is_asked_once_a_look_and_stored_once(undisturbed: Undisturbed
 
 
 def test_each_bookie_has_one_connection_at_a_time(undisturbed: Undisturbed):
-    """One bounded conversation a bookie over the whole job: its limits are those of the whole run."""
+    """One bounded conversation a bookie over the whole job: its limits are those of the whole
+    run.
+    """
     assert [1] * BOOKIES == undisturbed.connections_open_max
 
 
 def test_only_questions_are_sent(cluster: SandboxCluster, undisturbed: Undisturbed):
     """Lists, reads and GET_BOOKIE_INFO: nothing is added and nothing fenced."""
-    assert {"GET_LIST_OF_ENTRIES_OF_LEDGER", "READ_ENTRY", "GET_BOOKIE_INFO"} == undisturbed.operations
+    assert {
+        "GET_LIST_OF_ENTRIES_OF_LEDGER",
+        "READ_ENTRY",
+        "GET_BOOKIE_INFO",
+    } == undisturbed.operations
     assert [frozenset()] * BOOKIES == [bookie.fenced for bookie in bookies(cluster)]
 
 
 def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
-    """The stage's work, in which every fifth task's worker is killed at its first attempt, behind its first batch.
+    """The stage's work, in which every fifth task's worker is killed at its first attempt, behind
+    its first batch.
 
     Made inside a function, so that it travels to the workers by value: they know no test module.
     """
@@ -160,7 +193,9 @@ def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
 
 
 def in_two_portions(find: Callable[..., Listing]) -> Callable[..., Listing]:
-    """A listing with one portion more, whose only parent has vanished: a single portion is listed without a task."""
+    """A listing with one portion more, whose only parent has vanished: a single portion is listed
+    without a task.
+    """
 
     def found(store: MetadataStore) -> Listing:
         listing = find(store)
@@ -181,17 +216,28 @@ WORKS = {
 
 
 def test_tasks_that_are_killed_are_done_again_and_count_once(
-    cluster: SandboxCluster, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster,
+    undisturbed: Undisturbed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    """Some tasks of every stage die once, and verdicts, counts and findings are those of an undisturbed run."""
+    """Some tasks of every stage die once, and verdicts, counts and findings are those of an
+    undisturbed run.
+    """
     for stage, (home, name) in WORKS.items():
         (tmp_path / stage).mkdir()
         monkeypatch.setattr(home, name, dying(getattr(home, name), tmp_path / stage))
-    monkeypatch.setattr(MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions))
+    monkeypatch.setattr(
+        MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions)
+    )
     outcome = audit(cluster, tmp_path, **ON_SPARK)
-    assert [] == [stage for stage in WORKS if not list((tmp_path / stage).iterdir())], "stages in which no task died"
+    assert [] == [stage for stage in WORKS if not list((tmp_path / stage).iterdir())], (
+        "stages in which no task died"
+    )
     assert 1 == outcome.exit_code, outcome.stdout
-    assert {1} == set(Counter((r["bookie_id"], r["ledger_id"], r["look"]) for r in answers(outcome)).values())
+    assert {1} == set(
+        Counter((r["bookie_id"], r["ledger_id"], r["look"]) for r in answers(outcome)).values()
+    )
     before = undisturbed.outcome
     assert before.verdicts == outcome.verdicts
     assert before.summary["ledgers"] == outcome.summary["ledgers"]

@@ -20,7 +20,13 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import ledger_source
 from auditor.spark.ledger_source import SOURCES, LedgersReader
 from auditor.spark.ledgers import COUNTED_LEDGERS, reader
-from auditor.spark.source_options import OPTIONS, READERS_DEFAULT, READERS_MAX, ZOOKEEPER_OPTIONS, source_options
+from auditor.spark.source_options import (
+    OPTIONS,
+    READERS_DEFAULT,
+    READERS_MAX,
+    ZOOKEEPER_OPTIONS,
+    source_options,
+)
 from auditor.spark.store import spark_type
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.wire.topic_paths import parse_topic, topic_path
@@ -37,7 +43,9 @@ Load = Callable[..., DataFrame]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b1 writable, b2 read-only, b3 gone and not decommissioned, b4 without a trace; ledgers below several parents."""
+    """b1 writable, b2 read-only, b3 gone and not decommissioned, b4 without a trace; ledgers below
+    several parents.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("sources"), 4, named=True) as cluster:
         text = "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b2 b4] closed 19"
         cluster.place(CLOSED, cluster.ledger(text), password=PASSWORD)
@@ -88,7 +96,8 @@ def test_every_ledger_is_one_row_with_what_its_metadata_says(load):
     assert {CLOSED, OPEN, MALFORMED, NEWER, MARKED} == set(rows)
     row = rows[CLOSED]
     assert ("found", "", 3, "CLOSED", 3, 2, 2, 19, 3) == (
-        row.status, row.detail, row.format_version, row.state, row.ensemble_size, row.write_quorum, row.ack_quorum,
+        row.status, row.detail, row.format_version, row.state, row.ensemble_size, row.write_quorum,
+        row.ack_quorum,
         row.last_entry_id, row.digest_type,
     )  # fmt: skip
     assert [
@@ -100,7 +109,9 @@ def test_every_ledger_is_one_row_with_what_its_metadata_says(load):
 
 
 def test_a_malformed_ledger_is_a_row_with_its_reason(load):
-    """Malformed says where; a format newer than ours is unreadable and says so; neither stands in the way of the others."""
+    """Malformed says where; a format newer than ours is unreadable and says so; neither stands in
+    the way of the others.
+    """
     rows = by_id(load("ledgers").collect())
     bad = rows[MALFORMED]
     assert ("malformed", None, None) == (bad.status, bad.state, bad.segments)
@@ -111,13 +122,21 @@ def test_a_malformed_ledger_is_a_row_with_its_reason(load):
 
 
 def test_the_source_and_the_run_read_alike(load, cluster):
-    """For the same ledger the source gives what the run writes as evidence, but for the moment it was read."""
+    """For the same ledger the source gives what the run writes as evidence, but for the moment it
+    was read.
+    """
     uri = parse_uri(cluster.metadata_service_uri)
     with open_store(uri, ZooKeeperLimits()) as store:
-        ids = pa.RecordBatch.from_arrays([pa.array([CLOSED, MALFORMED, MARKED])], names=["ledger_id"])
+        ids = pa.RecordBatch.from_arrays(
+            [pa.array([CLOSED, MALFORMED, MARKED])], names=["ledger_id"]
+        )
         evidence = pa.Table.from_batches(reader(store.address, 1, {})(iter([ids])), COUNTED_LEDGERS)
-    expected = evidence.select(ledger_source.LEDGER_COLUMNS.names).drop_columns("read_at_ms").to_pylist()
-    table = load("ledgers").where(f"ledger_id in ({CLOSED}, {MALFORMED}, {MARKED})").drop("read_at_ms")
+    expected = (
+        evidence.select(ledger_source.LEDGER_COLUMNS.names).drop_columns("read_at_ms").to_pylist()
+    )
+    table = (
+        load("ledgers").where(f"ledger_id in ({CLOSED}, {MALFORMED}, {MARKED})").drop("read_at_ms")
+    )
     assert expected == table.toArrow().sort_by("ledger_id").to_pylist()
 
 
@@ -131,7 +150,9 @@ def test_no_column_holds_the_password(load):
 
 @pytest.mark.parametrize(("readers", "partitions"), [("1", 1), ("2", 2), ("1000", 4)])
 def test_ledgers_are_dealt_to_so_many_readers(load, readers, partitions):
-    """As many partitions as asked for, never more than there are parents of ledgers; every ledger all the same."""
+    """As many partitions as asked for, never more than there are parents of ledgers; every ledger
+    all the same.
+    """
     table = load("ledgers", readers=readers)
     assert partitions == table.rdd.getNumPartitions()
     assert 5 == len(by_id(table.collect()))
@@ -140,7 +161,11 @@ def test_ledgers_are_dealt_to_so_many_readers(load, readers, partitions):
 @pytest.mark.parametrize(("readers", "each"), [("1", 6_000), ("3", 2_000)])
 def test_readers_share_the_rate(cluster, readers, each):
     """What is asked for is not exceeded however many readers there are."""
-    options = {"metadataServiceUri": cluster.metadata_service_uri, "zookeeperReadsPerSecond": "6000", "readers": readers}
+    options = {
+        "metadataServiceUri": cluster.metadata_service_uri,
+        "zookeeperReadsPerSecond": "6000",
+        "readers": readers,
+    }
     partitions = LedgersReader(source_options(options)).partitions()
     assert [each] * int(readers) == [p.address.limits.reads_per_second for p in partitions]  # type: ignore[attr-defined]
 
@@ -149,7 +174,11 @@ def test_a_cluster_without_ledgers_is_an_empty_table(spark, tmp_path):
     """No parents, no ledgers: one partition, no rows, no error."""
     with SandboxCluster(tmp_path, 1, named=True) as empty:
         for name in ("ledgers", "underreplicated"):
-            table = spark.read.format(f"bookkeeper_{name}").option("metadataServiceUri", empty.metadata_service_uri).load()
+            table = (
+                spark.read.format(f"bookkeeper_{name}")
+                .option("metadataServiceUri", empty.metadata_service_uri)
+                .load()
+            )
             assert 0 == table.count()
 
 
@@ -166,15 +195,27 @@ def test_underreplicated_are_the_marked(load):
     """Each mark with both its times and what is missing."""
     before_ms = now_ms()
     (row,) = load("underreplicated").collect()
-    assert (MARKED, 1_234, ["b4"], None) == (row.ledger_id, row.changed_ms, row.missing_replicas, row.problem)
+    assert (MARKED, 1_234, ["b4"], None) == (
+        row.ledger_id,
+        row.changed_ms,
+        row.missing_replicas,
+        row.problem,
+    )
     assert before_ms - 3_600_000 < row.created_ms < before_ms
 
 
 def test_topics_are_the_ledgers_they_reference(load):
     """Data, cursors and schemas of every namespace; what cannot be read is a row that says so."""
     rows = load("topics").collect()
-    told = {(r["topic"], r["role"], r["name"], r["ledger_id"], r["entries"], r["bookkeeper_deleted"]) for r in rows}
-    orders, old, worse = "persistent://acme/shop/orders", "persistent://acme/eu/shop/old", "persistent://other/x/worse"
+    told = {
+        (r["topic"], r["role"], r["name"], r["ledger_id"], r["entries"], r["bookkeeper_deleted"])
+        for r in rows
+    }
+    orders, old, worse = (
+        "persistent://acme/shop/orders",
+        "persistent://acme/eu/shop/old",
+        "persistent://other/x/worse",
+    )
     assert {
         (orders, "data", None, 77, 10, True),
         (orders, "data", None, 78, None, False),
@@ -197,7 +238,9 @@ def test_namespaces_are_dealt_to_so_many_readers(load, readers, partitions):
 
 
 def test_topics_may_lie_elsewhere(load, cluster):
-    """Where pulsarMetadataUri says; where there are none, the action fails and says where it looked."""
+    """Where pulsarMetadataUri says; where there are none, the action fails and says where it
+    looked.
+    """
     put_topic(cluster.set_raw, "t/n/x", [closed(5)], prefix="/elsewhere")
     elsewhere = load("topics", pulsarMetadataUri=f"zk:{cluster.zookeeper_hosts}/elsewhere")
     assert [5] == [row["ledger_id"] for row in elsewhere.collect()]
@@ -207,8 +250,15 @@ def test_topics_may_lie_elsewhere(load, cluster):
 
 def test_every_action_reads_again(load, cluster):
     """The same table shows at its second action what changed since its first: it is no snapshot."""
-    table = load("ledgers").where(f"ledger_id = {OPEN}").select("state", "znode_version", "last_entry_id")
-    marks, bookies = load("underreplicated"), load("bookies").where("bookie_id = 'b1'").select("registration")
+    table = (
+        load("ledgers")
+        .where(f"ledger_id = {OPEN}")
+        .select("state", "znode_version", "last_entry_id")
+    )
+    marks, bookies = (
+        load("underreplicated"),
+        load("bookies").where("bookie_id = 'b1'").select("registration"),
+    )
     first = (table.collect()[0], marks.count(), bookies.collect()[0].registration)
     version = first[0].znode_version
     assert (Row(state="OPEN", znode_version=version, last_entry_id=-1), 1, "writable") == first
@@ -221,7 +271,11 @@ def test_every_action_reads_again(load, cluster):
         cluster.place(OPEN, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"))
         cluster.unmark(OPEN)
         cluster.register("b1")
-    assert (Row(state="CLOSED", znode_version=version + 1, last_entry_id=4), 2, "readonly") == second
+    assert (
+        Row(state="CLOSED", znode_version=version + 1, last_entry_id=4),
+        2,
+        "readonly",
+    ) == second
 
 
 def test_what_was_written_stays(load, cluster, tmp_path, spark):
@@ -242,7 +296,10 @@ def test_sql_may_use_the_sources(spark, load, cluster):
     options = f"OPTIONS (metadataServiceUri '{cluster.metadata_service_uri}')"
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW their_ledgers USING bookkeeper_ledgers {options}")
     try:
-        assert 5 == spark.sql("SELECT count(DISTINCT ledger_id) AS n FROM their_ledgers").collect()[0].n
+        assert (
+            5
+            == spark.sql("SELECT count(DISTINCT ledger_id) AS n FROM their_ledgers").collect()[0].n
+        )
     finally:
         spark.catalog.dropTempView("their_ledgers")
 
@@ -251,14 +308,18 @@ def test_sql_may_use_the_sources(spark, load, cluster):
 def test_a_missing_uri_is_told_by_load(spark, name):
     """The option is named, with the form it has."""
     ledger_source.register(spark)
-    with pytest.raises(AnalysisException, match=r"option metadataServiceUri is not set: write .*zk\+hierarchical://"):
+    with pytest.raises(
+        AnalysisException,
+        match=r"option metadataServiceUri is not set: write .*zk\+hierarchical://",
+    ):
         spark.read.format(name).load()
 
 
 def test_nonsense_for_a_uri_is_told_by_load(load):
     """The option is named, with what is wrong and the right form."""
     with pytest.raises(
-        AnalysisException, match=r"option metadataServiceUri: .* does not begin with a store .*zk\+hierarchical://"
+        AnalysisException,
+        match=r"option metadataServiceUri: .* does not begin with a store .*zk\+hierarchical://",
     ):
         load("bookies", metadataServiceUri="nonsense")
 
@@ -267,12 +328,21 @@ WRONG = [
     ({}, "option metadataServiceUri is not set"),
     ({"metadataServiceUri": "  "}, "option metadataServiceUri is not set"),
     ({"metadataServiceUri": "etcd://h:1/ledgers"}, "option metadataServiceUri: .*is not ZooKeeper"),
-    ({"metadataServiceUrl": "zk://h/ledgers"}, "option metadataServiceUrl .*did you mean metadataServiceUri"),
-    ({"path": "/ledgers"}, "option path .*there are metadataServiceUri, pulsarMetadataUri, readers"),
+    (
+        {"metadataServiceUrl": "zk://h/ledgers"},
+        "option metadataServiceUrl .*did you mean metadataServiceUri",
+    ),
+    (
+        {"path": "/ledgers"},
+        "option path .*there are metadataServiceUri, pulsarMetadataUri, readers",
+    ),
     ({"readers": "0"}, "option readers = '0' is out of range: 1 to 1000"),
     ({"readers": str(READERS_MAX + 1)}, "option readers = '1001'"),
     ({"readers": "many"}, "option readers = 'many'"),
-    ({"zookeeperReadsPerSecond": "fast"}, "option zookeeperReadsPerSecond = 'fast' is not a number a second"),
+    (
+        {"zookeeperReadsPerSecond": "fast"},
+        "option zookeeperReadsPerSecond = 'fast' is not a number a second",
+    ),
     ({"zookeeperBatchPaths": "0"}, "option zookeeperBatchPaths = '0' is out of range: 1 to 1000"),
     ({"zookeeperRetryWait": "5"}, "option zookeeperRetryWait = '5' is not a duration"),
 ]
@@ -297,16 +367,29 @@ def test_a_password_in_the_uri_is_refused_and_not_repeated():
 
 def test_options_know_no_case_and_reach_the_limits():
     """Spark's options are case-insensitive; each ZooKeeper option ends in the limit of its name."""
-    options = {"METADATASERVICEURI": "zk://h/ledgers", "zookeeperbatchpaths": "7", "zookeeperRetryWait": "20ms"}
+    options = {
+        "METADATASERVICEURI": "zk://h/ledgers",
+        "zookeeperbatchpaths": "7",
+        "zookeeperRetryWait": "20ms",
+    }
     chosen = source_options(options)
     limits = chosen.settings.zookeeper_limits(1)
-    assert (("h:2181",), READERS_DEFAULT, 7, 20) == (chosen.uri.hosts, chosen.readers, limits.batch_paths, limits.retry_wait_ms)
+    assert (("h:2181",), READERS_DEFAULT, 7, 20) == (
+        chosen.uri.hosts,
+        chosen.readers,
+        limits.batch_paths,
+        limits.retry_wait_ms,
+    )
 
 
 def test_columns_cannot_be_chosen_with_a_schema(spark, load, cluster):
-    """A schema of the user's own would be filled with the wrong columns: it is refused with a sentence."""
+    """A schema of the user's own would be filled with the wrong columns: it is refused with a
+    sentence.
+    """
     load("bookies")
-    read = spark.read.format("bookkeeper_bookies").option("metadataServiceUri", cluster.metadata_service_uri)
+    read = spark.read.format("bookkeeper_bookies").option(
+        "metadataServiceUri", cluster.metadata_service_uri
+    )
     with pytest.raises(PySparkException, match=r"has columns of its own: leave \.schema"):
         read.schema("bookie_id string").load().collect()
 
@@ -314,7 +397,11 @@ def test_columns_cannot_be_chosen_with_a_schema(spark, load, cluster):
 def test_a_zookeeper_out_of_reach_fails_the_action(load):
     """With the sentence that says where and what to check; no empty table."""
     with pytest.raises(PySparkException, match="did not let us connect within 200 ms"):
-        load("ledgers", metadataServiceUri="zk://127.0.0.1:1/ledgers", zookeeperConnectTimeout="200ms").count()
+        load(
+            "ledgers",
+            metadataServiceUri="zk://127.0.0.1:1/ledgers",
+            zookeeperConnectTimeout="200ms",
+        ).count()
 
 
 def documented(heading: str) -> list[list[str]]:
@@ -328,32 +415,48 @@ def documented(heading: str) -> list[list[str]]:
 def test_the_documented_columns_are_the_columns(source):
     """Names, types and order."""
     fields = spark_type(source.COLUMNS).fields
-    assert [(f.name, f.dataType.simpleString()) for f in fields] == [(r[0], r[1]) for r in documented(f"`{source.name()}`")]
+    assert [(f.name, f.dataType.simpleString()) for f in fields] == [
+        (r[0], r[1]) for r in documented(f"`{source.name()}`")
+    ]
 
 
 def test_the_documented_options_are_the_options():
     """Names, order and defaults."""
-    defaults = {"metadataServiceUri": "required", "pulsarMetadataUri": "beside the ledgers", "readers": str(READERS_DEFAULT)}
+    defaults = {
+        "metadataServiceUri": "required",
+        "pulsarMetadataUri": "beside the ledgers",
+        "readers": str(READERS_DEFAULT),
+    }
     defaults |= {name: setting.default or "not set" for name, setting in ZOOKEEPER_OPTIONS.items()}
-    assert [(name, defaults[name]) for name in OPTIONS] == [(row[0], row[1]) for row in documented("Options")]
+    assert [(name, defaults[name]) for name in OPTIONS] == [
+        (row[0], row[1]) for row in documented("Options")
+    ]
 
 
 def test_no_option_is_a_command():
-    """Whoever may write a query must not be able to run programs on the driver and the executors."""
+    """Whoever may write a query must not be able to run programs on the driver and the
+    executors.
+    """
     assert not [name for name in OPTIONS if "command" in name.lower()]
 
 
 def test_the_documented_formats_are_the_formats():
     """The first table names the four, and only them."""
-    named = re.findall(r"^\| `(bookkeeper_\w+)` \|", DOCUMENT.read_text().split("\n## ")[0], re.MULTILINE)
+    named = re.findall(
+        r"^\| `(bookkeeper_\w+)` \|", DOCUMENT.read_text().split("\n## ")[0], re.MULTILINE
+    )
     assert [source.name() for source in SOURCES] == named
 
 
 def test_the_documented_examples_run(spark, load, cluster, tmp_path):
-    """Every Python example of the document, in order, as it stands but for the cluster and the directory."""
+    """Every Python example of the document, in order, as it stands but for the cluster and the
+    directory.
+    """
     load("bookies")
     code = "\n".join(re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL))
-    code = code.replace("zk+hierarchical://zk1:2181,zk2:2181,zk3:2181/ledgers", cluster.metadata_service_uri)
+    code = code.replace(
+        "zk+hierarchical://zk1:2181,zk2:2181,zk3:2181/ledgers", cluster.metadata_service_uri
+    )
     code = code.replace("/data/", f"{tmp_path}/").replace(".show()", ".collect()")
     assert 4 <= code.count(".collect()")
     names: dict[str, Any] = {"spark": spark}

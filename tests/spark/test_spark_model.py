@@ -1,4 +1,6 @@
-"""The model's histories through a whole run on Spark: row for row what the engine without Spark says, and what is true."""
+"""The model's histories through a whole run on Spark: row for row what the engine without Spark
+says, and what is true.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from support.falsehoods import FALSEHOODS, FIRST, OF_RUNS, RUN, SECOND
 from support.model import actions
 from support.model.clusters import started
 from support.model.history import Broken, Cluster, told
-from support.model.machine import ONE_ON_SPARK_OF, QUICK_HISTORIES, QUICK_SEED, drawn, those_on_spark
+from support.model.machine import (
+    ONE_ON_SPARK_OF,
+    QUICK_HISTORIES,
+    QUICK_SEED,
+    drawn,
+    those_on_spark,
+)
 from support.model.on_spark import SparkRun, judged_again, on_spark, wrong_run
 from support.model.plants import Plant, all_is_done_again, leftovers_stay, told_before_it_is_done
 from support.model.spark import each_through_spark, end_through_spark, through_spark
@@ -27,22 +35,28 @@ RESUMED = 2
 STEPS = 16
 """Actions behind the beginning of each."""
 CHANGED = (
-    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close 2; "
-    "create 3 e3 w2 a2 b2 b3 b4; append 3 9; close 3; create 4 e2 w2 a2 b1 b4; append 4 3; close 4; "
-    "lose 1 4 b2 b3; lose 3 5 b4; crash b1 silent; {cut}; restart b1; mark 3; rereplicate 2 b3 b5; crash b4 lost; resume"
+    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close"
+    " 2; create 3 e3 w2 a2 b2 b3 b4; append 3 9; close 3; create 4 e2 w2 a2 b1 b4; append 4 3;"
+    " close 4; lose 1 4 b2 b3; lose 3 5 b4; crash b1 silent; {cut}; restart b1; mark 3; rereplicate"
+    " 2 b3 b5; crash b4 lost; resume"
 )
-"""Four ledgers in two shards. Between cut and resume a bookie comes back, another goes, a ledger is marked, another copied."""
+"""Four ledgers in two shards. Between cut and resume a bookie comes back, another goes, a ledger is
+marked, another copied.
+"""
 
 LOST = "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1 4 b2 b3; {cut}; resume"
 
 
 OF_A_RUN = (
-    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close 2; "
-    "create 3 e3 w2 a2 b1 b2 b3; append 3 9; close 3; create 4 e2 w2 a2 b4 b5; append 4 3; close 4; "
-    "create 5 e2 w2 a2 b1 b5; append 5 3; close 5; create 6 e2 w2 a2 b1 b5; append 6 3; close 6; "
-    "unlist b5; mark 5; mark 6; delete 6; time 150; refuse b3; crash b2 silent; rename b4 b6"
+    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close"
+    " 2; create 3 e3 w2 a2 b1 b2 b3; append 3 9; close 3; create 4 e2 w2 a2 b4 b5; append 4 3;"
+    " close 4; create 5 e2 w2 a2 b1 b5; append 5 3; close 5; create 6 e2 w2 a2 b1 b5; append 6 3;"
+    " close 6; unlist b5; mark 5; mark 6; delete 6; time 150; refuse b3; crash b2 silent; rename"
+    " b4 b6"
 )
-"""A failing bookie, a silent one, a renamed one; a mark that finds nothing missing, and one without a ledger."""
+"""A failing bookie, a silent one, a renamed one; a mark that finds nothing missing, and one without
+a ledger.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +75,9 @@ def histories(cluster: Cluster) -> list[list[str]]:
 def test_a_run_says_what_the_single_engine_says(
     spark: object, cluster: Cluster, histories: list[list[str]], tmp_path: Path, number: int
 ):
-    """Standing, exemption, reasons, findings with their entries, bookies and copies; and what it says of bookies is true."""
+    """Standing, exemption, reasons, findings with their entries, bookies and copies; and what it
+    says of bookies is true.
+    """
     end_through_spark(cluster, histories[number], tmp_path)
 
 
@@ -104,21 +120,27 @@ def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
 
 
 @pytest.mark.parametrize("name", OF_RUNS)
-def test_a_false_fact_of_a_run_is_told_by_the_truth(run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_false_fact_of_a_run_is_told_by_the_truth(
+    run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
+):
     """Planted in what judges the same evidence again."""
     OF_RUNS[name].plant(monkeypatch, RUN)
     assert list(wrong_run(after_the_run(), judged_again(run))), name
 
 
 @pytest.mark.parametrize("name", ["what was read was listed", "no mark is stale"])
-def test_a_false_row_of_a_run_is_told_by_the_truth(run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_false_row_of_a_run_is_told_by_the_truth(
+    run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
+):
     """What copies rest on and why a mark stands are compared on the rows of a run too."""
     FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
-    (sentence, *_) = wrong_run(after_the_run(), judged_again(run))
+    sentence, *_ = wrong_run(after_the_run(), judged_again(run))
     assert sentence.startswith("a false fact on ledger"), sentence
 
 
-def test_a_false_count_of_stale_marks_is_told_by_the_truth(run: SparkRun, monkeypatch: pytest.MonkeyPatch):
+def test_a_false_count_of_stale_marks_is_told_by_the_truth(
+    run: SparkRun, monkeypatch: pytest.MonkeyPatch
+):
     """No mark is said to be stale, and one is."""
     monkeypatch.setattr(mark_counts, "stale_ledgers", lambda _verdicts: ())
     (sentence,) = wrong_run(after_the_run(), judged_again(run))
@@ -126,7 +148,9 @@ def test_a_false_count_of_stale_marks_is_told_by_the_truth(run: SparkRun, monkey
 
 
 @pytest.mark.long
-def test_runs_that_go_on_in_a_drawn_history_are_right(spark: object, cluster: Cluster, tmp_path: Path):
+def test_runs_that_go_on_in_a_drawn_history_are_right(
+    spark: object, cluster: Cluster, tmp_path: Path
+):
     """Wherever the history cuts them down, and whatever happens before they go on."""
     drawn_anew = (told(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count())
     for lines in islice((lines for lines in drawn_anew if "resume" in lines), RESUMED):
@@ -142,8 +166,12 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(spark: object, cluster: Cl
         pytest.param("cut 22 half", marks=pytest.mark.long),
     ],
 )
-def test_a_run_that_went_on_is_right_though_the_cluster_changed(spark: object, cluster: Cluster, tmp_path: Path, cut: str):
-    """Each verdict is that of its ledger's last look, nothing that was written is asked again, and the accounts add up."""
+def test_a_run_that_went_on_is_right_though_the_cluster_changed(
+    spark: object, cluster: Cluster, tmp_path: Path, cut: str
+):
+    """Each verdict is that of its ledger's last look, nothing that was written is asked again, and
+    the accounts add up.
+    """
     through_spark(cluster, actions.lines_of(CHANGED.format(cut=cut)), tmp_path)
 
 
@@ -157,9 +185,16 @@ def test_a_run_that_went_on_is_right_though_the_cluster_changed(spark: object, c
     ],
 )
 def test_a_planted_bug_of_the_journal_breaks_a_history(
-    spark: object, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, cut: str
+    spark: object,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant,
+    cut: str,
 ):
-    """The model bites where the lists of the first look are cut down; and the command that replays the history is told."""
+    """The model bites where the lists of the first look are cut down; and the command that replays
+    the history is told.
+    """
     lines = actions.lines_of(LOST.format(cut=cut))
     plant(monkeypatch)
     with pytest.raises(Broken) as failure:

@@ -1,4 +1,6 @@
-"""Ledgers that harm whoever judges them: each is named and set aside, and all others get their verdict in the same run."""
+"""Ledgers that harm whoever judges them: each is named and set aside, and all others get their
+verdict in the same run.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SAID = {
     "a wait in C": "judging was stopped: it took longer than 1 s and could not be interrupted",
     "all memory": "judging was stopped: it took more memory than 256 MiB",
     "SIGSEGV": "judging was stopped: it ended its process with SIGSEGV",
-    "SIGKILL": "judging was stopped: it ended its process with SIGKILL, as a kernel out of memory does",
+    "SIGKILL": (
+        "judging was stopped: it ended its process with SIGKILL, as a kernel out of memory does"
+    ),
     "an exit": "judging was stopped: it ended its process with exit code 7",
     "sys.exit": "SystemExit: 3",
 }
@@ -64,8 +68,14 @@ def details(outcome: Outcome) -> dict[int, str]:
 
 def others(outcome: Outcome, harm: dict[int, str]) -> tuple[Any, ...]:
     """All that is said of ledgers without poison."""
-    verdicts = {ledger_id: verdict for ledger_id, verdict in outcome.verdicts.items() if ledger_id not in harm}
-    return verdicts, [(found["id"], found["kind"]) for found in outcome.findings if found["ledger_id"] not in harm]
+    verdicts = {
+        ledger_id: verdict
+        for ledger_id, verdict in outcome.verdicts.items()
+        if ledger_id not in harm
+    }
+    return verdicts, [
+        (found["id"], found["kind"]) for found in outcome.findings if found["ledger_id"] not in harm
+    ]
 
 
 def evidence(home: Path, name: str, schema: Any) -> list[Any]:
@@ -80,7 +90,9 @@ def poisoned(
     from_look: int = 1,
     **way: str,
 ) -> Outcome:
-    """A run that meets the harm, as does whoever replays it. Counts add up, and the replay says the same."""
+    """A run that meets the harm, as does whoever replays it. Counts add up, and the replay says the
+    same.
+    """
     poison = Poison(harm, from_look)
     plant_in_workers(monkeypatch, poison)
     plant_here(monkeypatch, poison)
@@ -112,7 +124,8 @@ def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ):
-    """INDETERMINATE(poison), its evidence kept apart, the report names it; every other verdict is that of a run without it.
+    """INDETERMINATE(poison), its evidence kept apart, the report names it; every other verdict is
+    that of a run without it.
 
     On Spark `make test` has all kinds at once, below; `make faults` has each alone.
     """
@@ -125,7 +138,9 @@ def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
     assert f"ledger 3: {SAID[kind]}" in " ".join(outcome.stdout.split())
     assert others(undisturbed, harm) == others(outcome, harm)
     assert outcome.run_dir is not None
-    assert ["ledger-3"] == sorted(path.name for path in (outcome.run_dir / "poison").glob("ledger-*"))
+    assert ["ledger-3"] == sorted(
+        path.name for path in (outcome.run_dir / "poison").glob("ledger-*")
+    )
     kept = outcome.run_dir / "poison" / "ledger-3"
     assert [3] == [row["ledger_id"] for row in evidence(kept, "evidence/ledgers", LEDGERS)]
     assert [3, 3, 3] == [row["ledger_id"] for row in evidence(kept, "evidence/answers", ANSWERS)]
@@ -134,11 +149,20 @@ def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_ledgers_of_every_kind_are_named_in_one_run(
-    way: dict[str, str], cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str],
+    cluster: SandboxCluster,
+    undisturbed: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    """One kills its worker, one never ends, one takes all memory, one raises, and so on: one more pass finds them all. With
-    `make faults` each is also met alone."""
-    harm = dict(zip((ledger_id for ledger_id in LEDGERS_ALL if ledger_id not in LACKING), HARM, strict=False))
+    """One kills its worker, one never ends, one takes all memory, one raises, and so on: one more
+    pass finds them all. With `make faults` each is also met alone.
+    """
+    harm = dict(
+        zip(
+            (ledger_id for ledger_id in LEDGERS_ALL if ledger_id not in LACKING), HARM, strict=False
+        )
+    )
     outcome = poisoned(cluster, tmp_path, monkeypatch, harm, **way)
     assert {ledger_id: SAID[kind] for ledger_id, kind in harm.items()} == details(outcome)
     assert len(HARM) == len(harm) == outcome.summary["indeterminate"]["poison"]
@@ -171,7 +195,10 @@ def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
     assert [Kind.ENTRY_WITHOUT_REPLICA] == outcome.kinds
     assert others(undisturbed, harm) == others(outcome, harm)
     assert outcome.run_dir is not None
-    assert {1} == {row["look"] for row in evidence(outcome.run_dir / "poison" / "ledger-5", "evidence/answers", ANSWERS)}
+    assert {1} == {
+        row["look"]
+        for row in evidence(outcome.run_dir / "poison" / "ledger-5", "evidence/answers", ANSWERS)
+    }
 
 
 STRUCK = {3: "SIGSEGV", 8: "a loop in Python"}
@@ -179,13 +206,19 @@ STRUCK = {3: "SIGSEGV", 8: "a loop in Python"}
 
 @pytest.fixture(scope="module")
 def struck(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A run that met the harm of STRUCK, as whoever replays it later does not unless a test plants it again."""
+    """A run that met the harm of STRUCK, as whoever replays it later does not unless a test plants
+    it again.
+    """
     with pytest.MonkeyPatch.context() as planted:
         return poisoned(cluster, tmp_path_factory.mktemp("struck"), planted, STRUCK)
 
 
-def test_a_replay_survives_poison_that_the_run_did_not_name(struck: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Evidence without its `poison/`, as a killed run leaves it: the ledger is found in a child, in the same words."""
+def test_a_replay_survives_poison_that_the_run_did_not_name(
+    struck: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Evidence without its `poison/`, as a killed run leaves it: the ledger is found in a child, in
+    the same words.
+    """
     assert struck.run_dir is not None
     copy = Path(shutil.copytree(struck.run_dir, tmp_path / struck.run_dir.name))
     shutil.rmtree(copy / "poison")
@@ -196,7 +229,9 @@ def test_a_replay_survives_poison_that_the_run_did_not_name(struck: Outcome, tmp
 
 
 def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outcome):
-    """When the fault is mended, replaying that directory gives the ledger's verdict; the whole run still sets it aside."""
+    """When the fault is mended, replaying that directory gives the ledger's verdict; the whole run
+    still sets it aside.
+    """
     assert struck.run_dir is not None
     assert ["sound"] == replay_run(struck.run_dir / "poison" / "ledger-3").standings(3)
     assert ["indeterminate: poison"] == replay_run(struck.run_dir).standings(3)
@@ -206,7 +241,9 @@ def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outc
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
     way: dict[str, str], cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the same words."""
+    """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the
+    same words.
+    """
     poison = Poison(dict.fromkeys(LEDGERS_ALL, "an exit"), stopped_max=1)
     plant_in_workers(monkeypatch, poison)
     plant_here(monkeypatch, poison)
@@ -219,12 +256,16 @@ def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
     for form in ("text", "json"):
         alone = audit_ledgers(cluster, list(LEDGERS_ALL), format=form, **LIMITS)
         assert 4 == alone.exit_code
-        assert "judging was stopped on more than 1 ledgers (ledger " in " ".join(alone.stdout.split())
+        assert "judging was stopped on more than 1 ledgers (ledger " in " ".join(
+            alone.stdout.split()
+        )
     assert {"AUDITOR_FAULT"} == {alone.summary["outcome"]}
 
 
 @pytest.mark.parametrize("kind", HARM)
-def test_single_ledgers_are_judged_beside_poison(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch, kind: str):
+def test_single_ledgers_are_judged_beside_poison(
+    cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch, kind: str
+):
     """`auditor ledger` says the same of it, and lives."""
     plant_here(monkeypatch, Poison({3: kind}))
     outcome = audit_ledgers(cluster, [2, 3, 5], **LIMITS)

@@ -1,4 +1,6 @@
-"""A listing in portions, by Spark and by the driver: every ledger once, at the beginning and when it is made again."""
+"""A listing in portions, by Spark and by the driver: every ledger once, at the beginning and when
+it is made again.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def is_whole(outcome: Outcome) -> None:
 
 
 @pytest.mark.spark
-def test_a_listing_in_portions_is_made_again_in_portions(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_listing_in_portions_is_made_again_in_portions(
+    spark: object, cluster: SandboxCluster, tmp_path: Path
+) -> None:
     """Where the ledgers lie under many parents each listing is a Spark job of its own."""
     is_whole(dropped(cluster, tmp_path, ON_SPARK))
 
@@ -69,7 +73,9 @@ def test_ledgers_that_are_few_are_listed_here_under_however_many_parents(
 def test_more_parents_than_ledgers_may_be_are_listed_by_spark(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a ledger, or BookKeeper would have removed it. The second run has fewer, and lists them itself."""
+    """Each has a ledger, or BookKeeper would have removed it. The second run has fewer, and lists
+    them itself.
+    """
     listed: list[str] = []
     list_ledgers = Stages.list_ledgers
 

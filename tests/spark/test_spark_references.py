@@ -1,4 +1,6 @@
-"""What Pulsar's topics reference, in whole runs: findings, topics that are hit, and a run that is cut down."""
+"""What Pulsar's topics reference, in whole runs: findings, topics that are hit, and a run that is
+cut down.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """A topic with a missing and a truncated ledger beside what is no finding; and an orphan beside a young ledger."""
+    """A topic with a missing and a truncated ledger beside what is no finding; and an orphan beside
+    a young ledger.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("references"), 3, named=True) as made:
         for ledger_id in (SOUND, CUT):
             made.place(ledger_id, made.ledger(TEXT))
@@ -39,15 +43,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         now_ms = int(time.time() * 1000)
         for ledger_id, made_ms in ((ORPHAN, now_ms - SIXTY_DAYS_MS), (YOUNG, now_ms)):
             made.place(ledger_id, replace(with_owner(made.ledger(TEXT), "good"), ctime_ms=made_ms))
-        ledgers = [closed(SOUND), closed(CUT, 12), closed(MISSING), closed(OFFLOADED, offloaded=True), closed(EMPTY, 0)]
-        cursors = {"late": Cursor(None, Position(SOUND, 9)), "in use": Cursor(OPEN, Position(SOUND, 9))}
+        ledgers = [
+            closed(SOUND),
+            closed(CUT, 12),
+            closed(MISSING),
+            closed(OFFLOADED, offloaded=True),
+            closed(EMPTY, 0),
+        ]
+        cursors = {
+            "late": Cursor(None, Position(SOUND, 9)),
+            "in use": Cursor(OPEN, Position(SOUND, 9)),
+        }
         put_topic(made.set_raw, "public/default/bad", [*ledgers, DataLedger(NEWEST)], cursors)
         put_topic(made.set_raw, "public/default/good", [closed(SOUND), DataLedger(OPEN)])
         yield made
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def whole(
+    spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
     """A run that nothing cuts down."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("whole")))
 
@@ -56,24 +71,39 @@ def said(outcome: Outcome) -> list[tuple[str, int | None, dict[str, Any]]]:
     """What the findings say, without the times of the looks and the age that depends on them."""
     moving = ("apart_ms", "oldest_age_ms")
     return [
-        (one["kind"], one["ledger_id"], {name: fact for name, fact in one["facts"].items() if name not in moving})
+        (
+            one["kind"],
+            one["ledger_id"],
+            {name: fact for name, fact in one["facts"].items() if name not in moving},
+        )
         for one in outcome.findings
     ]
 
 
 def test_losses_and_orphans_are_found_and_nothing_else(whole: Outcome) -> None:
-    """The newest ledger without a record is unknown; what long-term storage has, and what is empty, is no finding."""
-    assert [Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED] == whole.kinds
+    """The newest ledger without a record is unknown; what long-term storage has, and what is empty,
+    is no finding.
+    """
+    assert [
+        Kind.REFERENCED_LEDGER_MISSING,
+        Kind.LEDGER_TRUNCATED,
+        Kind.LEDGER_ORPHANED,
+    ] == whole.kinds
     missing, cut, orphaned = whole.findings
     assert (MISSING, CUT, None) == (missing["ledger_id"], cut["ledger_id"], orphaned["ledger_id"])
     assert "public/default/persistent/bad" == missing["owner"]["name"] == cut["owner"]["name"]
     assert [ORPHAN] == orphaned["facts"]["some_ledgers"]
     references = whole.summary["references"]
     assert {"missing": 1, "truncated": 1, "orphaned": 1, "unreadable": 0, "unknown": 1} == {
-        name: references[name] for name in ("missing", "truncated", "orphaned", "unreadable", "unknown")
+        name: references[name]
+        for name in ("missing", "truncated", "orphaned", "unreadable", "unknown")
     }
-    assert (2, 2, 7) == tuple(references[name] for name in ("topics", "cursors", "ledgers_referenced"))
-    assert ("VIOLATED", 1, False) == tuple(whole.summary[name] for name in ("outcome", "exit_code", "complete"))
+    assert (2, 2, 7) == tuple(
+        references[name] for name in ("topics", "cursors", "ledgers_referenced")
+    )
+    assert ("VIOLATED", 1, False) == tuple(
+        whole.summary[name] for name in ("outcome", "exit_code", "complete")
+    )
     assert ["sound", "sound"] == whole.standings(SOUND, CUT)
 
 
@@ -82,8 +112,15 @@ def test_topics_that_are_hit_are_written(whole: Outcome) -> None:
     assert whole.run_dir is not None
     (line,) = (whole.run_dir / "topics.jsonl").read_text().splitlines()
     topic = json.loads(line)
-    assert ("persistent://public/default/bad", True, [CUT, MISSING]) == (topic["topic"], topic["has_loss"], topic["ledgers"])
-    assert (["late"], ["in use"]) == (topic["subscriptions_blocked"], topic["subscriptions_possibly_blocked"])
+    assert ("persistent://public/default/bad", True, [CUT, MISSING]) == (
+        topic["topic"],
+        topic["has_loss"],
+        topic["ledgers"],
+    )
+    assert (["late"], ["in use"]) == (
+        topic["subscriptions_blocked"],
+        topic["subscriptions_possibly_blocked"],
+    )
     assert f"{ORPHAN}\n" == (whole.run_dir / "references" / "orphaned.txt").read_text()
     assert 1 == whole.summary["topics_hit"]
 
@@ -91,14 +128,17 @@ def test_topics_that_are_hit_are_written(whole: Outcome) -> None:
 def test_a_reference_that_is_gone_at_the_second_look_is_no_finding(
     spark: SparkSession, cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """As where a broker trims the topic: the delay was waited for, then nothing referenced the ledger."""
+    """As where a broker trims the topic: the delay was waited for, then nothing referenced the
+    ledger.
+    """
     path = topic_path(parse_topic("public/default/trimmed"))
     put_topic(cluster.set_raw, "public/default/trimmed", [closed(80), closed(SOUND)])
     try:
         outcome = accounted(
             audit(
                 cluster, tmp_path, second_look_delay="60s",
-                between=lambda _: put_topic(cluster.set_raw, "public/default/trimmed", [closed(SOUND)]),
+                between=lambda _: put_topic(cluster.set_raw, "public/default/trimmed",
+                [closed(SOUND)]),
             )
         )  # fmt: skip
     finally:
@@ -107,14 +147,23 @@ def test_a_reference_that_is_gone_at_the_second_look_is_no_finding(
 
 
 def test_spark_tasks_write_what_the_driver_writes(
-    spark: SparkSession, cluster: SandboxCluster, whole: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    cluster: SandboxCluster,
+    whole: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same findings where no topic is read by the driver. The reads of tasks are counted, also those of connecting."""
+    """The same findings where no topic is read by the driver. The reads of tasks are counted, also
+    those of connecting.
+    """
     monkeypatch.setattr(reference_looks, "TOPICS_IN_PROCESS_MAX", 0)
     outcome = accounted(audit(cluster, tmp_path))
     assert said(whole) == said(outcome)
     assert whole.summary["references"] == outcome.summary["references"]
-    assert whole.summary["requests"]["zookeeper_reads"] < outcome.summary["requests"]["zookeeper_reads"]
+    assert (
+        whole.summary["requests"]["zookeeper_reads"]
+        < outcome.summary["requests"]["zookeeper_reads"]
+    )
 
 
 class CutDown(BaseException):
@@ -123,9 +172,16 @@ class CutDown(BaseException):
 
 @pytest.mark.parametrize("stage", ["referenced ledgers", "references again"])
 def test_a_run_that_is_cut_down_goes_on(
-    spark: SparkSession, cluster: SandboxCluster, whole: Outcome, tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    cluster: SandboxCluster,
+    whole: Outcome,
+    tmp_path: Path,
+    stage: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before a stage on references is written down; the references that were read before are not read again."""
+    """Before a stage on references is written down; the references that were read before are not
+    read again.
+    """
     once: Callable[..., Any] = Journal.once
 
     def cut(self: Journal, name: str, *args: Any, **options: Any) -> Any:
@@ -138,14 +194,22 @@ def test_a_run_that_is_cut_down_goes_on(
         audit(cluster, tmp_path)
     monkeypatch.setattr(Journal, "once", once)
     (run_dir,) = (tmp_path / "audits").glob("run-*")
-    before = {file.name: file.read_bytes() for file in (run_dir / "evidence" / "references").glob("look-1*.parquet")}
+    before = {
+        file.name: file.read_bytes()
+        for file in (run_dir / "evidence" / "references").glob("look-1*.parquet")
+    }
     outcome = accounted(audit(cluster, tmp_path, resume=run_dir.name.removeprefix("run-")))
     assert said(whole) == said(outcome)
-    after = {file.name: file.read_bytes() for file in (run_dir / "evidence" / "references").glob("look-1*.parquet")}
+    after = {
+        file.name: file.read_bytes()
+        for file in (run_dir / "evidence" / "references").glob("look-1*.parquet")
+    }
     assert before == after
 
 
-def test_pulsar_may_be_left_out(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_pulsar_may_be_left_out(
+    spark: SparkSession, cluster: SandboxCluster, tmp_path: Path
+) -> None:
     """--pulsar off: nothing is read of topics, and nothing said."""
     outcome = accounted(audit(cluster, tmp_path, pulsar="off"))
     assert ([], None) == (outcome.findings, outcome.summary["references"])

@@ -1,4 +1,6 @@
-"""A run that was cut down goes on: the same verdicts, and nothing that is written is asked again."""
+"""A run that was cut down goes on: the same verdicts, and nothing that is written is asked
+again.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,13 @@ CUTS_MAX = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a mark, an open one; and a
-    znode among the marks that marks nothing."""
+    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a
+    mark, an open one; and a znode among the marks that marks nothing.
+    """
     storages = [Storage.SORTED, Storage.SORTED, Storage.SORTED, Storage.DB]
-    with SandboxCluster(tmp_path_factory.mktemp("resumed"), len(BOOKIES), named=True, storage=storages) as cluster:
+    with SandboxCluster(
+        tmp_path_factory.mktemp("resumed"), len(BOOKIES), named=True, storage=storages
+    ) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
         cluster.hold("b2", 2, "")
@@ -67,8 +72,12 @@ class CutDown(BaseException):
     """The end of a process, as far as it can be had without one."""
 
 
-def cut_down_at_each(stages: Container[str], stage_written: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Each of the stages ends its run once: when it is written down that it is done, or else just before. Their names."""
+def cut_down_at_each(
+    stages: Container[str], stage_written: bool, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Each of the stages ends its run once: when it is written down that it is done, or else just
+    before. Their names.
+    """
     cut: list[str] = []
     write = Place.write_text
 
@@ -107,10 +116,15 @@ def asked_of(cluster: SandboxCluster) -> Counter[tuple[str, int]]:
 
 
 def questions(run: Path) -> list[tuple[str, int, int]]:
-    """The questions that the written evidence says were asked: bookie, ledger, look. b4 cannot list: what it is asked until
-    that shows is asked again, as it may."""
+    """The questions that the written evidence says were asked: bookie, ledger, look. b4 cannot
+    list: what it is asked until that shows is asked again, as it may.
+    """
     rows = ds.dataset(run / "evidence" / "answers", format="parquet").to_table().to_pylist()
-    keys = [(row["bookie_id"], row["ledger_id"], row["look"]) for row in rows if row["ledger_id"] is not None]
+    keys = [
+        (row["bookie_id"], row["ledger_id"], row["look"])
+        for row in rows
+        if row["ledger_id"] is not None
+    ]
     assert len(keys) == len(set(keys)), "a question is answered twice at one look"
     return [key for key in keys if key[0] != "b4"]
 
@@ -120,11 +134,20 @@ def said(outcome: Outcome) -> tuple[Any, ...]:
     found = sorted((one["id"], one["kind"], str(one["entries"])) for one in outcome.findings)
     problems = [event["problem"] for event in outcome.events if "problem" in event]
     assert any("mark nothing at their place" in problem for problem in problems), problems
-    return outcome.exit_code, found, outcome.verdicts, outcome.summary["ledgers"], outcome.summary["bookies"], problems
+    return (
+        outcome.exit_code,
+        found,
+        outcome.verdicts,
+        outcome.summary["ledgers"],
+        outcome.summary["bookies"],
+        problems,
+    )
 
 
 class Every:
-    """All stages but those that each resumption begins with: cut down there, a run would never get further."""
+    """All stages but those that each resumption begins with: cut down there, a run would never get
+    further.
+    """
 
     def __contains__(self, stage: object) -> bool:
         return not str(stage).startswith("resumption ")
@@ -134,7 +157,9 @@ class Every:
     ("stages", "stage_written"),
     [
         pytest.param(SOME, False, id="not written down yet"),
-        pytest.param(Every(), False, id="every stage, not written down yet", marks=pytest.mark.long),
+        pytest.param(
+            Every(), False, id="every stage, not written down yet", marks=pytest.mark.long
+        ),
         pytest.param(Every(), True, id="every stage, written down", marks=pytest.mark.long),
     ],
 )
@@ -142,7 +167,9 @@ class Every:
     "way",
     [
         pytest.param({}, id="in process"),
-        pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
+        pytest.param(
+            FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]
+        ),
     ],
 )
 def test_a_run_cut_down_again_and_again_says_the_same(
@@ -155,7 +182,9 @@ def test_a_run_cut_down_again_and_again_says_the_same(
     stage_written: bool,
     way: dict[str, str],
 ):
-    """Whatever was written stays, what was half done is done again: verdicts, findings and counts are those of a whole run."""
+    """Whatever was written stays, what was half done is done again: verdicts, findings and counts
+    are those of a whole run.
+    """
     if way:
         request.getfixturevalue("spark")
     before = asked_of(cluster)
@@ -170,7 +199,9 @@ def test_a_run_cut_down_again_and_again_says_the_same(
     for bookie, ledger, look in questions(outcome.run_dir):
         stage = f"look {look} shard {(ledger - 1) // SHARD}: lists"
         expected[bookie, ledger] += 2 if stage in cut and not stage_written else 1
-    assert expected == Counter({one: n for one, n in (asked_of(cluster) - before).items() if one[0] != "b4"})
+    assert expected == Counter(
+        {one: n for one, n in (asked_of(cluster) - before).items() if one[0] != "b4"}
+    )
     # With nothing in its journal a run is begun anew; what topics reference is its first stage.
     resumed = cuts if stage_written or "references" not in cut else cuts - 1
     assert resumed == len(outcome.summary["resumed_at"])
@@ -185,26 +216,34 @@ def test_shards_say_what_one_piece_says(cluster: SandboxCluster, whole: Outcome,
 def test_a_finished_run_keeps_no_journal(whole: Outcome):
     """Evidence and results; nothing that only going on would need."""
     assert whole.run_dir is not None
-    assert {"evidence", "verdicts", "marks"} == {path.name for path in whole.run_dir.iterdir() if path.is_dir()}
+    assert {"evidence", "verdicts", "marks"} == {
+        path.name for path in whole.run_dir.iterdir() if path.is_dir()
+    }
 
 
 def test_the_pause_is_made_again_by_the_run_that_goes_on(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """However long it lay there: a bookie that was gone before the cut may have been back, and be restarting now."""
+    """However long it lay there: a bookie that was gone before the cut may have been back, and be
+    restarting now.
+    """
     cut_down_at_each(["look 2 shard 0: metadata"], True, monkeypatch)
     outcome, cuts = gone_on_with(cluster, tmp_path)
     assert (1, 1) == (cuts, len(outcome.pauses_s))
 
 
-@pytest.mark.parametrize(("expected", "is_back"), [([], True), ([Kind.BOOKIE_LOST_UNNOTICED], False)])
+@pytest.mark.parametrize(
+    ("expected", "is_back"), [([], True), ([Kind.BOOKIE_LOST_UNNOTICED], False)]
+)
 def test_a_bookie_that_came_back_and_went_again_was_not_lost(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     expected: list[Kind],
     is_back: bool,
 ):
-    """Gone when the run was cut down, there when it goes on, gone at the next look: it restarts. One that stays away is not."""
+    """Gone when the run was cut down, there when it goes on, gone at the next look: it restarts.
+    One that stays away is not.
+    """
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
         cluster.lose_bookie("b2", cookie=True)
@@ -218,11 +257,18 @@ def test_a_bookie_that_came_back_and_went_again_was_not_lost(
         stop.seconds.append(20 * 3600)  # the run lies there for so long
         (run,) = (tmp_path / "audits").glob("run-*")
         outcome = audit(cluster, tmp_path, stop=stop, resume=run.name.removeprefix("run-"))
-    assert (expected, ["indeterminate: bookie_silent"]) == (outcome.kinds, outcome.standings(1)), outcome.stdout
+    assert (expected, ["indeterminate: bookie_silent"]) == (
+        outcome.kinds,
+        outcome.standings(1),
+    ), outcome.stdout
 
 
-def test_a_run_that_was_stopped_says_how_to_go_on(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The command, with the run's id in it; before anything is written there is nothing to go on with."""
+def test_a_run_that_was_stopped_says_how_to_go_on(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The command, with the run's id in it; before anything is written there is nothing to go on
+    with.
+    """
     once = Journal.once
 
     def stopped(self: Journal, stage: str, work: Callable[..., Any], *args: Any) -> Any:
@@ -235,7 +281,9 @@ def test_a_run_that_was_stopped_says_how_to_go_on(cluster: SandboxCluster, tmp_p
     with pytest.raises(Interrupted) as interrupted:
         audit(cluster, tmp_path)
     (run,) = (tmp_path / "audits").glob("run-*")
-    assert f"auditor run --resume {run.name.removeprefix('run-')} goes on" in interrupted.value.advice
+    assert (
+        f"auditor run --resume {run.name.removeprefix('run-')} goes on" in interrupted.value.advice
+    )
     at = "listing"
     with pytest.raises(Interrupted) as interrupted:
         audit(cluster, tmp_path)

@@ -1,4 +1,6 @@
-"""A run that is really killed, stopped or cut off goes on with `--resume`: every verdict, and no answer asked for twice."""
+"""A run that is really killed, stopped or cut off goes on with `--resume`: every verdict, and no
+answer asked for twice.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-LONG = [pytest.param(name, marks=pytest.mark.long) for name, plan in PLANS.items() if not plan.quick]
+LONG = [
+    pytest.param(name, marks=pytest.mark.long) for name, plan in PLANS.items() if not plan.quick
+]
 SHARD = sorted(ALL)[:SHARD_LEDGERS]
 """The first shard's ledgers: all are closed, so all are asked about."""
 QUICK = [name for name, plan in PLANS.items() if plan.quick]
@@ -47,41 +51,65 @@ def test_a_run_that_is_ended_and_gone_on_with_owes_all_and_asks_nothing_twice(
 
 
 def forget_lists(run: Path) -> None:
-    """What the journal has from the newest stage on that asked for lists is gone, as if it had never been written down."""
+    """What the journal has from the newest stage on that asked for lists is gone, as if it had
+    never been written down.
+    """
     stages = sorted(run.glob("journal/*.json"))
-    asking = [n for n, path in enumerate(stages) if json.loads(path.read_text())["stage"].endswith(": lists")]
+    asking = [
+        n
+        for n, path in enumerate(stages)
+        if json.loads(path.read_text())["stage"].endswith(": lists")
+    ]
     for path in stages[asking[-1] :]:
         path.unlink()
 
 
 @pytest.mark.long
 def test_a_resume_that_asks_again_is_noticed(cluster: SandboxCluster, tmp_path: Path):
-    """The planted fault: a run whose journal forgets a stage asks the bookies again, says the same, and is found out."""
+    """The planted fault: a run whose journal forgets a stage asks the bookies again, says the same,
+    and is found out.
+    """
     with act(cluster, SEED) as played:
-        found = Play(PLANS["SIGKILL of the driver, at a list"], played, tmp_path / "home").breaches(meddle=forget_lists)
-        assert {(Sort.DUPLICATION, "life 2")} == {(one.sort, one.sequence.partition(",")[0].split(" in ")[1]) for one in found}
+        found = Play(PLANS["SIGKILL of the driver, at a list"], played, tmp_path / "home").breaches(
+            meddle=forget_lists
+        )
+        assert {(Sort.DUPLICATION, "life 2")} == {
+            (one.sort, one.sequence.partition(",")[0].split(" in ")[1]) for one in found
+        }
         again = {one.ledger_id for one in found if one.sequence.endswith("lists")}
         assert set(SHARD) == again, f"FAULT_SEED={SEED}"
 
 
 @pytest.mark.long
-def test_a_run_that_dies_before_it_is_published_is_published_when_it_goes_on(cluster: SandboxCluster, tmp_path: Path):
-    """Killed between summary.json and latest.json; nothing is asked again, no verdict is another, no sum is doubled or lost."""
+def test_a_run_that_dies_before_it_is_published_is_published_when_it_goes_on(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Killed between summary.json and latest.json; nothing is asked again, no verdict is another,
+    no sum is doubled or lost.
+    """
     home = tmp_path / "home"
     with act(cluster, SEED) as played:
         assert [] == Play(UNPUBLISHED, played, home, before=lambda: hold_latest(home)).breaches()
-        assert [] == [one for one in played.log.epochs()[1] if one.said.operation in ("list", "read")]
+        assert [] == [
+            one for one in played.log.epochs()[1] if one.said.operation in ("list", "read")
+        ]
     assert [] == breaches_of_carried([Finished(run_of(home))])
 
 
 def hold_latest(home: Path) -> None:
-    """Make a run wait before latest.json until it is killed: the file that it writes first is a pipe that nobody reads."""
+    """Make a run wait before latest.json until it is killed: the file that it writes first is a
+    pipe that nobody reads.
+    """
     os.mkfifo(home / "out" / ".latest.json.tmp")
 
 
 @pytest.mark.long
-def test_a_run_that_dies_before_its_metrics_leave_is_counted_by_the_next_one(cluster: SandboxCluster, tmp_path: Path):
-    """Killed behind latest.json, while a Pushgateway does not answer: it is finished, and the next run's sums go on from it."""
+def test_a_run_that_dies_before_its_metrics_leave_is_counted_by_the_next_one(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Killed behind latest.json, while a Pushgateway does not answer: it is finished, and the next
+    run's sums go on from it.
+    """
     home, textfile = tmp_path / "home", tmp_path / "auditor.prom"
     home.mkdir()
     latest = home / "out" / "latest.json"
@@ -95,8 +123,13 @@ def test_a_run_that_dies_before_its_metrics_leave_is_counted_by_the_next_one(clu
             assert [] == command.survivors()
         first = run_of(home)
         with started(home, "run", "--resume", first.name.removeprefix("run-"), *words) as command:
-            assert (USAGE, True) == (command.ended(ENDS_WITHIN_S), "is finished" in command.said()), command.said()
+            assert (USAGE, True) == (
+                command.ended(ENDS_WITHIN_S),
+                "is finished" in command.said(),
+            ), command.said()
         with started(home, "run", *words, "--metrics-textfile", str(textfile)) as command:
             assert FINDINGS == command.ended(ENDS_WITHIN_S), command.said()
     (second,) = {path for path in (home / "out").glob("run-*") if path != first}
-    assert [] == breaches_of_carried([Finished(first), Finished(second, first, first)], [textfile.read_text()])
+    assert [] == breaches_of_carried(
+        [Finished(first), Finished(second, first, first)], [textfile.read_text()]
+    )

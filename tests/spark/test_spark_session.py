@@ -20,7 +20,9 @@ from auditor.stop import StopRequest
 
 @pytest.mark.spark
 def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark: SparkSession):
-    """It is active in the thread that started it alone: a run in another one neither fails nor ends its JVM."""
+    """It is active in the thread that started it alone: a run in another one neither fails nor ends
+    its JVM.
+    """
 
     def use() -> SparkSession:
         with spark_session(2, None, StopRequest()) as found:
@@ -80,7 +82,9 @@ def test_a_session_is_started_once_as_it_is_asked_for_and_stopped(made: Sessions
 
 
 @pytest.mark.parametrize("variable", ["SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"])
-def test_under_spark_submit_the_session_is_started_at_once(made: Sessions, monkeypatch: pytest.MonkeyPatch, variable: str):
+def test_under_spark_submit_the_session_is_started_at_once(
+    made: Sessions, monkeypatch: pytest.MonkeyPatch, variable: str
+):
     """YARN takes an application without a Spark context for one that failed."""
     monkeypatch.setenv(variable, "1")
     with spark_on_demand(2, None, StopRequest()):

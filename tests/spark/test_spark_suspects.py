@@ -1,4 +1,6 @@
-"""Ledgers looked at by the driver itself and by Spark: the same evidence, the same findings, one journal."""
+"""Ledgers looked at by the driver itself and by Spark: the same evidence, the same findings, one
+journal.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,14 @@ TABLES = {
     "bookies": BOOKIES,
     "marks": MARKS,
 }
-TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|[\d.]+ (?:ms|s|min|h)(?: \d+ s)? apart')
+TIMES = re.compile(
+    r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|[\d.]+ (?:ms|s|min|h)(?: \d+ s)?'
+    r" apart"
+)
 OF_ONE_RUN = ("read_at_ms", "asked_at_ms", "greeting_detail")
-"""Columns that may differ between two runs of Spark too: times, and which of two shards' words on a bookie is kept."""
+"""Columns that may differ between two runs of Spark too: times, and which of two shards' words on a
+bookie is kept.
+"""
 CUTS = (
     "look 1 shard 0: metadata",
     "look 1 shard 0: lists",
@@ -53,9 +60,13 @@ CUTS = (
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Twelve ledgers in two shards on four bookies that list, one that cannot and one that is silent."""
+    """Twelve ledgers in two shards on four bookies that list, one that cannot and one that is
+    silent.
+    """
     storages = [Storage.SORTED] * 4 + [Storage.DB, Storage.SORTED]
-    with SandboxCluster(tmp_path_factory.mktemp("suspects"), 6, named=True, storage=storages) as cluster:
+    with SandboxCluster(
+        tmp_path_factory.mktemp("suspects"), 6, named=True, storage=storages
+    ) as cluster:
         seed(cluster)
         yield cluster
 
@@ -90,7 +101,9 @@ def audited(cluster: SandboxCluster, home: Path, way: Mapping[str, str], **more:
 
 
 @pytest.fixture(scope="module")
-def on_spark(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def on_spark(
+    spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
     """A run in which Spark does everything."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
@@ -103,14 +116,21 @@ def without_times(text: str) -> str:
 
 
 def evidence(outcome: Outcome) -> dict[str, list[str]]:
-    """Every row of evidence, without when it was read, in an order that does not depend on the run."""
+    """Every row of evidence, without when it was read, in an order that does not depend on the
+    run.
+    """
     assert outcome.run_dir is not None
     run = place(str(outcome.run_dir))
-    return {name: rows_of(run.read_table(f"evidence/{name}", schema).to_pylist()) for name, schema in TABLES.items()}
+    return {
+        name: rows_of(run.read_table(f"evidence/{name}", schema).to_pylist())
+        for name, schema in TABLES.items()
+    }
 
 
 def rows_of(rows: Sequence[dict[str, Any]]) -> list[str]:
-    return sorted(str({name: cell for name, cell in row.items() if name not in OF_ONE_RUN}) for row in rows)
+    return sorted(
+        str({name: cell for name, cell in row.items() if name not in OF_ONE_RUN}) for row in rows
+    )
 
 
 def findings(outcome: Outcome) -> str:
@@ -120,7 +140,9 @@ def findings(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize(
-    ("way", "here"), [(FIRST_LOOK_ON_SPARK, {2, 3}), (IN_PROCESS, {1, 2, 3})], ids=["suspects", "everything"]
+    ("way", "here"),
+    [(FIRST_LOOK_ON_SPARK, {2, 3}), (IN_PROCESS, {1, 2, 3})],
+    ids=["suspects", "everything"],
 )
 def test_both_ways_give_the_same_evidence_and_findings(
     cluster: SandboxCluster,
@@ -130,8 +152,9 @@ def test_both_ways_give_the_same_evidence_and_findings(
     way: Mapping[str, str],
     here: set[int],
 ):
-    """What the driver looks at differs from what Spark does in nothing but when it was. Its limits are those of the whole run:
-    no bookie had two connections at a time."""
+    """What the driver looks at differs from what Spark does in nothing but when it was. Its limits
+    are those of the whole run: no bookie had two connections at a time.
+    """
     looks: set[int] = set()
     judge = InProcessStages.judge
 
@@ -163,7 +186,11 @@ class CutDown(BaseException):
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(ON_SPARK, id="spark"), pytest.param(IN_PROCESS, id="in process", marks=pytest.mark.long)]
+    "first",
+    [
+        pytest.param(ON_SPARK, id="spark"),
+        pytest.param(IN_PROCESS, id="in process", marks=pytest.mark.long),
+    ],
 )
 def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     cluster: SandboxCluster,
@@ -172,11 +199,15 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     monkeypatch: pytest.MonkeyPatch,
     first: Mapping[str, str],
 ):
-    """Each of its lives goes on in the other way than the one before, and nothing is lost or asked twice."""
+    """Each of its lives goes on in the other way than the one before, and nothing is lost or asked
+    twice.
+    """
     left = list(CUTS)
     once = Journal.once
 
-    def cut_down(self: Journal, stage: str, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def cut_down(
+        self: Journal, stage: str, work: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
         def work_and_die(*args: Any, **options: Any) -> Any:
             told = work(*args, **options)
             if stage in left:

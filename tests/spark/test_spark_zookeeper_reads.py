@@ -1,4 +1,6 @@
-"""`requests.zookeeper_reads` is what went over the wire: a proxy before ZooKeeper counts it, znode by znode."""
+"""`requests.zookeeper_reads` is what went over the wire: a proxy before ZooKeeper counts it, znode
+by znode.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Proxied:
 
     def __init__(self, cluster: SandboxCluster, proxy: DroppingProxy) -> None:
         self.cluster, self.proxy = cluster, proxy
-        self.metadata_service_uri = cluster.metadata_service_uri.replace(cluster.zookeeper_hosts, proxy.hosts)
+        self.metadata_service_uri = cluster.metadata_service_uri.replace(
+            cluster.zookeeper_hosts, proxy.hosts
+        )
 
     def reads(self) -> int:
         return sum(self.proxy.reads)
@@ -34,7 +38,9 @@ class Proxied:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Forty ledgers far apart; one lost an entry, one with passwords lacks a copy, two are marked, one mark has no ledger."""
+    """Forty ledgers far apart; one lost an entry, one with passwords lacks a copy, two are marked,
+    one mark has no ledger.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("reads"), 3, named=True) as made:
         for number in range(40):
             made.place(number * APART, made.ledger(HMAC if number == 5 else STRIPED))
@@ -66,7 +72,9 @@ ON_SPARK = pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.sp
 
 @pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
 def test_each_read_counts_once(way: dict[str, str], proxied: Proxied, tmp_path: Path) -> None:
-    """Listing, marks, locks, registrations, cookies, cluster facts, metadata and passwords, by driver and tasks."""
+    """Listing, marks, locks, registrations, cookies, cluster facts, metadata and passwords, by
+    driver and tasks.
+    """
     outcome = accounted(audit(proxied, tmp_path, **way))
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"] > 40
     totals = outcome.summary["request_totals"]["zookeeper_reads"]
@@ -91,16 +99,24 @@ class CutDown(BaseException):
     [
         ("listing", {}),
         ("look 1 shard 0: metadata", {}),
-        pytest.param("look 1 shard 0: metadata", FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark),
+        pytest.param(
+            "look 1 shard 0: metadata", FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark
+        ),
         ("look 2 shard 0: metadata", {}),
         ("verdicts", {}),
     ],
     indirect=["way"],
 )
 def test_a_run_that_went_on_counts_all_its_processes(
-    way: dict[str, str], proxied: Proxied, tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str],
+    proxied: Proxied,
+    tmp_path: Path,
+    last: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Cut down when a stage was just written, and gone on with: nothing is lost and nothing is there twice."""
+    """Cut down when a stage was just written, and gone on with: nothing is lost and nothing is
+    there twice.
+    """
     once = Journal.once
 
     def cut(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
@@ -136,6 +152,10 @@ def test_a_stage_that_was_cut_down_and_done_again_counts_once(
             audit(proxied, tmp_path, **way)
     (run,) = (tmp_path / "audits").glob("run-*")
     outcome = accounted(audit(proxied, tmp_path, resume=run.name.removeprefix("run-"), **way))
-    rows = ds.dataset(run / "evidence" / "ledgers", format="parquet").to_table(filter=ds.field("look") == 1)
-    assert 40 <= sum(filter(None, rows["zookeeper_reads"].to_pylist())) <= 40 + 10, "each ledger once, and a probe a task"
+    rows = ds.dataset(run / "evidence" / "ledgers", format="parquet").to_table(
+        filter=ds.field("look") == 1
+    )
+    assert 40 <= sum(filter(None, rows["zookeeper_reads"].to_pylist())) <= 40 + 10, (
+        "each ledger once, and a probe a task"
+    )
     assert proxied.reads() > outcome.summary["requests"]["zookeeper_reads"]

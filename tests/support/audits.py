@@ -1,18 +1,23 @@
-"""Whole commands in one call: `audit` is `auditor run`, `audit_ledgers` is `auditor ledger`, `replay_run` is `auditor replay`.
+"""Whole commands in one call: `audit` is `auditor run`, `audit_ledgers` is `auditor ledger`,
+`replay_run` is `auditor replay`.
 
-    outcome = audit(cluster, tmp_path)                          # few ledgers: in this process, some tenths of a second
-    outcome = audit(cluster, tmp_path, **ON_SPARK)              # the test asks for the fixture `spark`: 2-4 s an audit
-    outcome = audit(cluster, tmp_path, underreplication_grace="0s", between=lambda pause: cluster.unmark(7))
-    outcome = audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
-    accounted(outcome)                                          # counts add up, replay says the same: true of every run
-    outcome.exit_code, outcome.findings, outcome.verdicts[7].standing, outcome.summary["ledgers"]
+    outcome = audit(cluster, tmp_path)                          # few ledgers: in this process, some
+    tenths of a second outcome = audit(cluster, tmp_path, **ON_SPARK)              # the test asks
+    for the fixture `spark`: 2-4 s an audit outcome = audit(cluster, tmp_path,
+    underreplication_grace="0s", between=lambda pause: cluster.unmark(7)) outcome =
+    audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
+    accounted(outcome)                                          # counts add up, replay says the
+    same: true of every run outcome.exit_code, outcome.findings, outcome.verdicts[7].standing,
+    outcome.summary["ledgers"]
 
-`cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, a bare URI as text. Settings are those of
-the command, by their keys and as a user writes them; `QUICK` holds what differs from the product's defaults here.
+`cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, a bare URI as
+text. Settings are those of the command, by their keys and as a user writes them; `QUICK` holds what
+differs from the product's defaults here.
 
-Nothing sleeps between two looks: the product asks its StopRequest to wait, and the one used here remembers how long
-(`outcome.pauses_s`) and calls `between` with the number of the pause, 1 for the one before the second look. There a test
-changes the cluster. A clock for the pauses that are not slept: `skipped_clock`.
+Nothing sleeps between two looks: the product asks its StopRequest to wait, and the one used here
+remembers how long (`outcome.pauses_s`) and calls `between` with the number of the pause, 1 for the
+one before the second look. There a test changes the cluster. A clock for the pauses that are not
+slept: `skipped_clock`.
 """
 
 from __future__ import annotations
@@ -54,9 +59,17 @@ Json = dict[str, Any]
 ON_SPARK: Mapping[str, str] = {"suspects_in_process_max": "0"}
 """Leave every stage to Spark."""
 FIRST_LOOK_ON_SPARK: Mapping[str, str] = {"ledgers_in_process_max": "0"}
-"""Leave the first look to Spark, as in a large cluster: few suspects are looked at again by the driver."""
-QUICK: Mapping[str, str] = {"second_look_delay": "0s", "rpc_timeout": "2s", "bookie_connect_timeout": "1s"}
-"""Settings of every audit here, unless a test says otherwise: loopback answers in milliseconds or not at all."""
+"""Leave the first look to Spark, as in a large cluster: few suspects are looked at again by the
+driver.
+"""
+QUICK: Mapping[str, str] = {
+    "second_look_delay": "0s",
+    "rpc_timeout": "2s",
+    "bookie_connect_timeout": "1s",
+}
+"""Settings of every audit here, unless a test says otherwise: loopback answers in milliseconds or
+not at all.
+"""
 
 
 class HasCluster(Protocol):
@@ -66,7 +79,8 @@ class HasCluster(Protocol):
 
 
 class Pauses(StopRequest):
-    """Remembers the seconds it was asked for, waits a little more than LOOKS_APART_MIN_MS of them, and lets a test act.
+    """Remembers the seconds it was asked for, waits a little more than LOOKS_APART_MIN_MS of them,
+    and lets a test act.
 
     Hand one in as `stop` to share it.
     """
@@ -90,7 +104,9 @@ class Pauses(StopRequest):
 
 @dataclass(frozen=True)
 class JudgedLedger:
-    """What was said of one ledger; of `auditor ledger` the looks too (`told`: its object in the JSON report)."""
+    """What was said of one ledger; of `auditor ledger` the looks too (`told`: its object in the
+    JSON report).
+    """
 
     standing: str
     exempt: str | None = None
@@ -102,7 +118,9 @@ class JudgedLedger:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `summary` is empty where no verdict was given; `events` are what it logged, `event` the text."""
+    """How a command ended. `summary` is empty where no verdict was given; `events` are what it
+    logged, `event` the text.
+    """
 
     exit_code: int
     summary: Json
@@ -135,7 +153,9 @@ class Outcome:
         return found[0]
 
     def standings(self, *ledger_ids: LedgerId) -> list[str]:
-        """The standings of some ledgers, in their order, an exemption or unknowns behind a colon."""
+        """The standings of some ledgers, in their order, an exemption or unknowns behind a
+        colon.
+        """
         return [_in_a_word(self.verdicts[ledger_id]) for ledger_id in ledger_ids]
 
 
@@ -148,7 +168,8 @@ def audit(
     ledger_ids: Iterable[LedgerId] | None = None,
     **settings: object,
 ) -> Outcome:
-    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`, where they are given.
+    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`,
+    where they are given.
 
     It prints the whole report; `accounted` holds the first screen of each run to its bound.
     """
@@ -171,7 +192,9 @@ def audit(
     verdicts: dict[LedgerId, JudgedLedger] = {}
     if directory is not None and (directory / "summary.json").is_file():
         summary = json.loads((directory / "summary.json").read_text())
-        findings = [json.loads(line) for line in (directory / "findings.jsonl").read_text().splitlines()]
+        findings = [
+            json.loads(line) for line in (directory / "findings.jsonl").read_text().splitlines()
+        ]
         verdicts = _judged(place(str(directory)).read_table("verdicts", VERDICTS).to_pylist())
     return said.outcome(code, summary, findings, verdicts, directory)
 
@@ -184,7 +207,9 @@ def audit_ledgers(
     stop: StopRequest | None = None,
     **settings: object,
 ) -> Outcome:
-    """`auditor ledger ID…`, as JSON (with `format="text"` there is only stdout and the exit code)."""
+    """`auditor ledger ID…`, as JSON (with `format="text"` there is only stdout and the exit
+    code).
+    """
     said = _Call("ledger", cluster, {"format": "json", **settings}, stop or Pauses(between))
     code = ledger_command.ledger(said.context, ledger_ids)
     if said.context.settings.format == "text":
@@ -204,20 +229,30 @@ def audit_ledgers(
     return said.outcome(code, printed["summary"], printed.get("findings", []), verdicts, None)
 
 
-def audit_topics(cluster: HasCluster | str, *names: str, stop: StopRequest | None = None, **settings: object) -> Outcome:
-    """`auditor topic TOPIC…`, as JSON in `summary` with its topics under `topics` (as text there is only stdout)."""
+def audit_topics(
+    cluster: HasCluster | str, *names: str, stop: StopRequest | None = None, **settings: object
+) -> Outcome:
+    """`auditor topic TOPIC…`, as JSON in `summary` with its topics under `topics` (as text there is
+    only stdout).
+    """
     said = _Call("topic", cluster, {"format": "json", **settings}, stop or Pauses())
     code = topic_command.topic(said.context, [parse_topic(name) for name in names])
     if said.context.settings.format == "text":
         return said.outcome(code, {}, [], {}, None)
     printed = json.loads(said.out.getvalue())
     return said.outcome(
-        code, {**printed["summary"], "topics": printed.get("topics", [])}, printed.get("findings", []), {}, None
+        code,
+        {**printed["summary"], "topics": printed.get("topics", [])},
+        printed.get("findings", []),
+        {},
+        None,
     )
 
 
 def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -> Outcome:
-    """`auditor ledger --naming BOOKIE`, as text unless `format` says otherwise; `summary` is what the JSON form says."""
+    """`auditor ledger --naming BOOKIE`, as text unless `format` says otherwise; `summary` is what
+    the JSON form says.
+    """
     said = _Call("ledger", cluster, settings, Pauses())
     code = naming_command.naming(said.context, bookie_id)
     printed = json.loads(said.out.getvalue()) if said.context.settings.format == "json" else {}
@@ -236,9 +271,10 @@ def replay_run(run_dir: Path, **settings: object) -> Outcome:
 
 
 def accounted(outcome: Outcome) -> Outcome:
-    """What is true of every finished run, or the test fails: the counts add up, the exit code and the last line say what was
-    found, the first screen fits a terminal, and judging the written evidence again gives the same findings to the byte and the
-    same verdicts."""
+    """What is true of every finished run, or the test fails: the counts add up, the exit code and
+    the last line say what was found, the first screen fits a terminal, and judging the written
+    evidence again gives the same findings to the byte and the same verdicts.
+    """
     assert outcome.run_dir is not None and outcome.summary, outcome.stdout
     counts = outcome.summary["ledgers"]
     by_standing = {word: counts[word] for word in ("sound", "exempt", "indeterminate", "violated")}
@@ -246,11 +282,18 @@ def accounted(outcome: Outcome) -> Outcome:
     assert {word: standings.count(word) for word in by_standing} == by_standing
     assert counts["listed"] == len(standings) == sum(by_standing.values())
     found = {kind.value: outcome.kinds.count(kind) for kind in Kind}
-    assert found == {kind: counted["findings"] for kind, counted in outcome.summary["findings"].items()}
+    assert found == {
+        kind: counted["findings"] for kind, counted in outcome.summary["findings"].items()
+    }
     assert outcome.exit_code == outcome.summary["exit_code"]
     counts_text = " ".join(f"{word}={counts[word]}" for word in ("listed", *by_standing))
-    assert outcome.last_line == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {counts_text}"
-    screen = render_first_screen(outcome.summary, outcome.findings, Whereabouts(str(outcome.run_dir)), width=80)
+    assert (
+        outcome.last_line
+        == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {counts_text}"
+    )
+    screen = render_first_screen(
+        outcome.summary, outcome.findings, Whereabouts(str(outcome.run_dir)), width=80
+    )
     assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
     assert screen.splitlines()[-1] == outcome.last_line
     again = replay_run(outcome.run_dir)
@@ -264,7 +307,13 @@ def accounted(outcome: Outcome) -> Outcome:
 class _Call:
     """One call of one command: its context, and what it said."""
 
-    def __init__(self, command: str, cluster: HasCluster | str | None, flags: Mapping[str, object], stop: StopRequest) -> None:
+    def __init__(
+        self,
+        command: str,
+        cluster: HasCluster | str | None,
+        flags: Mapping[str, object],
+        stop: StopRequest,
+    ) -> None:
         self.out, self.events, self._stop = io.StringIO(), [], stop
         if cluster is not None:
             uri = cluster if isinstance(cluster, str) else cluster.metadata_service_uri
@@ -281,14 +330,20 @@ class _Call:
         run_dir: Path | None,
     ) -> Outcome:
         pauses = self._stop.seconds if isinstance(self._stop, Pauses) else []
-        return Outcome(code, summary, findings, verdicts, run_dir, self.out.getvalue(), pauses, self.events)
+        return Outcome(
+            code, summary, findings, verdicts, run_dir, self.out.getvalue(), pauses, self.events
+        )
 
     def _logger(self) -> BoundLogger:
-        def keep(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        def keep(
+            _logger: Any, method: str, event: MutableMapping[str, Any]
+        ) -> MutableMapping[str, Any]:
             self.events.append({"level": method, **event})
             raise structlog.DropEvent
 
-        logger: BoundLogger = structlog.wrap_logger(logging.getLogger(__name__), processors=[keep], wrapper_class=BoundLogger)
+        logger: BoundLogger = structlog.wrap_logger(
+            logging.getLogger(__name__), processors=[keep], wrapper_class=BoundLogger
+        )
         return logger
 
 
@@ -302,11 +357,17 @@ def _judged(rows: Iterable[Json]) -> dict[LedgerId, JudgedLedger]:
     for row in rows:
         assert row["ledger_id"] not in verdicts, f"two verdicts on ledger {row['ledger_id']}"
         verdicts[row["ledger_id"]] = JudgedLedger(
-            row["standing"], row["exempt"], tuple(row["unknowns"]), row["listing_false_negatives"], row["looks"]
+            row["standing"],
+            row["exempt"],
+            tuple(row["unknowns"]),
+            row["listing_false_negatives"],
+            row["looks"],
         )
     return verdicts
 
 
 def _in_a_word(verdict: JudgedLedger) -> str:
-    reasons = ([verdict.exempt] if verdict.standing == "exempt" and verdict.exempt else []) + list(verdict.unknowns)
+    reasons = ([verdict.exempt] if verdict.standing == "exempt" and verdict.exempt else []) + list(
+        verdict.unknowns
+    )
     return ": ".join([verdict.standing, *([" ".join(reasons)] if reasons else [])])

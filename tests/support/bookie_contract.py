@@ -1,9 +1,11 @@
-"""What every bookie under test must do on the wire: each case an observation with the expected one beside it.
+"""What every bookie under test must do on the wire: each case an observation with the expected one
+beside it.
 
-The cases (`contract_of_ledgers`, `contract_of_connections`) know nothing of how a bookie is run: they get a `BookieUnderTest`
-and a ledger id of their own, and may use the ids after it up to `LEDGERS_A_CASE`. An observation is plain data without
-txnIds, ports or disk sizes, so that it is equal or it is not. Where the two storages rightly differ (a list can lack its last
-entry, see IndexInMemPageMgr), there is one expectation a storage.
+The cases (`contract_of_ledgers`, `contract_of_connections`) know nothing of how a bookie is run:
+they get a `BookieUnderTest` and a ledger id of their own, and may use the ids after it up to
+`LEDGERS_A_CASE`. An observation is plain data without txnIds, ports or disk sizes, so that it is
+equal or it is not. Where the two storages rightly differ (a list can lack its last entry, see
+IndexInMemPageMgr), there is one expectation a storage.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Case:
 
     @property
     def ledger_id(self) -> int:
-        """The first of this case's ledger ids: the same on every implementation, so that frames can be compared."""
+        """The first of this case's ledger ids: the same on every implementation, so that frames can
+        be compared.
+        """
         return 700_000 + self.number * LEDGERS_A_CASE
 
 
@@ -64,7 +68,9 @@ CASES_RUN: dict[str, set[str]] = {}
 """Names of the cases that were observed as expected, per implementation, in this run."""
 
 
-def case(expected: Observation) -> Callable[[Callable[[BookieUnderTest, int], Observation]], Callable[..., Observation]]:
+def case(
+    expected: Observation,
+) -> Callable[[Callable[[BookieUnderTest, int], Observation]], Callable[..., Observation]]:
     """Enter the decorated function into `CASES` with what it must observe."""
 
     def enter(observe: Callable[[BookieUnderTest, int], Observation]) -> Callable[..., Observation]:
@@ -81,7 +87,11 @@ def connect(bookie: BookieUnderTest) -> RawBookie:
 
 def statuses(response: pb.Response, sub_message: str) -> tuple[str, str | None]:
     """Both statuses of an answer; None where the sub-message is absent."""
-    sub = status_name(getattr(response, sub_message).status) if response.HasField(sub_message) else None
+    sub = (
+        status_name(getattr(response, sub_message).status)
+        if response.HasField(sub_message)
+        else None
+    )
     return status_name(response.status), sub
 
 
@@ -92,7 +102,11 @@ def groups(response: pb.Response) -> list[tuple[int, int, int, int]] | None:
         return None
     payload = answer.availabilityOfEntriesOfLedger
     version, count = struct.unpack_from(">ii", payload)
-    assert (version, len(payload), payload[8:64]) == (0, 64 + 24 * count, bytes(56)), "a list with another shape"
+    assert (version, len(payload), payload[8:64]) == (
+        0,
+        64 + 24 * count,
+        bytes(56),
+    ), "a list with another shape"
     return list(struct.iter_unpack(">qqii", payload[64:]))
 
 
@@ -101,16 +115,26 @@ def listing(bookie: BookieUnderTest, ledger_id: int) -> Observation:
     with connect(bookie) as connection:
         response = connection.ask(list_request(ledger_id, 1))
     answer = response.getListOfEntriesOfLedgerResponse
-    return (*statuses(response, "getListOfEntriesOfLedgerResponse"), answer.ledgerId == ledger_id, groups(response))
+    return (
+        *statuses(response, "getListOfEntriesOfLedgerResponse"),
+        answer.ledgerId == ledger_id,
+        groups(response),
+    )
 
 
 def reading(bookie: BookieUnderTest, ledger_id: int, entry_id: int) -> Observation:
-    """Statuses, whether both ids are echoed, and the ids at the head of the body, of one READ_ENTRY."""
+    """Statuses, whether both ids are echoed, and the ids at the head of the body, of one
+    READ_ENTRY.
+    """
     with connect(bookie) as connection:
         response = connection.ask(read_request(ledger_id, entry_id, 1))
     answer = response.readResponse
     echoed = (answer.ledgerId, answer.entryId) == (ledger_id, entry_id)
-    held = struct.unpack_from(">qq", answer.body)[1] if answer.HasField("body") and answer.body else None
+    held = (
+        struct.unpack_from(">qq", answer.body)[1]
+        if answer.HasField("body") and answer.body
+        else None
+    )
     return (*statuses(response, "readResponse"), echoed, held)
 
 
@@ -127,5 +151,7 @@ def check(subject: Case, bookie: BookieUnderTest) -> None:
     """Observe one case on one bookie, and count it once it is as expected."""
     expected = subject.expected_of(bookie.storage)
     observed = subject.observe(bookie, subject.ledger_id)
-    assert expected == observed, f"{subject.name} on {bookie.implementation}: expected {expected}, observed {observed}"
+    assert expected == observed, (
+        f"{subject.name} on {bookie.implementation}: expected {expected}, observed {observed}"
+    )
     CASES_RUN.setdefault(bookie.implementation, set()).add(subject.name)

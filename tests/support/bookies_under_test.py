@@ -65,15 +65,24 @@ def real_bookie(cluster: RealCluster, kind: str) -> RealBookieUnderTest:
 
 
 @contextmanager
-def sandbox_bookies(storages: dict[str, str] = STORAGES) -> Iterator[dict[str, SandboxBookieUnderTest]]:
-    """One listening sandbox bookie a storage, without ZooKeeper or Java, served by a thread that ends with the context."""
+def sandbox_bookies(
+    storages: dict[str, str] = STORAGES,
+) -> Iterator[dict[str, SandboxBookieUnderTest]]:
+    """One listening sandbox bookie a storage, without ZooKeeper or Java, served by a thread that
+    ends with the context.
+    """
     thread = LoopThread("sandbox bookies under test")
-    listeners = {kind: Listener(Bookie(Behaviour(storage=Storage(storage)))) for kind, storage in storages.items()}
+    listeners = {
+        kind: Listener(Bookie(Behaviour(storage=Storage(storage))))
+        for kind, storage in storages.items()
+    }
     try:
         for listener in listeners.values():
             thread.call(listener.start())
         yield {
-            kind: SandboxBookieUnderTest(f"sandbox-{kind}", storages[kind], HOST, listener.port, listener.bookie)
+            kind: SandboxBookieUnderTest(
+                f"sandbox-{kind}", storages[kind], HOST, listener.port, listener.bookie
+            )
             for kind, listener in listeners.items()
         }
     finally:

@@ -1,4 +1,5 @@
-"""Clusters as causes see them: which ledger names which bookies, when it was created, and what is hit.
+"""Clusters as causes see them: which ledger names which bookies, when it was created, and what is
+hit.
 
 world = spread(bookies=5, ledgers=200, seed=7)      # ensembles drawn at random
 causes = world.causes(lacking(b1=world.naming("b1")))
@@ -29,7 +30,9 @@ def ids(ledgers: Iterable[int]) -> Ids:
 
 @dataclass(frozen=True)
 class World:
-    """All ledgers there are: the bookies each names, and when it was created (ms; by default its id)."""
+    """All ledgers there are: the bookies each names, and when it was created (ms; by default its
+    id).
+    """
 
     ensembles: Mapping[int, Sequence[str]]
     racks: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +100,9 @@ def both(one: Hits, other: Hits) -> Hits:
     via = {}
     for way in vias:
         first, second = one.via.get(way, {}), other.via.get(way, {})
-        via[way] = {b: np.union1d(first.get(b, none), second.get(b, none)) for b in {*first, *second}}
+        via[way] = {
+            b: np.union1d(first.get(b, none), second.get(b, none)) for b in {*first, *second}
+        }
     return Hits(by_kind, via)
 
 

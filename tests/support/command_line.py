@@ -1,7 +1,8 @@
 """`auditor` as a shell sees it: its exit code, and what it says on stdout and stderr.
 
-    done = command("run", "--output", str(tmp_path), AUDITOR_RPC_TIMEOUT="1s")   # a process of its own: 1 s and more
-    done = command_here("run", "--fail-on", "sometimes")                         # in this process: milliseconds
+    done = command("run", "--output", str(tmp_path), AUDITOR_RPC_TIMEOUT="1s")   # a process of its
+    own: 1 s and more done = command_here("run", "--fail-on", "sometimes")                         #
+    in this process: milliseconds
 
 No AUDITOR_* variable of whoever runs the tests is seen, but those that are named.
 """
@@ -44,14 +45,23 @@ def cluster_with_a_loss(directory: Path) -> Iterator[SandboxCluster]:
 
 def at(cluster: SandboxCluster) -> list[str]:
     """The flags that lead to it, and let nothing wait long."""
-    return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
+    return [
+        "--metadata-service-uri",
+        cluster.metadata_service_uri,
+        "--second-look-delay",
+        "0s",
+        "--rpc-timeout",
+        "2s",
+    ]
 
 
 def command(*arguments: str, **environment: str) -> Done:
     """`python -m auditor`."""
     env = environment_of(**environment)
     line = [sys.executable, "-m", "auditor", *arguments]
-    return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(
+        line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
 
 
 def environment_of(**environment: str) -> dict[str, str]:
@@ -60,9 +70,16 @@ def environment_of(**environment: str) -> dict[str, str]:
 
 
 def command_here(*arguments: str, **environment: str) -> Done:
-    """The same in this process, with its Spark session where there is one: for what needs no process of its own."""
+    """The same in this process, with its Spark session where there is one: for what needs no
+    process of its own.
+    """
     out, err = io.StringIO(), io.StringIO()
-    with _as_it_was(), pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with (
+        _as_it_was(),
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         patch.setattr(sys, "argv", ["auditor", *arguments])
         for name in os.environ.keys() - _without_settings().keys():
             patch.delenv(name)
@@ -82,8 +99,15 @@ def _without_settings() -> dict[str, str]:
 def _as_it_was() -> Iterator[None]:
     """What the command line sets up for its process, signals and the log, is put back."""
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
-    levels, handlers, log = [one.level for one in loggers], logging.root.handlers[:], structlog.get_config()
+    loggers = [
+        logging.getLogger(),
+        *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict)),
+    ]
+    levels, handlers, log = (
+        [one.level for one in loggers],
+        logging.root.handlers[:],
+        structlog.get_config(),
+    )
     try:
         yield
     finally:

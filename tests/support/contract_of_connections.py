@@ -1,4 +1,6 @@
-"""The contract about the conversation: what a bookie says of itself, versions, frames, which answer is whose."""
+"""The contract about the conversation: what a bookie says of itself, versions, frames, which answer
+is whose.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,17 @@ TXN_ID_MAX = 2**64 - 1
 # GET_BOOKIE_INFO
 
 
-@case([("EOK", "EOK", False, False), ("EOK", "EOK", True, False), ("EOK", "EOK", False, True), ("EOK", "EOK", True, True)])
-def bookie_info_gives_the_fields_of_the_mask_and_no_others(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+@case(
+    [
+        ("EOK", "EOK", False, False),
+        ("EOK", "EOK", True, False),
+        ("EOK", "EOK", False, True),
+        ("EOK", "EOK", True, True),
+    ]
+)
+def bookie_info_gives_the_fields_of_the_mask_and_no_others(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     observed = []
     with connect(bookie) as connection:
         for mask in (0, 1, 2, 3):
@@ -28,7 +39,9 @@ def bookie_info_gives_the_fields_of_the_mask_and_no_others(bookie: BookieUnderTe
 
 
 @case(True)
-def bookie_info_has_a_disk_that_is_not_overfull(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def bookie_info_has_a_disk_that_is_not_overfull(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     with connect(bookie) as connection:
         info = connection.ask(info_request(3, 1)).getBookieInfoResponse
     return 0 < info.freeDiskSpace <= info.totalDiskCapacity
@@ -38,19 +51,29 @@ def bookie_info_has_a_disk_that_is_not_overfull(bookie: BookieUnderTest, ledger_
 
 
 @case([("EOK", "AuthDisabledPlugin", b""), ("EOK", "AuthDisabledPlugin", b"")])
-def auth_of_any_plugin_is_answered_by_the_disabled_plugin(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def auth_of_any_plugin_is_answered_by_the_disabled_plugin(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     observed = []
     with connect(bookie) as connection:
         for plugin, payload in (("sasl", b""), ("nonsense", b"token")):
             message = request("AUTH", connection.next_txn_id())
             message.authRequest.authPluginName, message.authRequest.payload = plugin, payload
             answer = connection.ask(message)
-            observed.append((status_name(answer.status), answer.authResponse.authPluginName, answer.authResponse.payload))
+            observed.append(
+                (
+                    status_name(answer.status),
+                    answer.authResponse.authPluginName,
+                    answer.authResponse.payload,
+                )
+            )
     return observed
 
 
 @case(("EBADREQ", "EOK"))
-def start_tls_is_a_bad_request_and_the_connection_stays_usable(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def start_tls_is_a_bad_request_and_the_connection_stays_usable(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     message = request("START_TLS", 1)
     message.startTLSRequest.SetInParent()
     with connect(bookie) as connection:
@@ -67,12 +90,17 @@ def another_header_version_is_a_bad_version(bookie: BookieUnderTest, ledger_id: 
     with connect(bookie) as connection:
         for version in (pb.VERSION_ONE, pb.VERSION_TWO):
             for message, answer in (
-                (list_request(ledger_id, connection.next_txn_id()), "getListOfEntriesOfLedgerResponse"),
+                (
+                    list_request(ledger_id, connection.next_txn_id()),
+                    "getListOfEntriesOfLedgerResponse",
+                ),
                 (read_request(ledger_id, 0, connection.next_txn_id()), "readResponse"),
             ):
                 message.header.version = version
                 response = connection.ask(message)
-                observed.append((*statuses(response, answer), pb.ProtocolVersion.Name(response.header.version)))
+                observed.append(
+                    (*statuses(response, answer), pb.ProtocolVersion.Name(response.header.version))
+                )
     return observed
 
 
@@ -92,7 +120,9 @@ def an_empty_frame_closes(bookie: BookieUnderTest, ledger_id: int) -> Observatio
 
 
 @case("closed")
-def a_frame_of_more_than_5_mib_closes_at_its_length(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def a_frame_of_more_than_5_mib_closes_at_its_length(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     return closes(bookie, struct.pack(">i", 5 * 2**20 + 1))
 
 
@@ -110,7 +140,9 @@ def a_frame_may_come_byte_by_byte(bookie: BookieUnderTest, ledger_id: int) -> Ob
 
 
 @case("EOK")
-def other_connections_survive_one_that_sent_garbage(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def other_connections_survive_one_that_sent_garbage(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     with connect(bookie) as connection:
         assert closes(bookie, b"\x00\x00\x00\x04\xff\xff\xff\xff") == "closed"
         return status_name(connection.ask(info_request(1, 1)).status)
@@ -120,7 +152,9 @@ def other_connections_survive_one_that_sent_garbage(bookie: BookieUnderTest, led
 
 
 @case([("ENOENTRY", 100), ("ENOLEDGER", 100), ("EOK", 200)])
-def pipelined_requests_are_all_answered_by_txn_id(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def pipelined_requests_are_all_answered_by_txn_id(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 9))
     messages = []
     for number in range(100):
@@ -135,7 +169,9 @@ def pipelined_requests_are_all_answered_by_txn_id(bookie: BookieUnderTest, ledge
     assert sorted(answers) == list(range(400)), "a request without an answer"
     words = {txn_id: status_name(answer.status) for txn_id, answer in answers.items()}
     expected = ("EOK", "ENOLEDGER", "EOK", "ENOENTRY")
-    assert all(word == expected[txn_id % 4] for txn_id, word in words.items()), "an answer under another request's txnId"
+    assert all(word == expected[txn_id % 4] for txn_id, word in words.items()), (
+        "an answer under another request's txnId"
+    )
     return sorted(Counter(words.values()).items())
 
 
@@ -151,18 +187,30 @@ def one_txn_id_used_twice_gets_two_answers(bookie: BookieUnderTest, ledger_id: i
 @case([0, 2**63, TXN_ID_MAX])
 def txn_ids_of_64_bits_are_echoed(bookie: BookieUnderTest, ledger_id: int) -> Observation:
     with connect(bookie) as connection:
-        return [connection.ask(info_request(1, txn_id)).header.txnId for txn_id in (0, 2**63, TXN_ID_MAX)]
+        return [
+            connection.ask(info_request(1, txn_id)).header.txnId
+            for txn_id in (0, 2**63, TXN_ID_MAX)
+        ]
 
 
 @case(["GET_LIST_OF_ENTRIES_OF_LEDGER", "READ_ENTRY", "GET_BOOKIE_INFO"])
-def an_answer_names_the_operation_of_its_request(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def an_answer_names_the_operation_of_its_request(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     messages = (list_request(ledger_id, 1), read_request(ledger_id, 0, 2), info_request(1, 3))
     with connect(bookie) as connection:
-        return [pb.OperationType.Name(connection.ask(message).header.operation) for message in messages]
+        return [
+            pb.OperationType.Name(connection.ask(message).header.operation) for message in messages
+        ]
 
 
 @case(["EBADREQ", "EBADREQ", "EBADREQ"])
-def operations_that_version_3_lacks_are_bad_requests(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def operations_that_version_3_lacks_are_bad_requests(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     operations = ("RANGE_READ_ENTRY", "RANGE_ADD_ENTRY", "BATCH_READ_ENTRY")
     with connect(bookie) as connection:
-        return [status_name(connection.ask(request(name, connection.next_txn_id())).status) for name in operations]
+        return [
+            status_name(connection.ask(request(name, connection.next_txn_id())).status)
+            for name in operations
+        ]

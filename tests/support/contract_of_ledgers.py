@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from support.bookie_contract import BookieUnderTest, Observation, case, connect, groups, listing, reading, statuses
-from support.raw_bookie import add_request, entry_body, fence_request, list_request, master_key, read_request, status_name
+from support.bookie_contract import (
+    BookieUnderTest,
+    Observation,
+    case,
+    connect,
+    groups,
+    listing,
+    reading,
+    statuses,
+)
+from support.raw_bookie import (
+    add_request,
+    entry_body,
+    fence_request,
+    list_request,
+    master_key,
+    read_request,
+    status_name,
+)
 
 # GET_LIST_OF_ENTRIES_OF_LEDGER
 
@@ -26,7 +43,9 @@ def list_of_one_run(bookie: BookieUnderTest, ledger_id: int) -> Observation:
 
 
 @case(("EOK", "EOK", True, [(0, 0, 2, 0), (3, 3, 2, 0), (6, 6, 2, 0), (9, 9, 1, 0)]))
-def list_of_a_striped_ledger_is_one_group_a_run(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def list_of_a_striped_ledger_is_one_group_a_run(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 1), (3, 4), (6, 7), (9, 9))
     return listing(bookie, ledger_id)
 
@@ -54,7 +73,9 @@ def list_of_a_single_entry(bookie: BookieUnderTest, ledger_id: int) -> Observati
         "InterleavedLedgerStorage": ("EOK", "EOK", True, [(0, 0, 1024, 0)]),
     }
 )
-def list_whose_last_entry_begins_an_index_page(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def list_whose_last_entry_begins_an_index_page(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 1024))
     return listing(bookie, ledger_id)
 
@@ -73,7 +94,12 @@ def list_of_120_000_runs_comes_in_one_frame(bookie: BookieUnderTest, ledger_id: 
     with connect(bookie) as connection:
         response = connection.ask(list_request(ledger_id, 1))
     found = groups(response) or []
-    return (len(found), found[0], found[-1], len(response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger))
+    return (
+        len(found),
+        found[0],
+        found[-1],
+        len(response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger),
+    )
 
 
 @case(("EOK", "EOK", True, [(0, 0, 3, 0)]))
@@ -97,10 +123,14 @@ def read_of_an_entry_that_is_there(bookie: BookieUnderTest, ledger_id: int) -> O
 
 
 @case(True)
-def read_returns_the_entry_as_it_was_written(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def read_returns_the_entry_as_it_was_written(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 3))
     with connect(bookie) as connection:
-        return connection.ask(read_request(ledger_id, 3, 1)).readResponse.body == entry_body(ledger_id, 3)
+        return connection.ask(read_request(ledger_id, 3, 1)).readResponse.body == entry_body(
+            ledger_id, 3
+        )
 
 
 @case(("ENOENTRY", "ENOENTRY", True, None))
@@ -121,13 +151,17 @@ def read_of_an_unknown_ledger(bookie: BookieUnderTest, ledger_id: int) -> Observ
 
 
 @case(("EOK", "EOK", True, 17))
-def read_of_minus_one_is_the_highest_entry_under_its_true_id(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def read_of_minus_one_is_the_highest_entry_under_its_true_id(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 9), (17, 17))
     return reading(bookie, ledger_id, -1)
 
 
 @case(("ENOENTRY", "ENOENTRY", True, None))
-def read_of_minus_one_in_a_known_ledger_without_entries(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def read_of_minus_one_in_a_known_ledger_without_entries(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.know_empty(ledger_id)
     return reading(bookie, ledger_id, -1)
 
@@ -143,7 +177,9 @@ def read_of_a_negative_ledger_id(bookie: BookieUnderTest, ledger_id: int) -> Obs
 
 
 @case(("EOK", False))
-def read_ignores_a_wrong_master_key_and_echoes_no_priority(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def read_ignores_a_wrong_master_key_and_echoes_no_priority(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     bookie.hold(ledger_id, (0, 0))
     message = read_request(ledger_id, 0, 1)
     message.readRequest.masterKey = b"x" * 20
@@ -159,42 +195,66 @@ def read_ignores_a_wrong_master_key_and_echoes_no_priority(bookie: BookieUnderTe
 @case(("EOK", "EOK", [(7, 7, 1, 0)]))
 def an_added_entry_is_listed(bookie: BookieUnderTest, ledger_id: int) -> Observation:
     with connect(bookie) as connection:
-        response = connection.ask(add_request(ledger_id, 7, entry_body(ledger_id, 7), master_key(), 1))
+        response = connection.ask(
+            add_request(ledger_id, 7, entry_body(ledger_id, 7), master_key(), 1)
+        )
         listed = connection.ask(list_request(ledger_id, 2))
     return (*statuses(response, "addResponse"), groups(listed))
 
 
-@case([(0, "EBADREQ", "EBADREQ"), (23, "EBADREQ", "EBADREQ"), (24, "EOK", "EOK"), (31, "EOK", "EOK")])
-def an_add_without_ids_and_lac_is_a_bad_request(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+@case(
+    [(0, "EBADREQ", "EBADREQ"), (23, "EBADREQ", "EBADREQ"), (24, "EOK", "EOK"), (31, "EOK", "EOK")]
+)
+def an_add_without_ids_and_lac_is_a_bad_request(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     observed = []
     with connect(bookie) as connection:
         for number, length in enumerate((0, 23, 24, 31)):
             body = entry_body(ledger_id + number, 0)[:length]
-            response = connection.ask(add_request(ledger_id + number, 0, body, master_key(), number))
+            response = connection.ask(
+                add_request(ledger_id + number, 0, body, master_key(), number)
+            )
             observed.append((length, *statuses(response, "addResponse")))
     return observed
 
 
 @case([("EOK", "EOK"), ("EUA", "EUA"), ("EOK", "EOK")])
-def an_add_with_another_master_key_is_not_authorised(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def an_add_with_another_master_key_is_not_authorised(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     observed = []
     with connect(bookie) as connection:
         for number, password in enumerate((b"one", b"two", b"one")):
             body = entry_body(ledger_id, number)
-            response = connection.ask(add_request(ledger_id, number, body, master_key(password), number))
+            response = connection.ask(
+                add_request(ledger_id, number, body, master_key(password), number)
+            )
             observed.append(statuses(response, "addResponse"))
     return observed
 
 
-@case((("EOK", "EOK"), ("EOK", "EOK", True, [(6, 6, 1, 0)]), ("ENOLEDGER", "ENOLEDGER", True, None)))
-def an_add_stores_the_ids_of_the_body_not_those_of_the_request(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+@case(
+    (("EOK", "EOK"), ("EOK", "EOK", True, [(6, 6, 1, 0)]), ("ENOLEDGER", "ENOLEDGER", True, None))
+)
+def an_add_stores_the_ids_of_the_body_not_those_of_the_request(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     with connect(bookie) as connection:
-        response = connection.ask(add_request(ledger_id, 5, entry_body(ledger_id + 1, 6), master_key(), 1))
-    return statuses(response, "addResponse"), listing(bookie, ledger_id + 1), listing(bookie, ledger_id)
+        response = connection.ask(
+            add_request(ledger_id, 5, entry_body(ledger_id + 1, 6), master_key(), 1)
+        )
+    return (
+        statuses(response, "addResponse"),
+        listing(bookie, ledger_id + 1),
+        listing(bookie, ledger_id),
+    )
 
 
 @case(("EOK", "EOK", True))
-def an_add_with_a_wrong_digest_is_stored_and_read_as_it_is(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def an_add_with_a_wrong_digest_is_stored_and_read_as_it_is(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     body = entry_body(ledger_id, 3)
     corrupt = body[:-1] + bytes((body[-1] ^ 1,))
     with connect(bookie) as connection:
@@ -207,7 +267,9 @@ def an_add_with_a_wrong_digest_is_stored_and_read_as_it_is(bookie: BookieUnderTe
 
 
 @case(["EOK", "EUA", "EUA", "ENOENTRY", "EFENCED", "EOK"])
-def fencing_needs_the_master_key_and_ends_the_adds(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+def fencing_needs_the_master_key_and_ends_the_adds(
+    bookie: BookieUnderTest, ledger_id: int
+) -> Observation:
     without_key = fence_request(ledger_id, b"", 2)
     without_key.readRequest.ClearField("masterKey")
     messages = (

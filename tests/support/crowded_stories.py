@@ -1,7 +1,9 @@
-"""Stories of ledgers with up to 200 short segments, in which losses go on across the borders of segments.
+"""Stories of ledgers with up to 200 short segments, in which losses go on across the borders of
+segments.
 
-`tell` of `support.stories` draws a few segments with gaps between the losses. Here ranges of lost entries are many, short,
-and adjacent: where a checker bounds what it keeps, and where it merges, decides what it says. `crowd` makes one from a seed.
+`tell` of `support.stories` draws a few segments with gaps between the losses. Here ranges of lost
+entries are many, short, and adjacent: where a checker bounds what it keeps, and where it merges,
+decides what it says. `crowd` makes one from a seed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ Bookies = dict[str, Bookie]
 Harm = Callable[[random.Random, LedgerMetadata, Bookies], None]
 
 
-def closed(size: int, write: int, ack: int, segments: tuple[Segment, ...], last: int) -> LedgerMetadata:
+def closed(
+    size: int, write: int, ack: int, segments: tuple[Segment, ...], last: int
+) -> LedgerMetadata:
     """Metadata of a closed ledger."""
     return LedgerMetadata(3, LedgerState.CLOSED, size, write, ack, last, 8, segments)
 
@@ -42,7 +46,11 @@ def crowd(seed: int) -> Story:
     if mark is not None and draw.random() < 0.5:
         name = draw.choice(sorted(bookies))
         bookies[name] = replace(bookies[name], answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
-    terms = {"probe_entries": draw.choice((0, 1, 3, 100)), "probe_seed": seed, "sweep": some_sweep(seed)}
+    terms = {
+        "probe_entries": draw.choice((0, 1, 3, 100)),
+        "probe_seed": seed,
+        "sweep": some_sweep(seed),
+    }
     state = State(metadata, bookies, mark=mark)
     return Story(f"crowd {seed}", (state,), reads_max=draw.choice((2, 5, 16)), more_terms=terms)
 
@@ -55,7 +63,9 @@ def crowds(count: int, first_seed: int = 0) -> Iterator[Story]:
 def _metadata(draw: random.Random) -> LedgerMetadata:
     size = draw.randint(1, 5)
     write = draw.choice((size, draw.randint(1, size)))
-    number = draw.choice((draw.randint(2, 10), draw.randint(9, 26), draw.randint(20, 60), 90, SEGMENTS_MAX))
+    number = draw.choice(
+        (draw.randint(2, 10), draw.randint(9, 26), draw.randint(20, 60), 90, SEGMENTS_MAX)
+    )
     entries_max = max(1, min(3 * size, ENTRIES_MAX // number))
     same = draw.randint(1, entries_max)
     lengths = [same if draw.random() < 0.7 else draw.randint(1, entries_max) for _ in range(number)]
@@ -66,7 +76,9 @@ def _metadata(draw: random.Random) -> LedgerMetadata:
         segments.append(Segment(first, tuple(ensemble)))
         first += length
         at = draw.randrange(size)
-        ensemble[at] = draw.choice(pool if is_doubled else [one for one in pool if one not in ensemble])
+        ensemble[at] = draw.choice(
+            pool if is_doubled else [one for one in pool if one not in ensemble]
+        )
         if is_shuffled:
             draw.shuffle(ensemble)
     return closed(size, write, draw.randint(1, write), tuple(segments), first - 1)
@@ -77,7 +89,9 @@ def _metadata(draw: random.Random) -> LedgerMetadata:
 
 def _some(draw: random.Random, bookies: Bookies) -> list[str]:
     """One, two or any number of bookies."""
-    return draw.sample(sorted(bookies), min(len(bookies), draw.choice((1, 1, 2, draw.randint(1, len(bookies))))))
+    return draw.sample(
+        sorted(bookies), min(len(bookies), draw.choice((1, 1, 2, draw.randint(1, len(bookies)))))
+    )
 
 
 def _lose(bookies: Bookies, name: str, entries: set[int]) -> None:
@@ -89,39 +103,59 @@ def _every_copy_is_gone(draw: random.Random, metadata: LedgerMetadata, bookies: 
     last = metadata.last_entry_id or 0
     keep = set(draw.choice(((), range(3), range(last - 2, last + 1))))
     for name in bookies:
-        bookies[name] = Bookie(bookies[name].holds & keep, knows_ledger=bool(keep) or draw.random() < 0.5)
+        bookies[name] = Bookie(
+            bookies[name].holds & keep, knows_ledger=bool(keep) or draw.random() < 0.5
+        )
 
 
-def _some_bookies_lose_everything(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
+def _some_bookies_lose_everything(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
     """Whether or not they remember the ledger."""
     for name in _some(draw, bookies):
         bookies[name] = Bookie(knows_ledger=draw.random() < 0.5)
 
 
-def _entries_at_borders_are_lost(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
+def _entries_at_borders_are_lost(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
     """Around each border: adjacent entries of adjacent segments make one range."""
     behind, ahead = draw.randint(0, 2), draw.randint(0, 2)
-    lost = {e for one in metadata.segments for e in range(one.first_entry_id - behind, one.first_entry_id + ahead)}
+    lost = {
+        e
+        for one in metadata.segments
+        for e in range(one.first_entry_id - behind, one.first_entry_id + ahead)
+    }
     for name in _some(draw, bookies):
         _lose(bookies, name, lost)
 
 
-def _every_nth_entry_is_lost(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
+def _every_nth_entry_is_lost(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
     """On the same bookies."""
     step, begin = draw.randint(2, 7), draw.randrange(7)
     for name in _some(draw, bookies):
         _lose(bookies, name, set(range(begin, (metadata.last_entry_id or 0) + 1, step)))
 
 
-def _entries_are_lost_here_and_there(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
+def _entries_are_lost_here_and_there(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
     """The same on all bookies that lose any, or others on each."""
     share = draw.choice((0.02, 0.2, 0.8))
     lost = {entry for entry in range((metadata.last_entry_id or 0) + 1) if draw.random() < share}
     for name in _some(draw, bookies):
-        _lose(bookies, name, lost if draw.random() < 0.6 else {entry for entry in lost if draw.random() < 0.5})
+        _lose(
+            bookies,
+            name,
+            lost if draw.random() < 0.6 else {entry for entry in lost if draw.random() < 0.5},
+        )
 
 
-def _whole_segments_are_lost(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
+def _whole_segments_are_lost(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
     """Some segments, on all or some of their bookies."""
     share = draw.choice((0.1, 0.5, 0.9))
     ends = [*(one.first_entry_id for one in metadata.segments), (metadata.last_entry_id or 0) + 1]
@@ -131,13 +165,19 @@ def _whole_segments_are_lost(draw: random.Random, metadata: LedgerMetadata, book
                 _lose(bookies, name, set(range(first, stop)))
 
 
-def _a_bookie_says_something_else(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
-    """It is silent, cannot list, leaves entries out of its list, or has copies that do not match their digest."""
+def _a_bookie_says_something_else(
+    draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
+) -> None:
+    """It is silent, cannot list, leaves entries out of its list, or has copies that do not match
+    their digest.
+    """
     name = draw.choice(sorted(bookies))
     some = frozenset(entry for entry in bookies[name].holds if draw.random() < 0.3)
     one = replace(
         bookies[name],
-        answer=draw.choice((None, None, AnswerStatus.SILENT, AnswerStatus.UNSUPPORTED, AnswerStatus.REFUSED)),
+        answer=draw.choice(
+            (None, None, AnswerStatus.SILENT, AnswerStatus.UNSUPPORTED, AnswerStatus.REFUSED)
+        ),
         unlisted=some if draw.random() < 0.3 else frozenset(),
         corrupt=some if draw.random() < 0.3 else frozenset(),
         read=ReadStatus.TIMED_OUT if draw.random() < 0.2 else None,
@@ -167,8 +207,10 @@ HARMS: tuple[Harm, ...] = (
 
 
 def total_loss(segments: int, size: int, write: int, entries: int) -> Story:
-    """Every bookie answers that it holds nothing of the ledger. Its segments have `entries` each, on the same ensemble but for
-    the last member, which changes from each to the next; the first member stays in its place."""
+    """Every bookie answers that it holds nothing of the ledger. Its segments have `entries` each,
+    on the same ensemble but for the last member, which changes from each to the next; the first
+    member stays in its place.
+    """
     stay = tuple(f"b{n}" for n in range(size - 1))
     parts = tuple(Segment(entries * n, (*stay, ("x", "y")[n % 2])) for n in range(segments))
     metadata = closed(size, write, min(2, write), parts, entries * segments - 1)

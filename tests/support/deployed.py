@@ -10,7 +10,13 @@ from auditor.config import CONFIG_FILE, SETTINGS
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
-FLAGS = {flag for s in (*SETTINGS, CONFIG_FILE) if "run" in s.commands for flag in (s.flag, s.off_flag) if flag}
+FLAGS = {
+    flag
+    for s in (*SETTINGS, CONFIG_FILE)
+    if "run" in s.commands
+    for flag in (s.flag, s.off_flag)
+    if flag
+}
 
 
 def unknown_flags(command: str | list[str]) -> set[str]:
@@ -23,6 +29,9 @@ def stub(folder: Path, code: int, says: str = "the report") -> Path:
     """An `auditor` that notes how it was called, says something and ends with `code`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "auditor"
-    path.write_text(f'#!/bin/sh\necho "$@" > {shlex.quote(str(folder / "called"))}\necho {shlex.quote(says)}\nexit {code}\n')
+    path.write_text(
+        f'#!/bin/sh\necho "$@" > {shlex.quote(str(folder / "called"))}\necho'
+        f" {shlex.quote(says)}\nexit {code}\n"
+    )
     path.chmod(0o755)
     return path

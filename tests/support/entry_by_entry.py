@@ -1,7 +1,9 @@
-"""The contract's judgement spelled out entry by entry, with sets and loops: what the closed form must agree with.
+"""The contract's judgement spelled out entry by entry, with sets and loops: what the closed form
+must agree with.
 
-Nothing of the product's checkers is used. It costs entries times write quorum, so stories keep the entries in question few:
-below `base` every entry is known to be held by its whole write set, and is not enumerated.
+Nothing of the product's checkers is used. It costs entries times write quorum, so stories keep the
+entries in question few: below `base` every entry is known to be held by its whole write set, and is
+not enumerated.
 """
 
 from __future__ import annotations
@@ -74,14 +76,20 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
         last = segments[-1].first_entry_id - 1
     lowest = max(base, min(segment.first_entry_id for segment in segments))
     if all(one.first_entry_id < ahead.first_entry_id for one, ahead in pairwise(segments)):
-        firsts = [segment.first_entry_id for segment in segments]  # in order there is no doubt, and there may be hundreds
-        return [(entry, segments[bisect_right(firsts, entry) - 1]) for entry in range(lowest, last + 1)]
+        firsts = [
+            segment.first_entry_id for segment in segments
+        ]  # in order there is no doubt, and there may be hundreds
+        return [
+            (entry, segments[bisect_right(firsts, entry) - 1]) for entry in range(lowest, last + 1)
+        ]
     located = ((entry, _segment_of(segments, entry)) for entry in range(lowest, last + 1))
     return [(entry, segment) for entry, segment in located if segment is not None]
 
 
 def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:
-    """The one segment that the entry is in, whoever reads the list: upwards, downwards, or sorted."""
+    """The one segment that the entry is in, whoever reads the list: upwards, downwards, or
+    sorted.
+    """
     reached = [at for at, segment in enumerate(segments) if segment.first_entry_id <= entry]
     if not reached:
         return None
@@ -95,12 +103,16 @@ def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:
 
 def write_set(metadata: LedgerMetadata, segment: Segment, entry: int) -> list[str]:
     """The bookies an entry was written to, by position, doubles included."""
-    return [segment.ensemble[(entry + w) % metadata.ensemble_size] for w in range(metadata.write_quorum)]
+    return [
+        segment.ensemble[(entry + w) % metadata.ensemble_size] for w in range(metadata.write_quorum)
+    ]
 
 
 def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
     """What each bookie should hold, from `base` on; every bookie of an ensemble is a key."""
-    found: dict[str, set[int]] = {bookie: set() for segment in metadata.segments for bookie in segment.ensemble}
+    found: dict[str, set[int]] = {
+        bookie: set() for segment in metadata.segments for bookie in segment.ensemble
+    }
     for entry, segment in entries_of(metadata, base):
         for bookie in write_set(metadata, segment, entry):
             found[bookie].add(entry)
@@ -111,7 +123,8 @@ def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
 class Heard:
     """What one state of a ledger's metadata got to hear, the newest conclusive word first.
 
-    `corrupt` are the (bookie, entry) that the newest two looks or more that said anything read with a wrong digest.
+    `corrupt` are the (bookie, entry) that the newest two looks or more that said anything read with
+    a wrong digest.
     """
 
     record: LedgerRecord
@@ -132,14 +145,21 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
         for key, read in look.reads.items():
-            words.setdefault(key, []).extend([read.status.value] if read.status.value in _CONCLUSIVE else [])
+            words.setdefault(key, []).extend(
+                [read.status.value] if read.status.value in _CONCLUSIVE else []
+            )
         for said, kept in ((look.answers, answers), (look.reads, reads)):
             for key, value in said.items():
                 may_speak = key not in gone_since and value.status.value in conclusive
                 if key not in kept or (may_speak and kept[key].status.value not in conclusive):
                     kept[key] = value
         gone_since |= {bookie for bookie, answer in look.answers.items() if _is_forgotten(answer)}
-    return Heard(newest, answers, reads, {key for key, said in words.items() if said[:2] == ["corrupt", "corrupt"]})
+    return Heard(
+        newest,
+        answers,
+        reads,
+        {key for key, said in words.items() if said[:2] == ["corrupt", "corrupt"]},
+    )
 
 
 def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
@@ -147,20 +167,36 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
     said = heard(evidence, terms)
     metadata = said.record.metadata
     if metadata is None or said.record.status is not RecordStatus.FOUND:
-        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False)
+        return judged(
+            said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False
+        )
     say, reasons, false_negatives = _by_word(metadata, said, terms, base)
     wants = expected_on(metadata, base)
     corrupt = {(b, e) for b, e in said.corrupt if e in wants.get(b, ())}
-    lists = {b: _listed_from(answer, base) for b, answer in said.answers.items() if answer.status is AnswerStatus.HELD}
+    lists = {
+        b: _listed_from(answer, base)
+        for b, answer in said.answers.items()
+        if answer.status is AnswerStatus.HELD
+    }
     return judged(
-        said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers), corrupt=corrupt, lists=lists
+        said.record,
+        say,
+        reasons,
+        false_negatives,
+        terms,
+        base,
+        asked=bool(said.answers),
+        corrupt=corrupt,
+        lists=lists,
     )
 
 
 def _listed_from(answer: Answer, base: int) -> set[int]:
     """The entries from `base` on that a list names."""
     ends = [last + size for _, last, size, _ in struct.iter_unpack(">qqii", answer.groups)]
-    return {entry for entry in range(base, max(ends, default=base)) if in_groups(answer.groups, entry)}
+    return {
+        entry for entry in range(base, max(ends, default=base)) if in_groups(answer.groups, entry)
+    }
 
 
 def _is_forgotten(answer: Answer) -> bool:
@@ -168,7 +204,9 @@ def _is_forgotten(answer: Answer) -> bool:
     return answer.status is AnswerStatus.UNREGISTERED and answer.detail == NO_COOKIE
 
 
-def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> tuple[Say, Callable[[str], set[str]], int]:
+def _by_word(
+    metadata: LedgerMetadata, said: Heard, terms: Terms, base: int
+) -> tuple[Say, Callable[[str], set[str]], int]:
     """The rule for a list and the reads behind it (contract section 4), bookie by bookie."""
     wants = expected_on(metadata, base)
     lacks: dict[str, dict[int, str]] = {}
@@ -179,30 +217,47 @@ def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> 
         if answer is not None and _is_forgotten(answer):
             lacks[bookie] = dict.fromkeys(wanted, ABSENT)
             continue
-        if answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries and wanted:
+        if (
+            answer is not None
+            and answer.status is AnswerStatus.UNSUPPORTED
+            and terms.probe_entries
+            and wanted
+        ):
             probes = {e: read for (b, e), read in said.reads.items() if b == bookie}
             due = probes_due(metadata, bookie, wanted, said.record.ledger_id, terms)
             lacks[bookie], why[bookie] = by_probes(wanted, due, probes)
             continue
         if answer is None or answer.status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             why[bookie] = {ANSWER_REASON[answer.status.value] if answer else "bookie_silent"}
-            if said.record.mark is not None and answer is not None and answer.status is AnswerStatus.UNREGISTERED:
+            if (
+                said.record.mark is not None
+                and answer is not None
+                and answer.status is AnswerStatus.UNREGISTERED
+            ):
                 why[bookie] = set()  # that is what the mark is for
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
             continue
         missing = {e for e in wanted if not in_groups(answer.groups, e)}
         read = {e: said.reads[b, e].status for b, e in said.reads if b == bookie and e in missing}
         present = {e for e, status in read.items() if status is ReadStatus.PRESENT}
-        gone = {e for e, status in read.items() if status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)}
+        gone = {
+            e for e, status in read.items() if status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
+        }
         failed = set(read) - present - gone
         false_negatives += len(present)
         tail = max(wanted, default=-1)
         known_defect = {tail} if answer.status is AnswerStatus.HELD and tail % 1024 == 0 else set()
         rest = ABSENT if gone and not failed and present <= known_defect else UNKNOWN
-        lacks[bookie] = {e: HELD if e in present else ABSENT if e in gone else rest for e in missing}
+        lacks[bookie] = {
+            e: HELD if e in present else ABSENT if e in gone else rest for e in missing
+        }
         why[bookie] = {READ_REASON[read[e].value] for e in failed}
         why[bookie] |= set() if present <= known_defect else {"answer_invalid"}
-        wrong = {e for (b, e), word in said.reads.items() if b == bookie and word.status is ReadStatus.CORRUPT}
+        wrong = {
+            e
+            for (b, e), word in said.reads.items()
+            if b == bookie and word.status is ReadStatus.CORRUPT
+        }
         for entry in wrong & wanted:
             lacks[bookie][entry] = UNKNOWN
             why[bookie].add("answer_invalid")
@@ -222,12 +277,18 @@ def judged(
     corrupt: Iterable[tuple[str, int]] = (),
     lists: Mapping[str, set[int]] = EMPTY_LISTS,
 ) -> Judged:
-    """A ledger's verdict when `say` tells of each bookie whether it holds an entry; `lists`: what lists name."""
+    """A ledger's verdict when `say` tells of each bookie whether it holds an entry; `lists`: what
+    lists name.
+    """
     if record.status is RecordStatus.GONE:
         return Judged("exempt", exempt="deleted")
     out = Judged("sound", exempt=_exempt(record))
     metadata = record.metadata
-    oldest = None if record.mark is None else min(record.mark.created_ms, record.mark.changed_ms or record.mark.created_ms)
+    oldest = (
+        None
+        if record.mark is None
+        else min(record.mark.created_ms, record.mark.changed_ms or record.mark.created_ms)
+    )
     late = oldest is not None and terms.judged_at_ms - oldest > terms.underreplication_grace_ms
     excused = oldest is not None and not late
     if late:
@@ -244,11 +305,15 @@ def judged(
         if not excused and _doubled(metadata, base):
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
-            unknowns = _judge_entries(out, metadata, say, reasons, base, {e for _, e in corrupt}, excused=excused)
+            unknowns = _judge_entries(
+                out, metadata, say, reasons, base, {e for _, e in corrupt}, excused=excused
+            )
             out.unknowns |= unknowns
             out.false_negatives = false_negatives
         if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
-            out.kind = "UNDERREPLICATED_UNRECOVERABLE"  # it stands alone but for what the metadata itself contradicts
+            out.kind = (  # it stands alone but for what the metadata itself contradicts
+                "UNDERREPLICATED_UNRECOVERABLE"
+            )
             out.others &= {"METADATA_MALFORMED", "ENTRIES_BEYOND_END"}
     if out.kind or out.others - {"ENTRIES_BEYOND_END"}:
         out.standing = "violated"
@@ -275,7 +340,9 @@ def _contradicts(metadata: LedgerMetadata) -> bool:
 
 
 def _beyond_end(metadata: LedgerMetadata, lists: Mapping[str, set[int]]) -> bool:
-    """Whether some entry above the last one is listed by as many bookies of the last ensemble as the ack quorum."""
+    """Whether some entry above the last one is listed by as many bookies of the last ensemble as
+    the ack quorum.
+    """
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None:
         return False
@@ -285,7 +352,10 @@ def _beyond_end(metadata: LedgerMetadata, lists: Mapping[str, set[int]]) -> bool
 
 
 def _doubled(metadata: LedgerMetadata, base: int) -> bool:
-    return any(len(set(segment.ensemble)) < len(segment.ensemble) for _, segment in entries_of(metadata, base))
+    return any(
+        len(set(segment.ensemble)) < len(segment.ensemble)
+        for _, segment in entries_of(metadata, base)
+    )
 
 
 def _judge_entries(
@@ -312,16 +382,24 @@ def _judge_entries(
             elif word == UNKNOWN:
                 unknown_on.add(bookie)
         confirmed = sum(word == HELD for word in words.values())
-        order.append((confirmed + sum(word == UNKNOWN for word in words.values()), confirmed, entry))
+        order.append(
+            (confirmed + sum(word == UNKNOWN for word in words.values()), confirmed, entry)
+        )
     for kind, too_few in (
         ("ENTRY_WITHOUT_REPLICA", 0),
         ("ENTRY_BELOW_ACK_QUORUM", ack - 1),
         ("ENTRY_CORRUPT", -1),
         ("ENTRY_BELOW_WRITE_QUORUM", write - 1),
     ):
-        entries = [entry for possible, _, entry in order if possible <= too_few or (entry in corrupt and too_few < 0)]
+        entries = [
+            entry
+            for possible, _, entry in order
+            if possible <= too_few or (entry in corrupt and too_few < 0)
+        ]
         if entries and (kind in ("ENTRY_WITHOUT_REPLICA", "ENTRY_CORRUPT") or not excused):
-            possible, confirmed, worst = min(order) if too_few >= 0 else next(one for one in order if one[2] == entries[0])
+            possible, confirmed, worst = (
+                min(order) if too_few >= 0 else next(one for one in order if one[2] == entries[0])
+            )
             out.kind, out.entries, out.missing_on, out.worst = kind, entries, missing, worst
             out.copies = (write, ack, confirmed, possible - confirmed)
             break
@@ -341,13 +419,21 @@ def runs(entries: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 def differences(expected: Judged, verdict: Verdict) -> list[str]:
     """Each respect in which the verdict is not the expected one, as a sentence."""
-    entry = [f for f in verdict.findings if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
+    entry = [
+        f
+        for f in verdict.findings
+        if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    ]
     others = {f.kind.value for f in verdict.findings if f not in entry}
     pairs: list[tuple[str, object, object]] = [
         ("standing", expected.standing, verdict.standing.word),
         ("exempt", expected.exempt, verdict.exempt.value if verdict.exempt else None),
         ("unknowns", sorted(expected.unknowns), sorted(u.value for u in verdict.unknowns)),
-        ("unknowns in the catalogue's order", [u for u in Unknown if u in verdict.unknowns], list(verdict.unknowns)),
+        (
+            "unknowns in the catalogue's order",
+            [u for u in Unknown if u in verdict.unknowns],
+            list(verdict.unknowns),
+        ),
         ("entry kinds", [expected.kind] if expected.kind else [], [f.kind.value for f in entry]),
         ("other kinds", sorted(expected.others), sorted(others)),
         ("listing false negatives", expected.false_negatives, verdict.listing_false_negatives),
@@ -364,12 +450,18 @@ def _finding_pairs(expected: Judged, finding: Finding) -> list[tuple[str, object
         ("entries", runs(expected.entries)[:20], finding.entries),
         ("entries_total", len(expected.entries), finding.entries_total),
         ("missing_on", {b: runs(gone)[:20] for b, gone in expected.missing_on.items()}, missing),
-        ("copies", expected.copies, copies and (copies.write_quorum, copies.ack_quorum, copies.confirmed, copies.unknown)),
+        (
+            "copies",
+            expected.copies,
+            copies and (copies.write_quorum, copies.ack_quorum, copies.confirmed, copies.unknown),
+        ),
         ("worst entry", expected.worst, worst_entry_of(finding)),
         (
             "segment holds the worst entry",
             True,
             finding.segment is not None
-            and finding.segment.first_entry_id <= (expected.worst or 0) <= finding.segment.last_entry_id,
+            and finding.segment.first_entry_id
+            <= (expected.worst or 0)
+            <= finding.segment.last_entry_id,
         ),
     ]

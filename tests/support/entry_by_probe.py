@@ -1,4 +1,6 @@
-"""What probes say of a bookie that cannot list, entry by entry: the rule of the closed form, derived on its own."""
+"""What probes say of a bookie that cannot list, entry by entry: the rule of the closed form,
+derived on its own.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,11 @@ def segment_ends(metadata: LedgerMetadata, wanted: set[int]) -> set[int]:
     return {end for mine in shares.values() for end in (mine[0], mine[-1])}
 
 
-def probes_due(metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_id: int, terms: Terms) -> set[int]:
-    """The entries that have to be read on a bookie that should hold these: ends, those by rank, and a sample of the rest.
+def probes_due(
+    metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_id: int, terms: Terms
+) -> set[int]:
+    """The entries that have to be read on a bookie that should hold these: ends, those by rank, and
+    a sample of the rest.
 
     Of more than ENDS_MAX ends the outer two are read, and a sample of those between them.
     """
@@ -47,12 +52,16 @@ def probes_due(metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_i
     if len(ends) > ENDS_MAX:
         low, *inner, high = sorted(ends)
         ends = {low, high} | _drawn(f"{key}/ends", inner, ENDS_MAX - 2)
-    surely = ends | _by_rank(f"{terms.sweep.seed}/{ledger_id}/{bookie}/sweep", sorted(wanted), terms)
+    surely = ends | _by_rank(
+        f"{terms.sweep.seed}/{ledger_id}/{bookie}/sweep", sorted(wanted), terms
+    )
     return surely | _drawn(f"{key}/entries", sorted(wanted - surely), terms.probe_entries)
 
 
 def _by_rank(key: str, entries: list[int], terms: Terms) -> set[int]:
-    """Every step-th entry; from where, a hash says and the turn, whose bits count from the other end."""
+    """Every step-th entry; from where, a hash says and the turn, whose bits count from the other
+    end.
+    """
     step, turn = terms.sweep.step, terms.sweep.turn
     if not step:
         return set()
@@ -63,19 +72,28 @@ def _by_rank(key: str, entries: list[int], terms: Terms) -> set[int]:
 
 
 def _drawn(key: str, entries: list[int], count: int) -> set[int]:
-    """For each of the highest `count` positions in turn, a position up to it is drawn by a hash; itself where that was drawn
-    before."""
+    """For each of the highest `count` positions in turn, a position up to it is drawn by a hash;
+    itself where that was drawn before.
+    """
     drawn: set[int] = set()
     for top in range(max(0, len(entries) - count), len(entries)):
-        at = int(hashlib.blake2b(f"{key}/{top}".encode(), digest_size=16).hexdigest(), 16) % (top + 1)
+        at = int(hashlib.blake2b(f"{key}/{top}".encode(), digest_size=16).hexdigest(), 16) % (
+            top + 1
+        )
         drawn.add(at if at not in drawn else top)
     return {entries[at] for at in drawn}
 
 
-def by_probes(wanted: set[int], due: set[int], reads: Mapping[int, EntryRead]) -> tuple[dict[int, str], set[str]]:
+def by_probes(
+    wanted: set[int], due: set[int], reads: Mapping[int, EntryRead]
+) -> tuple[dict[int, str], set[str]]:
     """(what each wanted entry is, the reasons for those that are unknown)."""
     mine = {e: read for e, read in reads.items() if e in wanted}
-    spoken = [read for read in mine.values() if read.status.value in {"present", "corrupt", *_NOTHING_THERE}]
+    spoken = [
+        read
+        for read in mine.values()
+        if read.status.value in {"present", "corrupt", *_NOTHING_THERE}
+    ]
     latest = [read.status.value for read in spoken if read.look == max(one.look for one in spoken)]
     if "no_ledger" in latest and "present" not in latest and "corrupt" not in latest:
         return dict.fromkeys(wanted, ABSENT), set()

@@ -2,7 +2,8 @@
 
     FALSEHOODS["a hole is called a tail"].plant(monkeypatch, FIRST)
 
-Planted in one checker, the other must contradict it. Planted in both, only the truth can: the model has it.
+Planted in one checker, the other must contradict it. Planted in both, only the truth can: the model
+has it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ class Falsehood:
     facts: type
     change: Callable[[Any], dict[str, Any]]
 
-    def plant(self, monkeypatch: pytest.MonkeyPatch, *checkers: dict[type, tuple[str, ...]]) -> None:
+    def plant(
+        self, monkeypatch: pytest.MonkeyPatch, *checkers: dict[type, tuple[str, ...]]
+    ) -> None:
         """These checkers state it from now on."""
         facts, change = self.facts, self.change
 
@@ -116,12 +119,18 @@ def _of_open(mark: MarkFacts) -> dict[str, Any]:
 
 
 FALSEHOODS: dict[str, Falsehood] = {
-    "the entry behind the worst is called the worst": Falsehood(EntryFacts, lambda f: {"worst_entry": f.worst_entry + 1}),
-    "a write set lacks its last bookie": Falsehood(EntryFacts, lambda f: {"write_set": f.write_set[:-1]}),
+    "the entry behind the worst is called the worst": Falsehood(
+        EntryFacts, lambda f: {"worst_entry": f.worst_entry + 1}
+    ),
+    "a write set lacks its last bookie": Falsehood(
+        EntryFacts, lambda f: {"write_set": f.write_set[:-1]}
+    ),
     "listed outside includes the write set": Falsehood(
         EntryFacts, lambda f: {"listed_outside": _sorted(f.listed_outside, f.write_set)}
     ),
-    "nobody lists an entry outside its write set": Falsehood(EntryFacts, lambda f: {"listed_outside": ()}),
+    "nobody lists an entry outside its write set": Falsehood(
+        EntryFacts, lambda f: {"listed_outside": ()}
+    ),
     "a gone bookie is left out": Falsehood(EntryFacts, lambda f: {"gone": ()}),
     "a hole is called a tail": Falsehood(EntryFacts, lambda f: {"at_tail": True}),
     "a tail is called a hole": Falsehood(EntryFacts, lambda f: {"at_tail": False}),
@@ -129,52 +138,95 @@ FALSEHOODS: dict[str, Falsehood] = {
     "one entry was looked for": Falsehood(Search, lambda f: {"entries": 1}),
     "whatever was looked for was found": Falsehood(Search, lambda f: {"entries_found": f.entries}),
     "no entry was left out of the search": Falsehood(Search, lambda f: {"entries_left": 0}),
-    "who was not heard was searched": Falsehood(Search, lambda f: {"searched": _sorted(f.searched, f.unheard)}),
+    "who was not heard was searched": Falsehood(
+        Search, lambda f: {"searched": _sorted(f.searched, f.unheard)}
+    ),
     "found on leaves one out": Falsehood(Search, lambda f: {"found_on": f.found_on[1:]}),
-    "found on a bookie that metadata names counts as unnamed": Falsehood(Search, lambda f: {"found_unnamed": f.found_on}),
-    "each holder has the next entry": Falsehood(Search, lambda f: {"found_first": tuple(e + 1 for e in f.found_first)}),
+    "found on a bookie that metadata names counts as unnamed": Falsehood(
+        Search, lambda f: {"found_unnamed": f.found_on}
+    ),
+    "each holder has the next entry": Falsehood(
+        Search, lambda f: {"found_first": tuple(e + 1 for e in f.found_first)}
+    ),
     "a corrupt copy is no copy at all": Falsehood(Search, lambda f: {"corrupt_on": ()}),
     "who was not heard is left out": Falsehood(Search, lambda f: {"unheard": ()}),
-    "that no copy is in reach is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY_IN_REACH)),
+    "that no copy is in reach is left out": Falsehood(
+        MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY_IN_REACH)
+    ),
     "no copy is out of reach": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY)),
-    "that replication is off is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.REPLICATION_DISABLED)),
+    "that replication is off is left out": Falsehood(
+        MarkFacts, lambda f: _without(f, WhyMarked.REPLICATION_DISABLED)
+    ),
     "somebody is always elected": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_AUDITOR)),
-    "there is always a spare bookie": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_SPARE_BOOKIE)),
+    "there is always a spare bookie": Falsehood(
+        MarkFacts, lambda f: _without(f, WhyMarked.NO_SPARE_BOOKIE)
+    ),
     "an open ledger is empty": Falsehood(MarkFacts, _of_open),
-    "an empty ledger is not said to be empty": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.EMPTY_LEDGER)),
+    "an empty ledger is not said to be empty": Falsehood(
+        MarkFacts, lambda f: _without(f, WhyMarked.EMPTY_LEDGER)
+    ),
     "every mark is stale": Falsehood(MarkFacts, lambda f: _with(f, WhyMarked.STALE)),
     "no mark is stale": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.STALE)),
-    "that a worker has the lock is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.LOCKED)),
+    "that a worker has the lock is left out": Falsehood(
+        MarkFacts, lambda f: _without(f, WhyMarked.LOCKED)
+    ),
     "nobody holds a lock": Falsehood(MarkFacts, lambda f: {"lock_holder": None}),
     "every lock is held by one worker": Falsehood(MarkFacts, lambda f: {"lock_holder": "worker"}),
     "a mark is an hour older": Falsehood(MarkFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
     "a corrupt copy is on another entry": Falsehood(
-        CorruptFacts, lambda f: {"copies": tuple((b, tuple(e + 1 for e in es)) for b, es in f.copies)}
+        CorruptFacts,
+        lambda f: {"copies": tuple((b, tuple(e + 1 for e in es)) for b, es in f.copies)},
     ),
-    "the ledger ends one entry later": Falsehood(BeyondEndFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}),
-    "one bookie lists entries beyond the end": Falsehood(BeyondEndFacts, lambda f: {"listed_by": f.listed_by[:1]}),
-    "what a list named was read": Falsehood(CopyCounts, lambda f: {"listed": 0, "read": f.read + f.listed}),
-    "what was read was listed": Falsehood(CopyCounts, lambda f: {"listed": f.listed + f.read, "read": 0}),
-    "what is there is all that is expected": Falsehood(CopyCounts, lambda f: {"expected": f.listed + f.read + f.assumed}),
+    "the ledger ends one entry later": Falsehood(
+        BeyondEndFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}
+    ),
+    "one bookie lists entries beyond the end": Falsehood(
+        BeyondEndFacts, lambda f: {"listed_by": f.listed_by[:1]}
+    ),
+    "what a list named was read": Falsehood(
+        CopyCounts, lambda f: {"listed": 0, "read": f.read + f.listed}
+    ),
+    "what was read was listed": Falsehood(
+        CopyCounts, lambda f: {"listed": f.listed + f.read, "read": 0}
+    ),
+    "what is there is all that is expected": Falsehood(
+        CopyCounts, lambda f: {"expected": f.listed + f.read + f.assumed}
+    ),
     "a bookie stands where it does not": Falsehood(
-        DuplicateFacts, lambda f: {"positions": tuple((b, tuple(p + 1 for p in at)) for b, at in f.positions)}
+        DuplicateFacts,
+        lambda f: {"positions": tuple((b, tuple(p + 1 for p in at)) for b, at in f.positions)},
     ),
-    "a ledger is open for an hour more": Falsehood(StuckFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
-    "there is one write set more": Falsehood(PlacementFacts, lambda f: {"write_sets": f.write_sets + 1}),
+    "a ledger is open for an hour more": Falsehood(
+        StuckFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}
+    ),
+    "there is one write set more": Falsehood(
+        PlacementFacts, lambda f: {"write_sets": f.write_sets + 1}
+    ),
     "one write set more decides": Falsehood(PlacementFacts, lambda f: {"deciding": f.deciding + 1}),
     "a write set needs one rack less": Falsehood(
-        WriteSetFacts, lambda f: {"why": sub(r"needs (\d+)", lambda found: f"needs {int(found[1]) - 1}", f.why)}
+        WriteSetFacts,
+        lambda f: {"why": sub(r"needs (\d+)", lambda found: f"needs {int(found[1]) - 1}", f.why)},
     ),
-    "a write set has another rack": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("(/", "(/other")}),
-    "a policy is recorded everywhere": Falsehood(PlacementFacts, lambda f: {"recorded_policy": "OtherPolicy"}),
+    "a write set has another rack": Falsehood(
+        WriteSetFacts, lambda f: {"why": f.why.replace("(/", "(/other")}
+    ),
+    "a policy is recorded everywhere": Falsehood(
+        PlacementFacts, lambda f: {"recorded_policy": "OtherPolicy"}
+    ),
 }
 """By what is false. Each changes what a checker states, never what it finds."""
 
 NOT_IN_THE_MODEL: dict[str, Falsehood] = {
     "no policy is ever recorded": Falsehood(PlacementFacts, lambda f: {"recorded_policy": ""}),
-    "another zone is crowded": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("in zone z", "in zone y")}),
-    "fewer zones are desired": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("where 3", "where 2")}),
-    "one copy more is allowed in a region": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("allows 1", "allows 2")}),
+    "another zone is crowded": Falsehood(
+        WriteSetFacts, lambda f: {"why": f.why.replace("in zone z", "in zone y")}
+    ),
+    "fewer zones are desired": Falsehood(
+        WriteSetFacts, lambda f: {"why": f.why.replace("where 3", "where 2")}
+    ),
+    "one copy more is allowed in a region": Falsehood(
+        WriteSetFacts, lambda f: {"why": f.why.replace("allows 1", "allows 2")}
+    ),
 }
 """Falsehoods that the model cannot tell: it knows racks alone, and records no policy."""
 
@@ -182,67 +234,130 @@ NOT_IN_THE_STORIES = frozenset(name for name in FALSEHOODS if "lock" in name)
 """Falsehoods that the stories of the properties cannot tell: no worker is at work there."""
 
 OF_SAMPLES: dict[str, Falsehood] = {
-    "what is assumed was read": Falsehood(CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}),
+    "what is assumed was read": Falsehood(
+        CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}
+    ),
 }
-"""Falsehoods that only show where entries are sampled: elsewhere the model has every entry read, so nothing is assumed."""
+"""Falsehoods that only show where entries are sampled: elsewhere the model has every entry read, so
+nothing is assumed.
+"""
 
 ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
-    "every silent bookie is writable": Falsehood(SilentFacts, lambda f: {"registration": "writable"}),
-    "a silent bookie was looked at once more": Falsehood(SilentFacts, lambda f: {"looks": f.looks + 1}),
+    "every silent bookie is writable": Falsehood(
+        SilentFacts, lambda f: {"registration": "writable"}
+    ),
+    "a silent bookie was looked at once more": Falsehood(
+        SilentFacts, lambda f: {"looks": f.looks + 1}
+    ),
     "the first try is told for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
     "auto-recovery is always on": Falsehood(SilentFacts, lambda f: {"replication_disabled": False}),
     "a lost bookie has a cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
-    "one ledger more is unmarked": Falsehood(LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}),
-    "other ledgers name a lost bookie": Falsehood(LostFacts, lambda f: {"some_ledgers": f.some_ledgers[1:]}),
+    "one ledger more is unmarked": Falsehood(
+        LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}
+    ),
+    "other ledgers name a lost bookie": Falsehood(
+        LostFacts, lambda f: {"some_ledgers": f.some_ledgers[1:]}
+    ),
     "no ledger of a lost bookie is marked": Falsehood(
         LostFacts, lambda f: {"marked_ledgers_first": 0, "marked_ledgers_last": 0}
     ),
-    "the looks lie a second further apart": Falsehood(LostFacts, lambda f: {"apart_ms": f.apart_ms + 1_000}),
-    "no earlier run saw a bookie unregistered": Falsehood(LostFacts, lambda f: {"unregistered_ms": f.apart_ms}),
+    "the looks lie a second further apart": Falsehood(
+        LostFacts, lambda f: {"apart_ms": f.apart_ms + 1_000}
+    ),
+    "no earlier run saw a bookie unregistered": Falsehood(
+        LostFacts, lambda f: {"unregistered_ms": f.apart_ms}
+    ),
     "no delay is set": Falsehood(LostFacts, lambda f: {"lost_bookie_recovery_delay_s": None}),
-    "a bookie answered for one ledger more": Falsehood(LostContentFacts, lambda f: {"asked": f.asked + 1}),
-    "a bookie that cannot list has listed": Falsehood(LostContentFacts, lambda f: {"was_probed": False}),
-    "a bookie lacks one ledger less": Falsehood(LostContentFacts, lambda f: {"lacking_most": f.lacking_most - 1}),
-    "a bookie lacks all of its entries": Falsehood(LostContentFacts, lambda f: {"absent": f.expected}),
-    "a bookie should hold an entry more": Falsehood(LostContentFacts, lambda f: {"expected": f.expected + 1}),
+    "a bookie answered for one ledger more": Falsehood(
+        LostContentFacts, lambda f: {"asked": f.asked + 1}
+    ),
+    "a bookie that cannot list has listed": Falsehood(
+        LostContentFacts, lambda f: {"was_probed": False}
+    ),
+    "a bookie lacks one ledger less": Falsehood(
+        LostContentFacts, lambda f: {"lacking_most": f.lacking_most - 1}
+    ),
+    "a bookie lacks all of its entries": Falsehood(
+        LostContentFacts, lambda f: {"absent": f.expected}
+    ),
+    "a bookie should hold an entry more": Falsehood(
+        LostContentFacts, lambda f: {"expected": f.expected + 1}
+    ),
     "one ledger more was refused": Falsehood(FailingFacts, lambda f: {"ledgers": f.ledgers + 1}),
     "reads were refused as lists": Falsehood(
-        FailingFacts, lambda f: {"lists_refused": f.lists_refused + f.reads_refused, "reads_refused": 0}
+        FailingFacts,
+        lambda f: {"lists_refused": f.lists_refused + f.reads_refused, "reads_refused": 0},
     ),
-    "the rarest error comes first": Falsehood(FailingFacts, lambda f: {"statuses": f.statuses[::-1]}),
-    "one mark more has no ledger": Falsehood(MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}),
+    "the rarest error comes first": Falsehood(
+        FailingFacts, lambda f: {"statuses": f.statuses[::-1]}
+    ),
+    "one mark more has no ledger": Falsehood(
+        MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}
+    ),
     "the youngest mark is told for the oldest": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"some_ledgers": f.some_ledgers[::-1]}
     ),
     "the oldest mark is a second older": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}
     ),
-    "the oldest mark lies elsewhere": Falsehood(MarkWithoutLedgerFacts, lambda f: {"oldest_path": f.oldest_path + "0"}),
+    "the oldest mark lies elsewhere": Falsehood(
+        MarkWithoutLedgerFacts, lambda f: {"oldest_path": f.oldest_path + "0"}
+    ),
     "every mark was looked at": Falsehood(MarkWithoutLedgerFacts, lambda f: {"unchecked": 0}),
     "marks were looked at at once": Falsehood(MarkWithoutLedgerFacts, lambda f: {"apart_ms": 0}),
-    "the second listing names what the first did": Falsehood(PopulationFacts, lambda f: {"ledgers_again": f.ledgers + 1}),
+    "the second listing names what the first did": Falsehood(
+        PopulationFacts, lambda f: {"ledgers_again": f.ledgers + 1}
+    ),
     "one ledger less is listed": Falsehood(PopulationFacts, lambda f: {"ledgers": f.ledgers - 1}),
-    "no ledger is named of those that are gone": Falsehood(PopulationFacts, lambda f: {"some_gone": ()}),
-    "one topic more needs a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"topics": f.topics + 1}),
-    "a missing ledger is used once more": Falsehood(MissingLedgerFacts, lambda f: {"uses": f.uses + 1}),
-    "no entries were recorded of a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"entries": None}),
-    "a missing ledger had another size": Falsehood(MissingLedgerFacts, lambda f: {"size_bytes": (f.size_bytes or 0) + 1}),
-    "a missing ledger was looked at at once": Falsehood(MissingLedgerFacts, lambda f: {"apart_ms": 0}),
+    "no ledger is named of those that are gone": Falsehood(
+        PopulationFacts, lambda f: {"some_gone": ()}
+    ),
+    "one topic more needs a missing ledger": Falsehood(
+        MissingLedgerFacts, lambda f: {"topics": f.topics + 1}
+    ),
+    "a missing ledger is used once more": Falsehood(
+        MissingLedgerFacts, lambda f: {"uses": f.uses + 1}
+    ),
+    "no entries were recorded of a missing ledger": Falsehood(
+        MissingLedgerFacts, lambda f: {"entries": None}
+    ),
+    "a missing ledger had another size": Falsehood(
+        MissingLedgerFacts, lambda f: {"size_bytes": (f.size_bytes or 0) + 1}
+    ),
+    "a missing ledger was looked at at once": Falsehood(
+        MissingLedgerFacts, lambda f: {"apart_ms": 0}
+    ),
     "nobody uses a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"some_uses": ()}),
     "a truncated ledger ends one entry later": Falsehood(
         TruncatedLedgerFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}
     ),
-    "one entry more was recorded": Falsehood(TruncatedLedgerFacts, lambda f: {"entries": f.entries + 1}),
-    "the length is the recorded size": Falsehood(TruncatedLedgerFacts, lambda f: {"length_bytes": f.size_bytes or 0}),
-    "one topic more needs a truncated ledger": Falsehood(TruncatedLedgerFacts, lambda f: {"topics": f.topics + 1}),
+    "one entry more was recorded": Falsehood(
+        TruncatedLedgerFacts, lambda f: {"entries": f.entries + 1}
+    ),
+    "the length is the recorded size": Falsehood(
+        TruncatedLedgerFacts, lambda f: {"length_bytes": f.size_bytes or 0}
+    ),
+    "one topic more needs a truncated ledger": Falsehood(
+        TruncatedLedgerFacts, lambda f: {"topics": f.topics + 1}
+    ),
     "one orphan more": Falsehood(OrphanedFacts, lambda f: {"ledgers": f.ledgers + 1}),
     "no orphan is named": Falsehood(OrphanedFacts, lambda f: {"some_ledgers": f.some_ledgers[:0]}),
-    "orphans hold a byte more": Falsehood(OrphanedFacts, lambda f: {"length_bytes": f.length_bytes + 1}),
-    "one orphan more is open": Falsehood(OrphanedFacts, lambda f: {"without_length": f.without_length + 1}),
-    "the oldest orphan is a second older": Falsehood(OrphanedFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}),
-    "one ledger more is undecided": Falsehood(OrphanedFacts, lambda f: {"undecided": f.undecided + 1}),
+    "orphans hold a byte more": Falsehood(
+        OrphanedFacts, lambda f: {"length_bytes": f.length_bytes + 1}
+    ),
+    "one orphan more is open": Falsehood(
+        OrphanedFacts, lambda f: {"without_length": f.without_length + 1}
+    ),
+    "the oldest orphan is a second older": Falsehood(
+        OrphanedFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}
+    ),
+    "one ledger more is undecided": Falsehood(
+        OrphanedFacts, lambda f: {"undecided": f.undecided + 1}
+    ),
     "orphans were looked at at once": Falsehood(OrphanedFacts, lambda f: {"apart_ms": 0}),
-    "it is the first run that lists so few": Falsehood(PopulationFacts, lambda f: {"runs_in_a_row": 1}),
+    "it is the first run that lists so few": Falsehood(
+        PopulationFacts, lambda f: {"runs_in_a_row": 1}
+    ),
 }
 """Falsehoods on bookies and on the cluster, by what is false."""
 
@@ -259,19 +374,31 @@ RUN: dict[type, tuple[str, ...]] = {
 OF_RUNS: dict[str, Falsehood] = {
     "a renamed bookie is lost for good": Falsehood(LostFacts, lambda f: {"renamed_to": None}),
     "a gone bookie left its cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
-    "a gone bookie is needed by one more": Falsehood(LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}),
+    "a gone bookie is needed by one more": Falsehood(
+        LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}
+    ),
     "the cluster was marking": Falsehood(LostFacts, lambda f: {"marked_ledgers_last": 7}),
     "a bookie came back as another": Falsehood(Renamed, lambda f: {"renamed_to": "b1"}),
     "nothing shows the other name": Falsehood(Renamed, lambda f: {"ledgers": ()}),
     "a silent bookie is read-only": Falsehood(SilentFacts, lambda f: {"registration": "readonly"}),
-    "a failing bookie is read-only": Falsehood(FailingFacts, lambda f: {"registration": "readonly"}),
-    "a bookie fails for one more ledger": Falsehood(FailingFacts, lambda f: {"ledgers": f.ledgers + 1}),
+    "a failing bookie is read-only": Falsehood(
+        FailingFacts, lambda f: {"registration": "readonly"}
+    ),
+    "a bookie fails for one more ledger": Falsehood(
+        FailingFacts, lambda f: {"ledgers": f.ledgers + 1}
+    ),
     "a bookie fails for another ledger": Falsehood(
         FailingFacts, lambda f: {"some_ledgers": tuple(n + 1 for n in f.some_ledgers)}
     ),
-    "a failing bookie was asked for nothing": Falsehood(FailingFacts, lambda f: {"lists_refused": 0}),
-    "a bookie fails by its disk": Falsehood(FailingFacts, lambda f: {"statuses": tuple(("EIO", n) for _, n in f.statuses)}),
-    "one more mark has no ledger": Falsehood(MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}),
+    "a failing bookie was asked for nothing": Falsehood(
+        FailingFacts, lambda f: {"lists_refused": 0}
+    ),
+    "a bookie fails by its disk": Falsehood(
+        FailingFacts, lambda f: {"statuses": tuple(("EIO", n) for _, n in f.statuses)}
+    ),
+    "one more mark has no ledger": Falsehood(
+        MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}
+    ),
     "a mark without a ledger is an hour older": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 3_600_000}
     ),

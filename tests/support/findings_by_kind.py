@@ -1,4 +1,6 @@
-"""An example finding of each kind, with facts of its type: for tests that need one and do not care what it says."""
+"""An example finding of each kind, with facts of its type: for tests that need one and do not care
+what it says.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
-from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts, LostLog, SilentFacts
+from auditor.model.bookie_facts import (
+    EntryLogLostFacts,
+    FailingFacts,
+    LostContentFacts,
+    LostFacts,
+    LostLog,
+    SilentFacts,
+)
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -27,7 +36,12 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
 from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import Position, Role
 
 DAY_MS = 86_400_000
@@ -134,7 +148,9 @@ _FACTS: tuple[Facts, ...] = (
         replication_disabled=False,
     ),
     MissingLedgerFacts(1, 1, (USE,), 100, 4_000, 300_000),
-    TruncatedLedgerFacts(89, 100, 1, 1, (replace(USE, position=Position(7, 90)),), 3_600, 4_000, 300_000),
+    TruncatedLedgerFacts(
+        89, 100, 1, 1, (replace(USE, position=Position(7, 90)),), 3_600, 4_000, 300_000
+    ),
     OrphanedFacts(
         ledgers=2,
         some_ledgers=(70, 71),
@@ -160,10 +176,16 @@ def finding_of(kind: Kind, facts: Facts | None = None, **changes: Any) -> Findin
         facts or EXAMPLES[facts_types(kind)[-1]],
         ledger_id=7 if subject is Subject.LEDGER else None,
         bookie_id="b1" if subject is Subject.BOOKIE else None,
-        segment=FindingSegment(0, 99, ("b1", "b2", "b3")) if is_on_entries or family is Family.PLACEMENT else None,
+        segment=(
+            FindingSegment(0, 99, ("b1", "b2", "b3"))
+            if is_on_entries or family is Family.PLACEMENT
+            else None
+        ),
         entries=((42, 42),) if has_entries else (),
         entries_total=1 if has_entries else 0,
         missing_on=(("b1", ((42, 42),)),) if is_on_entries else (),
-        copies=Copies(write_quorum=2, ack_quorum=2, confirmed=1, unknown=0) if is_on_entries else None,
+        copies=(
+            Copies(write_quorum=2, ack_quorum=2, confirmed=1, unknown=0) if is_on_entries else None
+        ),
     )
     return replace(found, **changes)

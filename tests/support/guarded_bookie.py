@@ -1,4 +1,5 @@
-"""A scripted bookie that wants TLS, a login or both, and refuses as BookKeeper 4.17 was seen to refuse.
+"""A scripted bookie that wants TLS, a login or both, and refuses as BookKeeper 4.17 was seen to
+refuse.
 
 with GuardedBookie(tls=pki.issue("bookie"), ca=pki.ca(), password="right") as bookie:
     ...                                                   # {1: [0, 1]} is what it holds
@@ -25,10 +26,11 @@ CHALLENGE = b'realm="bookkeeper",nonce="of the server",charset=utf-8,algorithm=m
 
 
 class GuardedBookie(ScriptedBookie):
-    """`tls`: its certificate; `ca`: it wants a client certificate of this CA. `password`: it wants a login as USER.
+    """`tls`: its certificate; `ca`: it wants a client certificate of this CA. `password`: it wants
+    a login as USER.
 
-    `challenge` is its answer to the first AUTH, None for silence; `proof` replaces its proof of the password. `in_clear` is
-    sent behind the answer to START_TLS, where nothing may be.
+    `challenge` is its answer to the first AUTH, None for silence; `proof` replaces its proof of the
+    password. `in_clear` is sent behind the answer to START_TLS, where nothing may be.
     """
 
     def __init__(
@@ -43,7 +45,12 @@ class GuardedBookie(ScriptedBookie):
         version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
     ) -> None:
         super().__init__({1: [0, 1]}, self._guard)
-        self._password, self._challenge, self._proof, self._in_clear = password, challenge, proof, in_clear
+        self._password, self._challenge, self._proof, self._in_clear = (
+            password,
+            challenge,
+            proof,
+            in_clear,
+        )
         self._context = None if tls is None else _server_context(tls, ca, version)
         self._admitted: set[int] = set()
         self._early: dict[Connection, list[pb.Request]] = {}
@@ -70,7 +77,11 @@ class GuardedBookie(ScriptedBookie):
             self._authenticate(connection, request)
             return True
         if self._password is not None and connection.number not in self._admitted:
-            refusal = info_answer(txn_id, pb.EUA) if operation == INFO else frame(answer(operation, txn_id, pb.EUA))
+            refusal = (
+                info_answer(txn_id, pb.EUA)
+                if operation == INFO
+                else frame(answer(operation, txn_id, pb.EUA))
+            )
             connection.send(refusal)
             return True
         return False
@@ -89,7 +100,9 @@ class GuardedBookie(ScriptedBookie):
         transport = connection.transport
         assert transport is not None and self._context is not None
         try:
-            secured = await asyncio.get_running_loop().start_tls(transport, connection, self._context, server_side=True)
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, connection, self._context, server_side=True
+            )
         except OSError:
             transport.abort()
             return
@@ -110,12 +123,18 @@ class GuardedBookie(ScriptedBookie):
         else:
             nonce = re.search(rb'cnonce="([^"]+)"', payload)
             assert nonce is not None, payload
-            right = answer_challenge(CHALLENGE, DigestUser(USER, self._password, "bookkeeper/bookkeeper"), nonce[1].decode())
+            right = answer_challenge(
+                CHALLENGE,
+                DigestUser(USER, self._password, "bookkeeper/bookkeeper"),
+                nonce[1].decode(),
+            )
             if payload == right.response:
                 self._admitted.add(connection.number)
                 self._say(connection, txn_id, self._proof or right.expected_reply)
 
-    def _say(self, connection: Connection, txn_id: int, payload: bytes, plugin: str = "sasl") -> None:
+    def _say(
+        self, connection: Connection, txn_id: int, payload: bytes, plugin: str = "sasl"
+    ) -> None:
         message = answer(AUTH, txn_id)
         message.authResponse.authPluginName, message.authResponse.payload = plugin, payload
         connection.send(frame(message))

@@ -1,4 +1,6 @@
-"""Names that somebody chose to be misread: control characters, escapes of terminals, overrides of direction, new lines."""
+"""Names that somebody chose to be misread: control characters, escapes of terminals, overrides of
+direction, new lines.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def unprintable(text: str, allowed: str = "\n") -> list[str]:
 
 
 def with_hostile_strings(value: Any, kept: frozenset[str], key: str = "") -> Any:
-    """Return a JSON value with HOSTILE behind each string, except below the keys in `kept`. Names that are keys get it too."""
+    """Return a JSON value with HOSTILE behind each string, except below the keys in `kept`. Names
+    that are keys get it too.
+    """
     if key in kept:
         return value
     if isinstance(value, str):
@@ -27,5 +31,8 @@ def with_hostile_strings(value: Any, kept: frozenset[str], key: str = "") -> Any
         return [with_hostile_strings(one, kept) for one in value]
     if isinstance(value, dict):
         named = key in {"missing_on", "answers"}
-        return {name + HOSTILE if named else name: with_hostile_strings(one, kept, name) for name, one in value.items()}
+        return {
+            name + HOSTILE if named else name: with_hostile_strings(one, kept, name)
+            for name, one in value.items()
+        }
     return value

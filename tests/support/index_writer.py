@@ -1,9 +1,9 @@
 """A process that writes an index of locations as a busy bookie does, until its stdin ends.
 
-`python -m support.index_writer DIRECTORY SEED`: batches of entries go to one ledger after another, in
-order; each line of stdout is "LEDGER ENTRIES", once so many of its first entries are indexed. The
-write buffer is 64 KiB, so a flush comes every few batches; now and then a ledger that nobody asks
-for is deleted and the index is compacted, which removes tables under whoever reads them.
+`python -m support.index_writer DIRECTORY SEED`: batches of entries go to one ledger after another,
+in order; each line of stdout is "LEDGER ENTRIES", once so many of its first entries are indexed.
+The write buffer is 64 KiB, so a flush comes every few batches; now and then a ledger that nobody
+asks for is deleted and the index is compacted, which removes tables under whoever reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ ENTRIES = 20_000
 """Entries after which the next ledger begins."""
 BATCH_MAX = 400
 PAUSE_S = 0.005
-"""Pause between two batches: a bookie has more to do than its index, and its reader needs a core."""
+"""Pause between two batches: a bookie has more to do than its index, and its reader needs a
+core.
+"""
 COMPACTED_EVERY = 50
 """Batches between two compactions."""
 

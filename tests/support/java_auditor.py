@@ -1,13 +1,17 @@
-"""BookKeeper's own auditor beside ours: `java/AuditorPeer.java` as one process that is asked many questions.
+"""BookKeeper's own auditor beside ours: `java/AuditorPeer.java` as one process that is asked many
+questions.
 
-    with JavaAuditor(cluster.metadata_service_uri, tmp_path) as java:          # 3 s: compiling, and one JVM
-        run = java.replicas([7, 8])                                            # only these ledgers; 20-300 ms
-        run.gauges["no_replica"], run.finished, run.log
-        java.placement([7], conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"})
-        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2, 2)])   # ["MEETS_STRICT"]
+    with JavaAuditor(cluster.metadata_service_uri, tmp_path) as java:          # 3 s: compiling, and
+    one JVM
+        run = java.replicas([7, 8])                                            # only these ledgers;
+        20-300 ms run.gauges["no_replica"], run.finished, run.log java.placement([7],
+        conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"})
+        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2, 2)])   #
+        ["MEETS_STRICT"]
 
-The checks and the policy classes are those of the jars. A client is made once for each `conf` and `client`, so a change of the
-cluster that a long-lived client must not have missed wants another `client`.
+The checks and the policy classes are those of the jars. A client is made once for each `conf` and
+`client`, so a change of the cluster that a long-lived client must not have missed wants another
+`client`.
 """
 
 from __future__ import annotations
@@ -32,21 +36,35 @@ MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"
 COMPILE_TIMEOUT_S = 120
 STOP_WAIT_S = 20
 CHECK_TIMEOUT_S = 30.0
-"""How long a check may take before it counts as one that does not end, unless a test says otherwise; the slowest that ends
-waits 5 s for a bookie."""
+"""How long a check may take before it counts as one that does not end, unless a test says
+otherwise; the slowest that ends waits 5 s for a bookie.
+"""
 STUCK_S = 4.0
-"""The same for a check that is known to wait for ever, or for BookKeeper's 120 s: a sound one ends in a tenth of a second."""
+"""The same for a check that is known to wait for ever, or for BookKeeper's 120 s: a sound one ends
+in a tenth of a second.
+"""
 
 CLIENT = "org.apache.bookkeeper.client."
 RACK = CLIENT + "RackawareEnsemblePlacementPolicy"
 ZONE = CLIENT + "ZoneawareEnsemblePlacementPolicy"
 REGION = CLIENT + "RegionAwareEnsemblePlacementPolicy"
 NO_POLICY = CLIENT + "DefaultEnsemblePlacementPolicy"
-POLICY_CLASSES = {Policy.RACK: RACK, Policy.ZONE: ZONE, Policy.REGION: REGION, Policy.NONE: NO_POLICY}
+POLICY_CLASSES = {
+    Policy.RACK: RACK,
+    Policy.ZONE: ZONE,
+    Policy.REGION: REGION,
+    Policy.NONE: NO_POLICY,
+}
 STRICT, SOFT, FAIL, RAISES = "MEETS_STRICT", "MEETS_SOFT", "FAIL", "ArithmeticException"
-ADHERENCE_WORDS = {Adherence.STRICT: STRICT, Adherence.SOFT: SOFT, Adherence.FAIL: FAIL, Adherence.UNKNOWN: RAISES}
-"""What the policy classes say. Where the zone-aware one raises (it divides by the write quorum) and its check never ends, ours
-says that it cannot tell."""
+ADHERENCE_WORDS = {
+    Adherence.STRICT: STRICT,
+    Adherence.SOFT: SOFT,
+    Adherence.FAIL: FAIL,
+    Adherence.UNKNOWN: RAISES,
+}
+"""What the policy classes say. Where the zone-aware one raises (it divides by the write quorum) and
+its check never ends, ours says that it cannot tell.
+"""
 PARAMETERS = {
     "min_num_racks_per_write_quorum": "minNumRacksPerWriteQuorum",
     "enforce_min_num_racks_per_write_quorum": "enforceMinNumRacksPerWriteQuorum",
@@ -71,8 +89,10 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class JavaRun:
-    """One run of one check. `finished`: it has dated itself in ZooKeeper, as a good run does. `stuck`: it had not come back
-    when we stopped waiting. `gauges` are what it publishes, all six, whether it wrote them or not."""
+    """One run of one check. `finished`: it has dated itself in ZooKeeper, as a good run does.
+    `stuck`: it had not come back when we stopped waiting. `gauges` are what it publishes, all six,
+    whether it wrote them or not.
+    """
 
     finished: bool
     stuck: bool
@@ -86,17 +106,32 @@ class JavaRun:
         return [line for line in self.log if all(word in line.text for word in words)]
 
 
-GAUGES = ("no_replica", "below_ack", "below_write", "placement_failed", "placement_soft", "beyond_grace")
+GAUGES = (
+    "no_replica",
+    "below_ack",
+    "below_write",
+    "placement_failed",
+    "placement_soft",
+    "beyond_grace",
+)
 
 
 class JavaAuditor:
-    """See the module. Ends with `with`, and with the process that started it: its stdin is closed then."""
+    """See the module. Ends with `with`, and with the process that started it: its stdin is closed
+    then.
+    """
 
     def __init__(self, metadata_service_uri: str, workdir: Path) -> None:
         jars, classes = bookkeeper_jars(), workdir / "classes"
         classes.mkdir(parents=True)
         _compile(jars, classes)
-        options = [*JVM_FLAGS, "-Xmx384m", f"-Dlog4j2.configurationFile={LOG4J2_WARN}", "-cp", f"{classes}:{jars}/*"]
+        options = [
+            *JVM_FLAGS,
+            "-Xmx384m",
+            f"-Dlog4j2.configurationFile={LOG4J2_WARN}",
+            "-cp",
+            f"{classes}:{jars}/*",
+        ]
         self._log = (workdir / "java-auditor.log").open("ab")
         self._process = subprocess.Popen(
             ["java", *options, MAIN_CLASS, metadata_service_uri],
@@ -109,7 +144,12 @@ class JavaAuditor:
     def __enter__(self) -> JavaAuditor:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -125,29 +165,44 @@ class JavaAuditor:
         self._log.close()
 
     def replicas(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
-        """AuditorReplicasCheckTask over these ledgers; `how` as for `placement`, and `between`: called when a ledger's metadata
-        was read and before its bookies are asked."""
+        """AuditorReplicasCheckTask over these ledgers; `how` as for `placement`, and `between`:
+        called when a ledger's metadata was read and before its bookies are asked.
+        """
         return self._check("replicas", ledger_ids, **how)
 
     def placement(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
         """AuditorPlacementPolicyCheckTask over these ledgers.
 
-        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name, another client. `uri`:
-        another cluster. `gauges`: a name under which gauges outlive the run. `pending_audit`: a lost-bookie audit is due.
-        `timeout_s`: CHECK_TIMEOUT_S.
+        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name,
+        another client. `uri`: another cluster. `gauges`: a name under which gauges outlive the run.
+        `pending_audit`: a lost-bookie audit is due. `timeout_s`: CHECK_TIMEOUT_S.
         """
         return self._check("placement", ledger_ids, **how)
 
     def starts_at_a_fixed_rate(
-        self, ledger_ids: Iterable[int], conf: Mapping[str, str], until: Callable[[int, bool], bool], then: Callable[[], None]
+        self,
+        ledger_ids: Iterable[int],
+        conf: Mapping[str, str],
+        until: Callable[[int, bool], bool],
+        then: Callable[[], None],
     ) -> tuple[int, bool]:
-        """Schedule the placement check as the auditor does, `then` change something once `until(starts, ended)` holds, and
-        tell how often it started after that, and whether it is still scheduled."""
+        """Schedule the placement check as the auditor does, `then` change something once
+        `until(starts, ended)` holds, and tell how often it started after that, and whether it is
+        still scheduled.
+        """
         period_ms = 50
-        self._ask({**self._command("placement", ledger_ids, conf), "do": "schedule", "period_ms": period_ms})
+        self._ask(
+            {
+                **self._command("placement", ledger_ids, conf),
+                "do": "schedule",
+                "period_ms": period_ms,
+            }
+        )
         before, _ = self._scheduled(until)
         then()
-        self._ask({"do": "scheduled", "wait_ms": 2 * period_ms})  # a start that was under way is over
+        self._ask(
+            {"do": "scheduled", "wait_ms": 2 * period_ms}
+        )  # a start that was under way is over
         self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})  # time for many starts
         after, ended = self._scheduled(lambda starts, ended: ended or starts > before)
         self._ask({"do": "unschedule"})
@@ -163,8 +218,12 @@ class JavaAuditor:
         raise TimeoutError(f"the scheduled check did not get there: {said}")
 
     def mark(self, ledger_id: int, replica: str) -> None:
-        """Mark the ledger under-replicated as BookKeeper's auditor does, or add a replica to its mark."""
-        self._ask({"do": "mark", "ledger": ledger_id, "replica": replica, "conf": dict(QUICK_CLIENT)})
+        """Mark the ledger under-replicated as BookKeeper's auditor does, or add a replica to its
+        mark.
+        """
+        self._ask(
+            {"do": "mark", "ledger": ledger_id, "replica": replica, "conf": dict(QUICK_CLIENT)}
+        )
 
     def adherence(
         self,
@@ -176,10 +235,17 @@ class JavaAuditor:
         readonly: Sequence[str] = (),
         **conf: object,
     ) -> list[str]:
-        """What the policy class says of each (ensemble, write quorum, ack quorum). `writable`: who is writable, change after
-        change; `readonly`: who is read-only all the time."""
+        """What the policy class says of each (ensemble, write quorum, ack quorum). `writable`: who
+        is writable, change after change; `readonly`: who is read-only all the time.
+        """
         settings = {name: str(value).lower() for name, value in conf.items()}
-        command = {"do": "adherence", "policy": policy, "locations": locations, "conf": settings, "rows": rows}
+        command = {
+            "do": "adherence",
+            "policy": policy,
+            "locations": locations,
+            "conf": settings,
+            "rows": rows,
+        }
         return list(self._ask({**command, "writable": writable, "readonly": readonly})["rows"])
 
     def _check(
@@ -192,7 +258,11 @@ class JavaAuditor:
         between: Callable[[], object] | None = None,
         **more: object,
     ) -> JavaRun:
-        command = {**self._command(check, ledger_ids, conf), **more, "timeout_ms": int(timeout_s * 1000)}
+        command = {
+            **self._command(check, ledger_ids, conf),
+            **more,
+            "timeout_ms": int(timeout_s * 1000),
+        }
         said = self._ask({**command, "hold_reads": between is not None})
         while "held" in said:
             assert between is not None
@@ -200,11 +270,20 @@ class JavaAuditor:
             said = self._ask({})
         gauges = {name: said[name] for name in GAUGES}
         log = tuple(LogLine(line["text"], line["chars"]) for line in said["log"])
-        return JavaRun(said["finished"], said["stuck"], said["threw"], said["asked_for_shutdown"], gauges, log)
+        return JavaRun(
+            said["finished"], said["stuck"], said["threw"], said["asked_for_shutdown"], gauges, log
+        )
 
     @staticmethod
-    def _command(check: str, ledger_ids: Iterable[int], conf: Mapping[str, str] | None) -> dict[str, Any]:
-        return {"do": "check", "check": check, "ledgers": sorted(ledger_ids), "conf": {**QUICK_CLIENT, **(conf or {})}}
+    def _command(
+        check: str, ledger_ids: Iterable[int], conf: Mapping[str, str] | None
+    ) -> dict[str, Any]:
+        return {
+            "do": "check",
+            "check": check,
+            "ledgers": sorted(ledger_ids),
+            "conf": {**QUICK_CLIENT, **(conf or {})},
+        }
 
     def _ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -212,7 +291,9 @@ class JavaAuditor:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the Java auditor ended on {command}: {self._log.name}\n{self._tail()}")
+            raise RuntimeError(
+                f"the Java auditor ended on {command}: {self._log.name}\n{self._tail()}"
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise RuntimeError(f"the Java auditor could not do {command}: {answer['error']}")
@@ -224,6 +305,8 @@ class JavaAuditor:
 
 def _compile(jars: Path, classes: Path) -> None:
     command = ["javac", "-proc:none", "-d", str(classes), "-cp", f"{jars}/*", str(SOURCE)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{SOURCE} does not compile: {(done.stdout + done.stderr)[-3000:]}")

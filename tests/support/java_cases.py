@@ -1,6 +1,8 @@
-"""The cases in which BookKeeper's own auditor and ours are asked about the same ledgers: what is true of these, what Java says.
+"""The cases in which BookKeeper's own auditor and ours are asked about the same ledgers: what is
+true of these, what Java says.
 
-The numbers J1 to J28 are those of docs/java-auditor.md. See `Case`; the cluster they need is made by the tests.
+The numbers J1 to J28 are those of docs/java-auditor.md. See `Case`; the cluster they need is made
+by the tests.
 """
 
 from __future__ import annotations
@@ -16,10 +18,16 @@ from support.side_by_side import Question, Says, Truth, java_answer
 
 from auditor.wire import znode_paths
 
-STORAGES = ["SortedLedgerStorage"] * 4 + ["InterleavedLedgerStorage", "DbLedgerStorage", "SortedLedgerStorage"]
+STORAGES = ["SortedLedgerStorage"] * 4 + [
+    "InterleavedLedgerStorage",
+    "DbLedgerStorage",
+    "SortedLedgerStorage",
+]
 DB, SILENT, DOWN = "b6", "b7", "b9"
 GRACE_S = 3
-"""Age at which a mark is reported in the cases about marks: the tests' marks cannot be older than the tests."""
+"""Age at which a mark is reported in the cases about marks: the tests' marks cannot be older than
+the tests.
+"""
 JAVA_GRACE = {"underreplicatedLedgerRecoveryGracePeriod": str(GRACE_S)}
 DAY_MS = 24 * 3600 * 1000
 BAD_MARKS = ("urLabc", "urL-5")
@@ -31,10 +39,11 @@ GARBAGE = ""
 class Case:
     """Some ledgers, what is true of them, and what Java's auditor says: `finished` and its gauges.
 
-    `ledgers` are told in `auditor.sandbox.notation`; `lose` says which entries of a ledger never reached which bookie.
-    `right`: no defect, we agree. `java`: how Java is asked, where that is not "check these ledgers once". `changed` is what
-    holds while both are asked; then ours is `auditor ledger`, `between` acts between its looks. `settings` are ours.
-    `locations` are the assigned ones, for both, in cases about placement.
+    `ledgers` are told in `auditor.sandbox.notation`; `lose` says which entries of a ledger never
+    reached which bookie. `right`: no defect, we agree. `java`: how Java is asked, where that is not
+    "check these ledgers once". `changed` is what holds while both are asked; then ours is `auditor
+    ledger`, `between` acts between its looks. `settings` are ours. `locations` are the assigned
+    ones, for both, in cases about placement.
     """
 
     name: str
@@ -75,7 +84,9 @@ MOVED, LEDGER_OF_A_BAD_MARK = 190, 191
 
 def _twice_with_the_same_gauges(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
     """A run that finds a loss, then one that gives up: the same process, the same gauges."""
-    assert {"no_replica": 1} == java_answer(Question.ENTRIES, java.replicas([STALE + 1], gauges="stale")).says
+    assert {"no_replica": 1} == java_answer(
+        Question.ENTRIES, java.replicas([STALE + 1], gauges="stale")
+    ).says
     return java.replicas([STALE + 10_000, STALE], gauges="stale")
 
 
@@ -86,7 +97,9 @@ def _a_replica_was_added(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
 
 
 def _while_it_is_moved(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
-    """Between Java's reading of the metadata and its questions to bookies the ledger is replicated to another bookie."""
+    """Between Java's reading of the metadata and its questions to bookies the ledger is replicated
+    to another bookie.
+    """
     return java.replicas([MOVED], between=lambda: move(cluster))
 
 
@@ -133,8 +146,9 @@ def mark_parent(cluster: RealCluster) -> str:
 
 @contextmanager
 def addresses_of_their_own(cluster: RealCluster) -> Iterator[None]:
-    """Every writable bookie is registered at another loopback address: Java locates addresses, not bookies. They do not
-    listen there; placement is judged without asking them."""
+    """Every writable bookie is registered at another loopback address: Java locates addresses, not
+    bookies. They do not listen there; placement is judged without asking them.
+    """
     parent = cluster.root + znode_paths.AVAILABLE
     names = [name for name in cluster.zk.get_children(parent) if name in cluster.bookie_ids]
     registered = {name: cluster.zk.get(f"{parent}/{name}")[0] for name in names}
@@ -166,8 +180,21 @@ def b7_read_only(cluster: RealCluster) -> Iterator[None]:
 
 
 RACKS = {"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r2", "b7": "/r2", "b9": "/r2"}
-ZONES = {"b1": "/z1/ud1", "b2": "/z2/ud1", "b3": "/z3/ud1", "b4": "/z1/ud2", "b5": "/z1/ud1", "b9": "/z1/ud1"}
-REGIONS = {"b1": "/east/r1", "b2": "/east/r2", "b3": "/east/r3", "b4": "/west/r1", "b5": "/north/r1"}
+ZONES = {
+    "b1": "/z1/ud1",
+    "b2": "/z2/ud1",
+    "b3": "/z3/ud1",
+    "b4": "/z1/ud2",
+    "b5": "/z1/ud1",
+    "b9": "/z1/ud1",
+}
+REGIONS = {
+    "b1": "/east/r1",
+    "b2": "/east/r2",
+    "b3": "/east/r3",
+    "b4": "/west/r1",
+    "b5": "/north/r1",
+}
 FAILED = Truth({"placement_failed": 1})
 
 
@@ -184,7 +211,11 @@ def placed(
     """A case about one ledger's placement under one of BookKeeper's policies."""
     classes = {"rack": RACK, "zone": ZONE, "region": REGION}
     regions = {"reppRegionsToWrite": "east;west;north"} if policy == "region" else {}
-    java = {"conf": {"ensemblePlacementPolicy": classes[policy], **regions}, "client": name, **more.pop("java", {})}
+    java = {
+        "conf": {"ensemblePlacementPolicy": classes[policy], **regions},
+        "client": name,
+        **more.pop("java", {}),
+    }
     settings = {"placement_policy": policy}
     return Case(
         name,
@@ -202,9 +233,28 @@ def placed(
 CASES = [
     # Java is right
     Case("sound, mirrored", {100: MIRRORED}, SOUND, {}, right=True),
-    Case("sound, each entry lacking on one bookie", {101: "e3 w2 a2 0:[b1 b2 b3] closed 19"}, SOUND, {}, right=True),
-    Case("sound, two segments", {102: "e3 w2 a2 0:[b1 b2 b3] 7:[b1 b4 b3] closed 19"}, SOUND, {}, right=True),
-    Case("an entry on no bookie", {103: MIRRORED}, LOST, {"no_replica": 1}, lose={103: ALL_OF_IT}, right=True),
+    Case(
+        "sound, each entry lacking on one bookie",
+        {101: "e3 w2 a2 0:[b1 b2 b3] closed 19"},
+        SOUND,
+        {},
+        right=True,
+    ),
+    Case(
+        "sound, two segments",
+        {102: "e3 w2 a2 0:[b1 b2 b3] 7:[b1 b4 b3] closed 19"},
+        SOUND,
+        {},
+        right=True,
+    ),
+    Case(
+        "an entry on no bookie",
+        {103: MIRRORED},
+        LOST,
+        {"no_replica": 1},
+        lose={103: ALL_OF_IT},
+        right=True,
+    ),
     Case(
         "one copy of an entry left, two acknowledged",
         {104: MIRRORED},
@@ -246,7 +296,9 @@ CASES = [
         right=True,
     ),
     Case("an open ledger", {111: "e3 w3 a2 0:[b1 b2 b3] open"}, SOUND, {}, right=True),
-    Case("a ledger without entries", {112: "e3 w3 a2 0:[b1 b2 b3] closed -1"}, SOUND, {}, right=True),
+    Case(
+        "a ledger without entries", {112: "e3 w3 a2 0:[b1 b2 b3] closed -1"}, SOUND, {}, right=True
+    ),
     # Java is wrong
     Case("J1 gaps of two", {120: STRIPED}, SOUND, {"no_replica": 1}),
     Case(
@@ -255,7 +307,13 @@ CASES = [
         SOUND,
         {"below_ack": 1},
     ),
-    Case("J2 a loss in a range before the last", {122: MIRRORED, 20_122: MIRRORED}, LOST, {}, lose={122: ALL_OF_IT}),
+    Case(
+        "J2 a loss in a range before the last",
+        {122: MIRRORED, 20_122: MIRRORED},
+        LOST,
+        {},
+        lose={122: ALL_OF_IT},
+    ),
     Case(
         "J3 DbLedgerStorage",
         {123: f"e1 w1 a1 0:[{DB}] closed 9"},
@@ -277,8 +335,18 @@ CASES = [
         lose={125: ALL_OF_IT},
         java={"conf": {"useV2WireProtocol": "true"}},
     ),
-    Case("J6 one entry, index page not flushed", {126: "e1 w1 a1 0:[b5] closed 0"}, SOUND, {"no_replica": 1}),
-    Case("J6 1025 entries, index page not flushed", {127: "e1 w1 a1 0:[b5] closed 1024"}, SOUND, {"no_replica": 1}),
+    Case(
+        "J6 one entry, index page not flushed",
+        {126: "e1 w1 a1 0:[b5] closed 0"},
+        SOUND,
+        {"no_replica": 1},
+    ),
+    Case(
+        "J6 1025 entries, index page not flushed",
+        {127: "e1 w1 a1 0:[b5] closed 1024"},
+        SOUND,
+        {"no_replica": 1},
+    ),
     Case(
         "J7 unreadable metadata",
         {128: MIRRORED, 10_128: GARBAGE, 20_128: MIRRORED},
@@ -322,8 +390,18 @@ CASES = [
         changed=not_moved_yet,
         between=move,
     ),
-    Case("J15 the only bookie is silent", {131: f"e1 w1 a1 0:[{SILENT}] closed 9"}, Truth({"unknown": 1}), {}),
-    Case("J15 the only bookie is not registered", {132: "e1 w1 a1 0:[b9] closed 9"}, Truth({"unknown": 1}), {}),
+    Case(
+        "J15 the only bookie is silent",
+        {131: f"e1 w1 a1 0:[{SILENT}] closed 9"},
+        Truth({"unknown": 1}),
+        {},
+    ),
+    Case(
+        "J15 the only bookie is not registered",
+        {132: "e1 w1 a1 0:[b9] closed 9"},
+        Truth({"unknown": 1}),
+        {},
+    ),
     Case(
         "J15 missing on one bookie, the others silent",
         {133: f"e3 w3 a2 0:[b1 {SILENT} b9] closed 9"},
@@ -332,7 +410,12 @@ CASES = [
         lose={133: {"b1": "4"}},
     ),
     Case("J17 one bookie twice", {134: "e2 w2 a2 0:[b1 b1] closed 9"}, Truth({"below_ack": 1}), {}),
-    Case("J18 nothing before entry 5", {135: "e3 w3 a2 5:[b1 b2 b3] closed 9"}, Truth({"malformed": 1}), {}),
+    Case(
+        "J18 nothing before entry 5",
+        {135: "e3 w3 a2 5:[b1 b2 b3] closed 9"},
+        Truth({"malformed": 1}),
+        {},
+    ),
     Case(
         "J24 a lost-bookie audit is due",
         {136: MIRRORED},
@@ -423,7 +506,9 @@ CASES = [
         {"placement_failed": 1},
         right=True,
     ),
-    placed("three zones", 203, "e3 w3 a2 0:[b1 b2 b3] closed 9", "zone", ZONES, SOUND, {}, right=True),
+    placed(
+        "three zones", 203, "e3 w3 a2 0:[b1 b2 b3] closed 9", "zone", ZONES, SOUND, {}, right=True
+    ),
     placed(
         "two zones where three are desired",
         204,
@@ -444,7 +529,16 @@ CASES = [
         {"placement_failed": 1},
         right=True,
     ),
-    placed("three regions", 206, "e3 w3 a2 0:[b1 b4 b5] closed 9", "region", REGIONS, SOUND, {}, right=True),
+    placed(
+        "three regions",
+        206,
+        "e3 w3 a2 0:[b1 b4 b5] closed 9",
+        "region",
+        REGIONS,
+        SOUND,
+        {},
+        right=True,
+    ),
     placed(
         "J9 a write quorum of 0",
         207,
@@ -466,7 +560,15 @@ CASES = [
         {"placement_failed": 1},
         changed=b7_read_only,
     ),
-    placed("J20 a member is down", 209, f"e2 w2 a2 0:[b1 {DOWN}] closed 9", "rack", RACKS, SOUND, {"placement_failed": 1}),
+    placed(
+        "J20 a member is down",
+        209,
+        f"e2 w2 a2 0:[b1 {DOWN}] closed 9",
+        "rack",
+        RACKS,
+        SOUND,
+        {"placement_failed": 1},
+    ),
     placed(
         "J20 no racks are configured",
         210,
@@ -485,5 +587,13 @@ CASES = [
         FAILED,
         {},
     ),
-    placed("J22 all in one region", 212, "e3 w3 a2 0:[b1 b2 b3] closed 9", "region", REGIONS, FAILED, {}),
+    placed(
+        "J22 all in one region",
+        212,
+        "e3 w3 a2 0:[b1 b2 b3] closed 9",
+        "region",
+        REGIONS,
+        FAILED,
+        {},
+    ),
 ]

@@ -33,15 +33,23 @@ LIMITS: dict[str, float] = {
 }
 
 
-def lane(bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: float) -> Lane:
+def lane(
+    bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: float
+) -> Lane:
     limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
-    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS, patience=patience))
+    return Lane(
+        AsyncLane(
+            "b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS, patience=patience
+        )
+    )
 
 
 def ask(
     bookie: ScriptedBookie, ledger_ids: range | list[int], look: int = LOOK, **changes: float
 ) -> tuple[list[Answer], tuple[Greeting, str]]:
-    """Ask a fresh lane for these lists; the answers come in the order of the questions, one each."""
+    """Ask a fresh lane for these lists; the answers come in the order of the questions, one
+    each.
+    """
     with lane(bookie, look, **changes) as asker:
         answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
         assert list(ledger_ids) == [a.ledger_id for a in answers]
@@ -54,7 +62,11 @@ def statuses(answers: list[Answer] | list[EntryRead]) -> list[AnswerStatus | Rea
 
 def listed(request: pb.Request) -> int | None:
     """The ledger of a list request, None for anything else."""
-    return request.getListOfEntriesOfLedgerRequest.ledgerId if request.header.operation == LIST else None
+    return (
+        request.getListOfEntriesOfLedgerRequest.ledgerId
+        if request.header.operation == LIST
+        else None
+    )
 
 
 def ledgers(count: int) -> dict[int, range]:

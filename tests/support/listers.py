@@ -1,4 +1,6 @@
-"""Listers for tests, on ports of their own: in this process, or as the command beside a real bookie."""
+"""Listers for tests, on ports of their own: in this process, or as the command beside a real
+bookie.
+"""
 
 from __future__ import annotations
 
@@ -69,9 +71,14 @@ class ListerUnderTest:
 
 @contextmanager
 def lister_in_process(
-    workdir: Path, bookie_id: str = "b1", bounds: ServerLimits | None = None, limits: ListLimits = LIMITS
+    workdir: Path,
+    bookie_id: str = "b1",
+    bounds: ServerLimits | None = None,
+    limits: ListLimits = LIMITS,
 ) -> Iterator[ListerUnderTest]:
-    """A lister, its bookie and its index; the reader is a process, all else a thread of this one."""
+    """A lister, its bookie and its index; the reader is a process, all else a thread of this
+    one.
+    """
     directory = workdir / "bookie"
     thread = LoopThread("lister under test")
     with ExitStack() as stack:
@@ -90,18 +97,42 @@ def lister_in_process(
         reader = DirectoryReader(index.locations, index.logs, links, limits, report)
         serving = ServingCheck((HOST, listener.port), configured, cookie)
         limits_of_server = bounds or ServerLimits(16, 64)
-        server = ListerServer(configured, cookie, [reader], serving, limits_of_server, logger, metrics)
+        server = ListerServer(
+            configured, cookie, [reader], serving, limits_of_server, logger, metrics
+        )
         port = thread.call(server.start(HOST, 0))
         stack.callback(lambda: thread.call(server.stop()))
         yield ListerUnderTest(
-            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader, server, metrics
+            "lister",
+            "LocationIndex",
+            HOST,
+            port,
+            bookie_id,
+            listener.bookie,
+            listener,
+            index,
+            thread,
+            reader,
+            server,
+            metrics,
         )
 
 
 @contextmanager
 def lister_command(*flags: str) -> Iterator[str]:
-    """`auditor lister` with these flags on a free port: yields its address, and ends it with SIGTERM."""
-    command = [sys.executable, "-m", "auditor", "lister", *flags, "--listen", f"{HOST}:0", "--quiet"]
+    """`auditor lister` with these flags on a free port: yields its address, and ends it with
+    SIGTERM.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "auditor",
+        "lister",
+        *flags,
+        "--listen",
+        f"{HOST}:0",
+        "--quiet",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -117,7 +148,9 @@ def lister_command(*flags: str) -> Iterator[str]:
 
 
 def await_listed(where: str, ledger_id: int) -> None:
-    """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all ledgers at once."""
+    """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all
+    ledgers at once.
+    """
     host, port = where.rsplit(":", 1)
     deadline = time.monotonic() + FLUSH_TIMEOUT_S
     with RawBookie(host, int(port)) as connection:
@@ -145,13 +178,17 @@ def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
 
 @contextmanager
 def listers_of_sandbox(cluster: SandboxCluster, workdir: Path) -> Iterator[SandboxListers]:
-    """A lister beside each bookie of a sandbox cluster with names; its indexes are empty at first."""
+    """A lister beside each bookie of a sandbox cluster with names; its indexes are empty at
+    first.
+    """
     with ExitStack() as stack:
         yield SandboxListers(cluster, workdir, stack)
 
 
 class SandboxListers:
-    """The listers of a sandbox cluster: `index` has the index of each bookie, `addresses` their map."""
+    """The listers of a sandbox cluster: `index` has the index of each bookie, `addresses` their
+    map.
+    """
 
     def __init__(self, cluster: SandboxCluster, workdir: Path, stack: ExitStack) -> None:
         self.thread = LoopThread("listers of a sandbox")
@@ -173,13 +210,17 @@ class SandboxListers:
             report = report_to(logger, metrics, bookie)
             reader = DirectoryReader(index.locations, index.logs, links, LIMITS, report)
             serving = ServingCheck(cluster.address(bookie), configured, cookie)
-            server = ListerServer(configured, cookie, [reader], serving, ServerLimits(16, 64), logger, metrics)
+            server = ListerServer(
+                configured, cookie, [reader], serving, ServerLimits(16, 64), logger, metrics
+            )
             self.servers[bookie] = server
             lines.append(f"{bookie} {HOST}:{self.thread.call(server.start(HOST, 0))}\n")
             stack.callback(lambda one=server: self.thread.call(one.stop()))
         self.map.write_text("".join(lines))
 
-    def place(self, ledger_id: int, metadata: LedgerMetadata, lose: Mapping[str, str] | None = None) -> None:
+    def place(
+        self, ledger_id: int, metadata: LedgerMetadata, lose: Mapping[str, str] | None = None
+    ) -> None:
         """Index what the bookies hold of a ledger, but for what `lose` takes from an index."""
         for bookie, runs in notation.placement(metadata, None).items():
             for first, last in notation.without(runs, notation.holds((lose or {}).get(bookie, ""))):

@@ -9,14 +9,17 @@ from pathlib import Path
 from rocksdict import Options, Rdict, WriteBatch
 
 COOKIE = (
-    '5\nbookieHost: "{bookie}"\njournalDir: "/journal"\nledgerDirs: "{dirs}"\ninstanceId: "{instance}"\nindexDirs: "{dirs}"\n'
+    '5\nbookieHost: "{bookie}"\njournalDir: "/journal"\nledgerDirs: "{dirs}"\ninstanceId:'
+    ' "{instance}"\nindexDirs: "{dirs}"\n'
 )
 WRITE_BUFFER_BYTES = 64 * 2**10
 """Smallest write buffer of RocksDB: it is flushed after some 2,000 keys."""
 
 
 class LocationIndex:
-    """The index and the entry logs of one ledger directory. As a context manager it closes itself."""
+    """The index and the entry logs of one ledger directory. As a context manager it closes
+    itself.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -80,9 +83,13 @@ class LocationIndex:
         self.close()
 
 
-def write_cookie(directory: Path, bookie: str, directories: Iterable[Path] = (), instance: str = "the-instance") -> None:
+def write_cookie(
+    directory: Path, bookie: str, directories: Iterable[Path] = (), instance: str = "the-instance"
+) -> None:
     """Write the cookie of a bookie with these directories (default: this one alone)."""
     named = [str(one) for one in directories] or [str(directory)]
     dirs = "\\t".join([str(len(named)), *named])
     (directory / "current").mkdir(parents=True, exist_ok=True)
-    (directory / "current" / "VERSION").write_text(COOKIE.format(bookie=bookie, dirs=dirs, instance=instance))
+    (directory / "current" / "VERSION").write_text(
+        COOKIE.format(bookie=bookie, dirs=dirs, instance=instance)
+    )

@@ -1,7 +1,7 @@
 """The looks at one ledger, in a notation of one word a look.
 
-A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable bytes, U unreadable, G gone.
-`!` the bookies were asked at this look, `+` the ledger was marked.
+A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable
+bytes, U unreadable, G gone. `!` the bookies were asked at this look, `+` the ledger was marked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ def looks(text: str) -> tuple[Look, ...]:
 
 def _look(number: int, word: str) -> Look:
     letter = word[0]
-    status = {"M": RecordStatus.MALFORMED, "N": RecordStatus.MALFORMED, "U": RecordStatus.UNREADABLE, "G": RecordStatus.GONE}
+    status = {
+        "M": RecordStatus.MALFORMED,
+        "N": RecordStatus.MALFORMED,
+        "U": RecordStatus.UNREADABLE,
+        "G": RecordStatus.GONE,
+    }
     known = status.get(letter, RecordStatus.FOUND)
     record = LedgerRecord(
         ledger_id=7,

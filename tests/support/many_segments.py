@@ -43,10 +43,15 @@ HARMS: Mapping[str, Callable[[LedgerMetadata], dict[str, Bookie]]] = {
     "nothing is lost": _sound,
     "each segment lost a copy": lambda metadata: _copies_lost(metadata, 1),
     "each segment lost an entry": lambda metadata: _copies_lost(metadata, 2),
-    "a bookie lost the ledger": lambda metadata: _sound(metadata) | {"b0": Bookie(knows_ledger=False)},
-    "a bookie is silent": lambda metadata: _sound(metadata) | {"b0": Bookie(answer=AnswerStatus.SILENT)},
+    "a bookie lost the ledger": lambda metadata: (
+        _sound(metadata) | {"b0": Bookie(knows_ledger=False)}
+    ),
+    "a bookie is silent": lambda metadata: (
+        _sound(metadata) | {"b0": Bookie(answer=AnswerStatus.SILENT)}
+    ),
     "no bookie can list": lambda metadata: {
-        bookie: Bookie(one.holds, answer=AnswerStatus.UNSUPPORTED) for bookie, one in _sound(metadata).items()
+        bookie: Bookie(one.holds, answer=AnswerStatus.UNSUPPORTED)
+        for bookie, one in _sound(metadata).items()
     },
 }
 
@@ -54,13 +59,19 @@ HARMS: Mapping[str, Callable[[LedgerMetadata], dict[str, Bookie]]] = {
 def story(segments: int, harm: str) -> Story:
     """A closed E=3 W=2 ledger, each segment on three of nine bookies."""
     draw = Random(segments)
-    parts = tuple(Segment(ENTRIES * number, tuple(draw.sample(BOOKIES, 3))) for number in range(segments))
-    metadata = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, ENTRIES * segments - 1, 0, parts, None, 1, ())
+    parts = tuple(
+        Segment(ENTRIES * number, tuple(draw.sample(BOOKIES, 3))) for number in range(segments)
+    )
+    metadata = LedgerMetadata(
+        3, LedgerState.CLOSED, 3, 2, 2, ENTRIES * segments - 1, 0, parts, None, 1, ()
+    )
     return Story(harm, (State(metadata, HARMS[harm](metadata)),), more_terms={"probe_entries": 3})
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How often code of the auditor is entered, or goes on where it had yielded, while `work` is done."""
+    """How often code of the auditor is entered, or goes on where it had yielded, while `work` is
+    done.
+    """
     count = 0
 
     def note(frame: object, event: str, _: object) -> None:

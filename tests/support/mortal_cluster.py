@@ -1,4 +1,5 @@
-"""A real cluster whose ZooKeeper can die and come back too, and which can be put right after whatever was done to it.
+"""A real cluster whose ZooKeeper can die and come back too, and which can be put right after
+whatever was done to it.
 
     with MortalCluster(tmp_path, bookies=4) as cluster:
         cluster.kill_zookeeper()
@@ -27,7 +28,9 @@ SESSION_MS = 20_000
 
 
 class MortalCluster(RealCluster):
-    """See the module. To be used from the main thread where a process is started; all else from any."""
+    """See the module. To be used from the main thread where a process is started; all else from
+    any.
+    """
 
     def __init__(self, workdir: Path, bookies: int) -> None:
         self._home = workdir
@@ -83,5 +86,7 @@ class MortalCluster(RealCluster):
                 self.zk.get_children(self.root)
                 return
             except (KazooException, KazooTimeoutError):
-                assert time.monotonic() < deadline, f"ZooKeeper did not serve within {START_TIMEOUT_S:g} s"
+                assert time.monotonic() < deadline, (
+                    f"ZooKeeper did not serve within {START_TIMEOUT_S:g} s"
+                )
                 time.sleep(POLL_S)

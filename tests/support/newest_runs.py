@@ -25,30 +25,46 @@ def output_with_a_run(
     unsupported: int | None = None,
     standings: Mapping[int, str] | None = None,
 ) -> Path:
-    """A run that found these bookies unable to list. `unsupported` is how many it counted, if more than it named."""
+    """A run that found these bookies unable to list. `unsupported` is how many it counted, if more
+    than it named.
+    """
     name = f"run-{RUN_ID}"
     (root / name).mkdir(parents=True)
     summary = {
         "run_id": RUN_ID,
         "finished_at": FINISHED_AT,
-        "cluster": {"instance_id": facts.instance_id, "root": facts.root, "hosts": list(facts.hosts)},
+        "cluster": {
+            "instance_id": facts.instance_id,
+            "root": facts.root,
+            "hosts": list(facts.hosts),
+        },
         "bookies": {"unsupported": len(unable) if unsupported is None else unsupported},
         "assurance": {"bookies_unable": list(unable)},
     }
     (root / name / "summary.json").write_text(json.dumps(summary))
     (root / "latest.json").write_text(json.dumps({"run": name}))
     if standings is not None:
-        rows = [{"ledger_id": ledger_id, "standing": standing} for ledger_id, standing in standings.items()]
+        rows = [
+            {"ledger_id": ledger_id, "standing": standing}
+            for ledger_id, standing in standings.items()
+        ]
         place(str(root / name)).write_table("verdicts", table(VERDICTS, rows), "all")
     return root
 
 
 def table(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows in which only some columns are filled."""
-    return pa.Table.from_pylist([{field: row.get(field) for field in schema.names} for row in rows], schema)
+    return pa.Table.from_pylist(
+        [{field: row.get(field) for field in schema.names} for row in rows], schema
+    )
 
 
 def add_greetings(root: Path, greetings: Mapping[str, str]) -> None:
     """Let the run say how each bookie greeted it."""
-    rows = [{"bookie_id": bookie, "look": 1, "greeting": greeting} for bookie, greeting in greetings.items()]
-    place(str(root / f"run-{RUN_ID}")).write_table("evidence/bookies", table(BOOKIES, rows), "look-01")
+    rows = [
+        {"bookie_id": bookie, "look": 1, "greeting": greeting}
+        for bookie, greeting in greetings.items()
+    ]
+    place(str(root / f"run-{RUN_ID}")).write_table(
+        "evidence/bookies", table(BOOKIES, rows), "look-01"
+    )

@@ -1,4 +1,5 @@
-"""What topics reference in the swarm of `support.night_stories`: any topics, any ledgers, two looks.
+"""What topics reference in the swarm of `support.night_stories`: any topics, any ledgers, two
+looks.
 
 Nothing in it has to be likely, only possible. It draws apart from the rest of a night.
 """
@@ -50,14 +51,22 @@ class Referenced:
         draw = self.draw
         if not self.has_pulsar or draw.random() < 0.3:
             return metadata
-        tenant, cluster, namespace = draw.choice((*NAMESPACES[:2] * 2, *NAMESPACES, ("t", "", "elsewhere")))
+        tenant, cluster, namespace = draw.choice(
+            (*NAMESPACES[:2] * 2, *NAMESPACES, ("t", "", "elsewhere"))
+        )
         parts = [part for part in (tenant, cluster, namespace) if part]
-        name = "/".join((*parts, draw.choice((*["persistent"] * 5, "odd")), f"topic+{draw.randrange(3)}"))
+        name = "/".join(
+            (*parts, draw.choice((*["persistent"] * 5, "odd")), f"topic+{draw.randrange(3)}")
+        )
         component = draw.choice((*["managed-ledger"] * 5, "schema", "compacted-ledger"))
         custom = {"application": draw.choice((*["pulsar"] * 5, "other")), "component": component}
         custom["pulsar/managed-ledger"] = name
         told = tuple((key, value.encode()) for key, value in custom.items())
-        return replace(metadata, custom_metadata=told, ctime_ms=draw.choice((None, draw.randrange(self.now_ms))))
+        return replace(
+            metadata,
+            custom_metadata=told,
+            ctime_ms=draw.choice((None, draw.randrange(self.now_ms))),
+        )
 
     def tables(self, metadata: Mapping[int, LedgerMetadata]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the tables by name; none on a cluster without Pulsar."""
@@ -65,7 +74,10 @@ class Referenced:
             return
         rows = list(self._references([*metadata, *UNLISTED]))
         seen = list(self._ledgers(metadata))
-        for name, schema, told in (("references", REFERENCES, rows), ("referenced_ledgers", LEDGERS, seen)):
+        for name, schema, told in (
+            ("references", REFERENCES, rows),
+            ("referenced_ledgers", LEDGERS, seen),
+        ):
             self.draw.shuffle(told)
             yield f"evidence/{name}", pa.Table.from_batches([table(schema, told)])
 
@@ -84,15 +96,26 @@ class Referenced:
         draw = self.draw
         if draw.random() < 0.05:
             status = draw.choice((TopicStatus.MISSING, TopicStatus.UNREADABLE))
-            return TopicRecord(name, 5, status, problems=() if status is TopicStatus.MISSING else ("shut",))
+            return TopicRecord(
+                name, 5, status, problems=() if status is TopicStatus.MISSING else ("shut",)
+            )
         some = sorted(draw.sample(ids, min(len(ids), draw.randrange(4))))
         ledgers = tuple(self._data(ledger) for ledger in some)
-        end = Position(draw.choice(some), draw.randrange(15)) if some and draw.random() < 0.1 else None
+        end = (
+            Position(draw.choice(some), draw.randrange(15))
+            if some and draw.random() < 0.1
+            else None
+        )
         cursors = tuple(self._subscription(f"s{n}", ids) for n in range(draw.randrange(3)))
         versions = range(draw.choice((0, 0, 0, 1, 2)))
-        schemas = tuple(SchemaVersion(version, Position(draw.choice(ids), draw.randrange(15))) for version in versions)
+        schemas = tuple(
+            SchemaVersion(version, Position(draw.choice(ids), draw.randrange(15)))
+            for version in versions
+        )
         problems = ("a cursor is shut",) if draw.random() < 0.05 else ()
-        return TopicRecord(name, 5, TopicStatus.FOUND, ManagedLedger(ledgers, end), cursors, schemas, problems)
+        return TopicRecord(
+            name, 5, TopicStatus.FOUND, ManagedLedger(ledgers, end), cursors, schemas, problems
+        )
 
     def _data(self, ledger: int) -> DataLedger:
         draw = self.draw
@@ -132,9 +155,18 @@ class Referenced:
         if metadata is None and draw.random() < 0.9:
             return LedgerRecord(ledger, look, at_ms, RecordStatus.GONE)
         if draw.random() < 0.05:
-            return LedgerRecord(ledger, look, at_ms, draw.choice((RecordStatus.UNREADABLE, RecordStatus.GONE)))
+            return LedgerRecord(
+                ledger, look, at_ms, draw.choice((RecordStatus.UNREADABLE, RecordStatus.GONE))
+            )
         if metadata is None:
             metadata = LedgerMetadata(3, LedgerState.CLOSED, 1, 1, 1, 3, 9, ())
         elif draw.random() < 0.05:
             metadata = replace(metadata, last_entry_id=draw.choice((3, 11)))
-        return LedgerRecord(ledger, look, at_ms, RecordStatus.FOUND, ZnodeStamp(draw.choice((7, 7, 7, 7, 8)), 0, 0), metadata)
+        return LedgerRecord(
+            ledger,
+            look,
+            at_ms,
+            RecordStatus.FOUND,
+            ZnodeStamp(draw.choice((7, 7, 7, 7, 8)), 0, 0),
+            metadata,
+        )

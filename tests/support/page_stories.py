@@ -1,4 +1,6 @@
-"""What pages are made from, for tests of report.html: a run with some of everything, and one whose every name is hostile."""
+"""What pages are made from, for tests of report.html: a run with some of everything, and one whose
+every name is hostile.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,27 @@ from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
 from auditor.report import text
 
 HOSTILE = (
-    "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"' onfocus=window.pwned=3 x='"
-    "&lt;{{7*7}}{% raw %}\x1b[31m\u202egpj.exe\u2066\u2028\x00\r\nauditor: SOUND run=forged"
+    "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"'"
+    " onfocus=window.pwned=3 x='&lt;{{7*7}}{% raw"
+    " %}\x1b[31m\u202egpj.exe\u2066\u2028\x00\r\nauditor: SOUND run=forged"
 )
-"""Markup, attributes, template code, terminal escapes, bidi overrides, line ends and a forged last line."""
+"""Markup, attributes, template code, terminal escapes, bidi overrides, line ends and a forged last
+line.
+"""
 RUN_DIR = "/var/lib/audits/run-20260101T030000Z-0a1b2c"
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
     """A finding with an id of its own."""
-    return told.finding(kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes})
+    return told.finding(
+        kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes}
+    )
 
 
 def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
-    """A finding of each kind; `name` is in each name that anybody may choose, and in what is made from it."""
+    """A finding of each kind; `name` is in each name that anybody may choose, and in what is made
+    from it.
+    """
     found = []
     for place, kind in enumerate(told_order()):
         subject: int | str = f"{name}-b{place}"
@@ -42,7 +51,10 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
             one["segment"] = {**one["segment"], "ensemble": [f"{name}-1", f"{name}-2", f"{name}-3"]}
         for look in one["looks"]:
             look["answers"] = {f"{name}-{place}": "held", f"{name}-9": name}
-        one["next"] = [f"bookkeeper shell x -b {shlex.quote(name)}", f"CHANGES THE CLUSTER: recover {shlex.quote(name)}"]
+        one["next"] = [
+            f"bookkeeper shell x -b {shlex.quote(name)}",
+            f"CHANGES THE CLUSTER: recover {shlex.quote(name)}",
+        ]
         one["runbook"] = name
         found.append(one)
     return found
@@ -59,7 +71,12 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
     lost = [told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
     causes = told.caused(lost, beside={"bookie-3:3181": 1})
     for row in causes["causes"]:
-        row.update(says=f"bookie {name} lacks entries", subject=name, file=f"causes/01-{name}.txt", kinds={name: 4})
+        row.update(
+            says=f"bookie {name} lacks entries",
+            subject=name,
+            file=f"causes/01-{name}.txt",
+            kinds={name: 4},
+        )
     summary = told.summary(
         **causes,
         ledgers={"listed": 100, "sound": 60, "exempt": 12, "indeterminate": 10, "violated": 18},
@@ -70,7 +87,12 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
         bookies_away=[name],
         replication_disabled=True,
         maintenance={"bookies": [{"bookie_id": name, "found": "silent"}], "ledgers": 2},
-        placement={"policy": "rack", "compat": "assigned", "without_location": 1, "bookies_without_location": [name]},
+        placement={
+            "policy": "rack",
+            "compat": "assigned",
+            "without_location": 1,
+            "bookies_without_location": [name],
+        },
         marks={"total": 7, "within_grace": 5, "beyond_grace": 2, "stale": 1, "without_ledger": 1},
         marks_by_age={"under_1h": 4, "under_1d": 0, "under_1w": 1, "older": 2},
         poison=[{"ledger_id": 1, "detail": name}],
@@ -101,7 +123,8 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
 def topic(name: str) -> dict[str, Any]:
     """A line of topics.jsonl."""
     return {
-        "topic": f"persistent://public/default/{name}", "namespace": f"public/{name}", "has_loss": True,
+        "topic": f"persistent://public/default/{name}", "namespace": f"public/{name}",
+        "has_loss": True,
         "kinds": ["REFERENCED_LEDGER_MISSING"], "ledgers": [7], "subscriptions_blocked": [name],
         "subscriptions_possibly_blocked": [],
     }  # fmt: skip
@@ -109,10 +132,26 @@ def topic(name: str) -> dict[str, Any]:
 
 def topic_fields(name: str) -> dict[str, Any]:
     """The fields of a summary on topics, two of which are hit."""
-    brief = topic(name) | {"ledgers": 1, "subscriptions_blocked": 1, "subscriptions_possibly_blocked": 0}
-    worst = {"with_loss": 2, "subscriptions_blocked": 1, "subscriptions_possibly_blocked": 0, "namespaces": 1}
+    brief = topic(name) | {
+        "ledgers": 1,
+        "subscriptions_blocked": 1,
+        "subscriptions_possibly_blocked": 0,
+    }
+    worst = {
+        "with_loss": 2,
+        "subscriptions_blocked": 1,
+        "subscriptions_possibly_blocked": 0,
+        "namespaces": 1,
+    }
     zeros = ("orphaned", "unreadable", "not_listed", "unknown", "outdated", "orphaned_unknown")
-    counts = {"topics": 9, "cursors": 2, "schemas": 0, "ledgers_referenced": 9, "missing": 1, "truncated": 1}
+    counts = {
+        "topics": 9,
+        "cursors": 2,
+        "schemas": 0,
+        "ledgers_referenced": 9,
+        "missing": 1,
+        "truncated": 1,
+    }
     return {
         "references": {**counts, **dict.fromkeys(zeros, 0)},
         "topics_hit": 2,
@@ -129,7 +168,9 @@ def bookies(name: str) -> list[BookieSeen]:
         (f"{name}-10", Registration.NONE, Greeting.UNREGISTERED, None, Lacking(1, 3)),
     ]
     return [
-        BookieSeen(BookieRecord(bookie, 2, 0, registration, "h", 1, False, "", greeting), location, lacking)
+        BookieSeen(
+            BookieRecord(bookie, 2, 0, registration, "h", 1, False, "", greeting), location, lacking
+        )
         for bookie, registration, greeting, location, lacking in rows
     ]
 
@@ -137,17 +178,30 @@ def bookies(name: str) -> list[BookieSeen]:
 def history(runs: int) -> list[PastRun]:
     """Runs on following days; the second counted no copies."""
     return [
-        PastRun(f"run-{day}", f"2026-01-{day + 1:02d}T03:00:00Z", day, 2 * day, None if day == 1 else 0.9 + day / 100)
+        PastRun(
+            f"run-{day}",
+            f"2026-01-{day + 1:02d}T03:00:00Z",
+            day,
+            2 * day,
+            None if day == 1 else 0.9 + day / 100,
+        )
         for day in range(runs)
     ]
 
 
 def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
-    """So many findings on ledgers of some kinds, worst first, each with an id and an owner of its own."""
+    """So many findings on ledgers of some kinds, worst first, each with an id and an owner of its
+    own.
+    """
     chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
     one = [told.finding(kind, 0) for kind in chosen]
     return [
-        one[n * kinds // number] | {"id": f"{n:016x}", "ledger_id": 10**15 + n, "owner": {"application": f"t-{10**15 + n}"}}
+        one[n * kinds // number]
+        | {
+            "id": f"{n:016x}",
+            "ledger_id": 10**15 + n,
+            "owner": {"application": f"t-{10**15 + n}"},
+        }
         for n in range(number)
     ]
 
@@ -155,4 +209,6 @@ def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
 def sound() -> PageContents:
     """A run without a finding, a mark, a topic or an earlier run."""
     summary = told.summary()
-    return PageContents(summary, [], text.render(summary, []), RUN_DIR, bookies=bookies("b")[:1], history=history(1))
+    return PageContents(
+        summary, [], text.render(summary, []), RUN_DIR, bookies=bookies("b")[:1], history=history(1)
+    )

@@ -1,4 +1,5 @@
-"""Certificates for tests, made with openssl: one CA that is trusted, one that is not, and what they sign.
+"""Certificates for tests, made with openssl: one CA that is trusted, one that is not, and what they
+sign.
 
     pki = Pki(tmp_path)
     server = pki.issue("bookie", san="IP:127.0.0.1,DNS:localhost")     # .certificate .key .pkcs12
@@ -55,7 +56,16 @@ class Issued:
         """The key store, made when it is first wanted."""
         store = self.folder / f"{self.name}.p12"
         if not store.exists():
-            export = ("-in", self.certificate, "-inkey", self.key, "-out", store, "-name", self.name)
+            export = (
+                "-in",
+                self.certificate,
+                "-inkey",
+                self.key,
+                "-out",
+                store,
+                "-name",
+                self.name,
+            )
             openssl("pkcs12", "-export", *export, "-passout", f"pass:{PASSWORD}")
         return store
 
@@ -75,7 +85,16 @@ class Pki:
         (folder / "index.txt").touch()
         for name in ("ca", "other"):
             _new_key(folder / f"{name}.key")
-            request = ("req", "-x509", "-key", folder / f"{name}.key", "-subj", f"/CN={name}", "-days", DAYS)
+            request = (
+                "req",
+                "-x509",
+                "-key",
+                folder / f"{name}.key",
+                "-subj",
+                f"/CN={name}",
+                "-days",
+                DAYS,
+            )
             openssl(*request, "-out", folder / f"{name}.pem")
 
     def ca(self, name: str = "ca") -> Path:
@@ -83,23 +102,52 @@ class Pki:
         return self.folder / f"{name}.pem"
 
     def truststore(self, name: str = "ca") -> Path:
-        """A PKCS12 key store with the certificate of a CA, as Java trusts it. keytool makes it: a second."""
+        """A PKCS12 key store with the certificate of a CA, as Java trusts it. keytool makes it: a
+        second.
+        """
         store = self.folder / f"trust-{name}.p12"
         if not store.exists():
             where = ["-keystore", str(store), "-storetype", "PKCS12", "-storepass", PASSWORD]
-            _run(["keytool", "-importcert", "-noprompt", "-alias", name, "-file", str(self.ca(name)), *where])
+            _run(
+                [
+                    "keytool",
+                    "-importcert",
+                    "-noprompt",
+                    "-alias",
+                    name,
+                    "-file",
+                    str(self.ca(name)),
+                    *where,
+                ]
+            )
         return store
 
-    def issue(self, name: str, *, by: str = "ca", san: str = LOOPBACK, unit: str = "", is_expired: bool = False) -> Issued:
-        """Sign a certificate for these names. `unit` is its organizational unit, by which bookies know roles."""
+    def issue(
+        self,
+        name: str,
+        *,
+        by: str = "ca",
+        san: str = LOOPBACK,
+        unit: str = "",
+        is_expired: bool = False,
+    ) -> Issued:
+        """Sign a certificate for these names. `unit` is its organizational unit, by which bookies
+        know roles.
+        """
         key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
         _new_key(key)
         subject = f"/CN={name}" + (f"/OU={unit}" if unit else "")
         openssl("req", "-new", "-key", key, "-subj", subject, "-out", request)
         config = self.folder / f"{name}.conf"
         config.write_text(_CONFIG.format(folder=self.folder, ca=by, san=san))
-        life = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z") if is_expired else ("-days", DAYS)
-        openssl("ca", "-batch", "-notext", "-config", config, "-in", request, "-out", certificate, *life)
+        life = (
+            ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
+            if is_expired
+            else ("-days", DAYS)
+        )
+        openssl(
+            "ca", "-batch", "-notext", "-config", config, "-in", request, "-out", certificate, *life
+        )
         return Issued(certificate, key, self.folder, name)
 
     def password_file(self) -> Path:
@@ -119,5 +167,7 @@ def _new_key(path: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

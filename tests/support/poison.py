@@ -1,9 +1,12 @@
-"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this process.
+"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this
+process.
 
-    plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the worker that judges it
-    plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this process, or a child of it, judges
+    plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the
+    worker that judges it plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this
+    process, or a child of it, judges
 
-The product has no switch for this: what is replaced is `auditor.judging.settle.settle`, for the ledgers named and no others.
+The product has no switch for this: what is replaced is `auditor.judging.settle.settle`, for the
+ledgers named and no others.
 """
 
 from __future__ import annotations
@@ -81,7 +84,8 @@ HARM: Mapping[str, Callable[[], object]] = {
 
 @dataclass(frozen=True)
 class Poison:
-    """The harm by ledger; done from the given look on, so that the ledger may be judged well before.
+    """The harm by ledger; done from the given look on, so that the ledger may be judged well
+    before.
 
     `stopped_max` stands for POISON_MAX in whoever judges.
     """
@@ -146,14 +150,20 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
 
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
-    """This process and its children meet the poisoned ledgers, which no comparison of columns settles before."""
+    """This process and its children meet the poisoned ledgers, which no comparison of columns
+    settles before.
+    """
     from auditor.spark import verdicts
 
     find = verdicts.healthy_ledgers
 
     def found(batch: Any, terms: Terms) -> dict[int, int]:
         ids = batch["ledger_id"].to_pylist()
-        return {number: copies for number, copies in find(batch, terms).items() if ids[number] not in poison.harm}
+        return {
+            number: copies
+            for number, copies in find(batch, terms).items()
+            if ids[number] not in poison.harm
+        }
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     monkeypatch.setattr("auditor.judging.settle.settle", poison.settle(judgement.settle))

@@ -1,7 +1,7 @@
 """Stories of real Pulsar topics: what is done to them, and what is true of them after it.
 
-Each function tells one story, and says what it did. `tell_topics` tells those of `tests/cluster/test_pulsar_topics.py` on
-one cluster, side by side with the sound ones.
+Each function tells one story, and says what it did. `tell_topics` tells those of
+`tests/cluster/test_pulsar_topics.py` on one cluster, side by side with the sound ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def topic_of(name: str, namespace: str = ORDERS) -> str:
 
 
 def write_topic(pulsar: RealPulsar, topic: str, *, unload: bool = True) -> tuple[LedgerId, ...]:
-    """Write MESSAGES with the two subscriptions; returns the data ledgers. `unload` closes all, cursors included."""
+    """Write MESSAGES with the two subscriptions; returns the data ledgers. `unload` closes all,
+    cursors included.
+    """
     pulsar.produce(topic, MESSAGES)
     for subscription in (BEHIND, BEYOND):
         pulsar.subscribe(topic, subscription)
@@ -61,36 +63,54 @@ def delete_ledger(pulsar: RealPulsar, ledger_id: LedgerId) -> None:
 
 
 def cut_short(pulsar: RealPulsar, ledger_id: LedgerId, entries: int) -> None:
-    """Let a closed ledger's metadata end after so many entries, as a recovery without most bookies would."""
+    """Let a closed ledger's metadata end after so many entries, as a recovery without most bookies
+    would.
+    """
     path = pulsar.cluster.ledger_path(ledger_id)
     data, _ = pulsar.cluster.zk.get(path)
     metadata = ledger_metadata.decode(data)
     assert metadata.last_entry_id is not None and entries <= metadata.last_entry_id, metadata
     shorter = replace(metadata, last_entry_id=entries - 1)
-    pulsar.cluster.zk.set(path, ledger_metadata.encode(shorter, password=ledger_metadata.password(data) or b""))
+    pulsar.cluster.zk.set(
+        path, ledger_metadata.encode(shorter, password=ledger_metadata.password(data) or b"")
+    )
 
 
 def holders(pulsar: RealPulsar, ledger_id: LedgerId, entry_id: EntryId) -> tuple[BookieId, ...]:
     """The bookies that should hold an entry, by the metadata."""
     placed = notation.placement(read_metadata(pulsar, ledger_id))
-    return tuple(sorted(b for b, runs in placed.items() if any(first <= entry_id <= last for first, last in runs)))
+    return tuple(
+        sorted(
+            b
+            for b, runs in placed.items()
+            if any(first <= entry_id <= last for first, last in runs)
+        )
+    )
 
 
 def lose_copies(pulsar: RealPulsar, lost: Mapping[BookieId, Mapping[LedgerId, str]]) -> None:
-    """Take entries out of the indexes of bookies, each of which is stopped for it, one after another."""
+    """Take entries out of the indexes of bookies, each of which is stopped for it, one after
+    another.
+    """
     for bookie_id, entries in lost.items():
         pulsar.unindex(bookie_id, entries)
 
 
 def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
-    """The entries that a lister lists of a ledger; None where it answers with an error, which is doubt."""
+    """The entries that a lister lists of a ledger; None where it answers with an error, which is
+    doubt.
+    """
     host, _, port = address.rpartition(":")
     with RawBookie(host, int(port)) as connection:
         response = connection.ask(list_request(ledger_id, connection.next_txn_id()))
     if status_name(response.status) != "EOK":
         return None
     payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
-    return set(entry_ids(entry_availability.groups_of(entry_availability.decode(payload, GROUPS_MAX).groups)))
+    return set(
+        entry_ids(
+            entry_availability.groups_of(entry_availability.decode(payload, GROUPS_MAX).groups)
+        )
+    )
 
 
 def placed_entries(pulsar: RealPulsar, ledger_id: LedgerId) -> dict[BookieId, set[EntryId]]:
@@ -100,18 +120,24 @@ def placed_entries(pulsar: RealPulsar, ledger_id: LedgerId) -> dict[BookieId, se
 
 
 def await_listed(pulsar: RealPulsar, listers: Path, ledger_id: LedgerId) -> None:
-    """Wait until the listers have all of a closed sound ledger: a bookie flushes all ledgers at once."""
+    """Wait until the listers have all of a closed sound ledger: a bookie flushes all ledgers at
+    once.
+    """
     where = dict(line.split() for line in listers.read_text().splitlines())
     deadline = time.monotonic() + LISTED_TIMEOUT_S
     for bookie_id, expected in placed_entries(pulsar, ledger_id).items():
         while listed_entries(where[bookie_id], ledger_id) != expected:
-            assert time.monotonic() < deadline, f"{bookie_id} has not indexed all of ledger {ledger_id}"
+            assert time.monotonic() < deadline, (
+                f"{bookie_id} has not indexed all of ledger {ledger_id}"
+            )
             time.sleep(POLL_S)
 
 
 @dataclass(frozen=True)
 class TopicStories:
-    """The topics of `tell_topics` by what was done to them, and the ledger that it was done to (the first of each)."""
+    """The topics of `tell_topics` by what was done to them, and the ledger that it was done to (the
+    first of each).
+    """
 
     sound: str
     in_use: str
@@ -134,8 +160,21 @@ class TopicStories:
     @property
     def all_topics(self) -> tuple[str, ...]:
         """Every topic, but the one that is trimmed while it is audited."""
-        damaged = (self.missing, self.short, self.without_copy, self.one_copy, self.in_use_without_copy)
-        return (self.sound, self.in_use, self.partitioned, self.offloaded, *self.compressed.values(), *damaged)
+        damaged = (
+            self.missing,
+            self.short,
+            self.without_copy,
+            self.one_copy,
+            self.in_use_without_copy,
+        )
+        return (
+            self.sound,
+            self.in_use,
+            self.partitioned,
+            self.offloaded,
+            *self.compressed.values(),
+            *damaged,
+        )
 
 
 KEPT = 60
@@ -145,7 +184,9 @@ LOST_ENTRY = 50
 
 
 def tell_topics(pulsar: RealPulsar) -> TopicStories:
-    """Write every topic, sound and damaged. 20-30 s: two to four bookies are stopped and started."""
+    """Write every topic, sound and damaged. 20-30 s: two to four bookies are stopped and
+    started.
+    """
     for namespace in (ORDERS, ARCHIVE, BRIEF):
         pulsar.create_namespace(namespace)
     partitioned = topic_of("partitioned")
@@ -166,7 +207,13 @@ def tell_topics(pulsar: RealPulsar) -> TopicStories:
         stranded=pulsar.strand(topic_of("sound"), 10),
         ledgers=(ledgers := {}),
     )
-    for topic in (stories.sound, stories.missing, stories.short, stories.without_copy, stories.one_copy):
+    for topic in (
+        stories.sound,
+        stories.missing,
+        stories.short,
+        stories.without_copy,
+        stories.one_copy,
+    ):
         ledgers[topic] = write_topic(pulsar, topic)
     for topic in (stories.in_use, stories.in_use_without_copy):
         ledgers[topic] = write_topic(pulsar, topic, unload=False)

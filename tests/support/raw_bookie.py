@@ -1,8 +1,10 @@
-"""A tiny bookie client for tests only: it writes entries (ADD_ENTRY), fences, and sends any bytes at all.
+"""A tiny bookie client for tests only: it writes entries (ADD_ENTRY), fences, and sends any bytes
+at all.
 
-The product never does any of these; it only asks. One socket, synchronous, a bound on every wait. Entries are placed exactly
-where a test wants them: holes are entries not sent. A bookie takes `ledgerId` and `entryId` from the body's first 16 bytes and
-does not verify the digest, so the digests made here are right for the reader's sake (DigestManager).
+The product never does any of these; it only asks. One socket, synchronous, a bound on every wait.
+Entries are placed exactly where a test wants them: holes are entries not sent. A bookie takes
+`ledgerId` and `entryId` from the body's first 16 bytes and does not verify the digest, so the
+digests made here are right for the reader's sake (DigestManager).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ ADDS_INFLIGHT_MAX = 200
 FRAME_BYTES_MAX = 64 * 2**20
 """Largest answer this client takes; a bookie that says more is broken."""
 PAYLOAD_BYTES = 8
-"""Payload of every entry made here: short, and the same size for all, so that cumulative lengths are easy."""
+"""Payload of every entry made here: short, and the same size for all, so that cumulative lengths
+are easy.
+"""
 
 Runs = Iterable[tuple[int, int] | SequenceGroup]
 """Inclusive (first entry, last entry) pairs, or sequence groups."""
@@ -44,7 +48,9 @@ class UnexpectedStatus(AssertionError):
 
 
 def master_key(password: bytes = b"") -> bytes:
-    """The 20 bytes a bookie knows a ledger's writer by (MacDigestManager.genDigest("ledger", password))."""
+    """The 20 bytes a bookie knows a ledger's writer by (MacDigestManager.genDigest("ledger",
+    password)).
+    """
     return hashlib.sha1(b"ledger" + password).digest()
 
 
@@ -53,8 +59,12 @@ def payload(entry_id: int) -> bytes:
     return struct.pack(">q", entry_id)
 
 
-def entry_body(ledger_id: int, entry_id: int, digest: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
-    """A stored entry as BookKeeper's own client makes it: 32 bytes of ids, digest, payload (wire-protocol 7.1)."""
+def entry_body(
+    ledger_id: int, entry_id: int, digest: DigestType = DigestType.CRC32C, password: bytes = b""
+) -> bytes:
+    """A stored entry as BookKeeper's own client makes it: 32 bytes of ids, digest, payload
+    (wire-protocol 7.1).
+    """
     length = PAYLOAD_BYTES * (entry_id + 1)
     head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, length)
     return head + _digest(digest, head + payload(entry_id), password) + payload(entry_id)
@@ -114,7 +124,9 @@ def read_request(ledger_id: int, entry_id: int, txn_id: int) -> pb.Request:
 
 
 def fence_request(ledger_id: int, key: bytes, txn_id: int) -> pb.Request:
-    """READ_ENTRY of entry 0 that fences the ledger, which makes it known to the bookie even when it holds nothing."""
+    """READ_ENTRY of entry 0 that fences the ledger, which makes it known to the bookie even when it
+    holds nothing.
+    """
     message = read_request(ledger_id, 0, txn_id)
     message.readRequest.flag = pb.ReadRequest.FENCE_LEDGER
     message.readRequest.masterKey = key
@@ -142,7 +154,8 @@ def status_name(status: int) -> str:
 class RawBookie:
     """One connection to one bookie. `with RawBookie(host, port) as bookie: ...`
 
-    Raises `BookieClosedConnection` when the bookie closes, `TimeoutError` when it says nothing for `wait_s` seconds.
+    Raises `BookieClosedConnection` when the bookie closes, `TimeoutError` when it says nothing for
+    `wait_s` seconds.
     """
 
     def __init__(self, host: str, port: int, wait_s: float = WAIT_S) -> None:
@@ -154,7 +167,12 @@ class RawBookie:
     def __enter__(self) -> RawBookie:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -196,7 +214,9 @@ class RawBookie:
         """Send one request and take the next answer; the caller has nothing else outstanding."""
         self.send(message)
         response = self.receive()
-        assert response.header.txnId == message.header.txnId, f"an answer to another request: {response.header}"
+        assert response.header.txnId == message.header.txnId, (
+            f"an answer to another request: {response.header}"
+        )
         return response
 
     def ask_all(self, messages: Sequence[pb.Request]) -> dict[int, pb.Response]:
@@ -206,7 +226,9 @@ class RawBookie:
         return {answer.header.txnId: answer for answer in answers}
 
     def is_closed_by_peer(self) -> bool:
-        """True once the bookie has closed; False if it sends something instead. Silence raises TimeoutError."""
+        """True once the bookie has closed; False if it sends something instead. Silence raises
+        TimeoutError.
+        """
         try:
             self.receive_body()
         except BookieClosedConnection:
@@ -222,26 +244,40 @@ class RawBookie:
         password: bytes = b"",
         key: bytes | None = None,
     ) -> int:
-        """Store every entry of `runs` and wait until each is acknowledged; returns how many. `ADDS_INFLIGHT_MAX` in flight."""
+        """Store every entry of `runs` and wait until each is acknowledged; returns how many.
+        `ADDS_INFLIGHT_MAX` in flight.
+        """
         key = master_key(password) if key is None else key
         count = 0
         for batch in _batches(entry_ids(runs), ADDS_INFLIGHT_MAX):
             self.send(
                 *(
-                    add_request(ledger_id, entry_id, entry_body(ledger_id, entry_id, digest, password), key, self.next_txn_id())
+                    add_request(
+                        ledger_id,
+                        entry_id,
+                        entry_body(ledger_id, entry_id, digest, password),
+                        key,
+                        self.next_txn_id(),
+                    )
                     for entry_id in batch
                 )
             )
             for _ in batch:
                 answer = self.receive()
                 if answer.status != pb.EOK:
-                    raise UnexpectedStatus(f"ADD_ENTRY to ledger {ledger_id}: {status_name(answer.status)}")
+                    raise UnexpectedStatus(
+                        f"ADD_ENTRY to ledger {ledger_id}: {status_name(answer.status)}"
+                    )
             count += len(batch)
         return count
 
     def fence(self, ledger_id: int, password: bytes = b"") -> str:
-        """Fence the ledger (a write!) and say the status; an unknown ledger becomes known and empty."""
-        return status_name(self.ask(fence_request(ledger_id, master_key(password), self.next_txn_id())).status)
+        """Fence the ledger (a write!) and say the status; an unknown ledger becomes known and
+        empty.
+        """
+        return status_name(
+            self.ask(fence_request(ledger_id, master_key(password), self.next_txn_id())).status
+        )
 
     def _exactly(self, count: int) -> bytes:
         try:

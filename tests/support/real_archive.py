@@ -1,7 +1,9 @@
-"""Class-data sharing for the JVMs of the tests: what a bookie loads is loaded once, and mapped by every other JVM.
+"""Class-data sharing for the JVMs of the tests: what a bookie loads is loaded once, and mapped by
+every other JVM.
 
-A run of all tests starts more than a hundred of them, each of which would spend most of its first two seconds on the same
-five thousand classes. The archive is made once, by a bookie that is started and told to end, and lies beside the jars.
+A run of all tests starts more than a hundred of them, each of which would spend most of its first
+two seconds on the same five thousand classes. The archive is made once, by a bookie that is started
+and told to end, and lies beside the jars.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ POLL_S = 0.1
 
 
 def make_archive(jars: Path) -> None:
-    """Make the archive for these jars unless it is there: some 15 s, once. Without it all is the same, only slower."""
+    """Make the archive for these jars unless it is there: some 15 s, once. Without it all is the
+    same, only slower.
+    """
     archive = archive_of(jars)
     with archive.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
@@ -35,7 +39,12 @@ def make_archive(jars: Path) -> None:
 
 def _train(jars: Path, archive: Path, workdir: Path) -> None:
     port = free_port()
-    bookie = RealBookie("trained", "SortedLedgerStorage", workdir / "bookie", f"zk+hierarchical://127.0.0.1:{port}/ledgers")
+    bookie = RealBookie(
+        "trained",
+        "SortedLedgerStorage",
+        workdir / "bookie",
+        f"zk+hierarchical://127.0.0.1:{port}/ledgers",
+    )
     zookeeper = start_zookeeper(jars, workdir / "zookeeper", port)
     client = KazooClient(f"127.0.0.1:{port}")
     try:

@@ -16,7 +16,9 @@ LOG4J2_SHELL = POM.parent / "log4j2-shell.xml"
 WRITE_LEDGER = POM.parent / "WriteLedger.java"
 LIST_ENTRIES = POM.parent / "ListEntries.java"
 COMMAND_TIMEOUT_S = 90
-"""How long one command may take, in seconds: a JVM start and a ZooKeeper session, on a busy machine."""
+"""How long one command may take, in seconds: a JVM start and a ZooKeeper session, on a busy
+machine.
+"""
 ZOOKEEPER_SESSION_MS = 4_000
 """The session time-out of the bookies: how long a killed bookie stays registered."""
 
@@ -33,7 +35,9 @@ STORAGE_CLASSES = {
 def start_zookeeper(
     jars: Path, directory: Path, port: int, more: Mapping[str, object] | None = None, flag: str = ""
 ) -> JavaProcess:
-    """A standalone ZooKeeper on loopback, its data under `directory`, with `more` settings and one more flag for its JVM."""
+    """A standalone ZooKeeper on loopback, its data under `directory`, with `more` settings and one
+    more flag for its JVM.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "zoo.cfg"
     settings = {
@@ -54,7 +58,8 @@ def start_zookeeper(
 
 @dataclass
 class RealBookie:
-    """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process when it has one.
+    """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process
+    when it has one.
 
     `settings` are of its configuration, beside those that `write_config` makes, or in their place.
     """
@@ -79,7 +84,9 @@ class RealBookie:
         return self.directory / "bookie.conf"
 
     def write_config(self, read_only: bool = False) -> None:
-        """Write bookie.conf; everything on loopback, nothing flushed or collected behind a test's back."""
+        """Write bookie.conf; everything on loopback, nothing flushed or collected behind a test's
+        back.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = {
             "bookieId": self.bookie_id,
@@ -89,7 +96,9 @@ class RealBookie:
             "ledgerDirectories": self.directory / "ledgers",
             "indexDirectories": self.directory / "ledgers",
             "ledgerStorageClass": STORAGE_CLASSES[self.storage],
-            "ledgerManagerFactoryClass": "org.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory",
+            "ledgerManagerFactoryClass": (
+                "org.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory"
+            ),
             "listeningInterface": "lo",
             "allowLoopback": "true",
             "advertisedAddress": "127.0.0.1",
@@ -108,7 +117,9 @@ class RealBookie:
         self.config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
     def start(self, jars: Path, flag: str = "", read_only: bool = False) -> None:
-        """Start its JVM (with one more flag for it, if any); it is up when it is registered, which the cluster waits for."""
+        """Start its JVM (with one more flag for it, if any); it is up when it is registered, which
+        the cluster waits for.
+        """
         assert not self.is_running, f"{self.bookie_id} runs already"
         self.write_config(read_only)
         self._remove_temporary()
@@ -122,10 +133,14 @@ class RealBookie:
             flag=flag or self.flag,
             temporary=self._temporary,
         )
-        self.process = JavaProcess(f"bookie {self.bookie_id}", command, self.directory / "bookie.log")
+        self.process = JavaProcess(
+            f"bookie {self.bookie_id}", command, self.directory / "bookie.log"
+        )
 
     def kill(self) -> None:
-        """SIGKILL and wait; nothing to do when it does not run. The libraries it unpacked are removed in any case."""
+        """SIGKILL and wait; nothing to do when it does not run. The libraries it unpacked are
+        removed in any case.
+        """
         if self.process is not None:
             self.process.kill()
         self._remove_temporary()
@@ -140,29 +155,46 @@ class RealBookie:
 
     def empty_directories(self) -> None:
         """Forget everything it stored, cookie included."""
-        assert not self.is_running, f"{self.bookie_id} must be stopped before its folders are emptied"
+        assert not self.is_running, (
+            f"{self.bookie_id} must be stopped before its folders are emptied"
+        )
         for name in ("journal", "ledgers"):
             shutil.rmtree(self.directory / name, ignore_errors=True)
 
 
 def run_shell(jars: Path, config: Path, *arguments: str) -> str:
-    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return what it said. 1-3 s."""
+    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return
+    what it said. 1-3 s.
+    """
     main = "org.apache.bookkeeper.bookie.BookieShell"
-    return _run(java_command(jars, main, "-conf", str(config), *arguments, heap="128m", log4j2=LOG4J2_SHELL))
+    return _run(
+        java_command(jars, main, "-conf", str(config), *arguments, heap="128m", log4j2=LOG4J2_SHELL)
+    )
 
 
 def run_client(jars: Path, *arguments: str) -> str:
-    """Run WriteLedger.java, the ordinary client, and return what it said. 2-4 s: Java compiles it each time."""
+    """Run WriteLedger.java, the ordinary client, and return what it said. 2-4 s: Java compiles it
+    each time.
+    """
     return _run(java_command(jars, str(WRITE_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
 
 
 def list_with_client(jars: Path, address: str, *ledger_ids: int) -> str:
     """Run ListEntries.java, the ordinary client at one bookie, and return what it said. 2-4 s."""
-    return _run(java_command(jars, str(LIST_ENTRIES), address, *map(str, ledger_ids), heap="256m", log4j2=LOG4J2_WARN))
+    return _run(
+        java_command(
+            jars, str(LIST_ENTRIES), address, *map(str, ledger_ids), heap="256m", log4j2=LOG4J2_WARN
+        )
+    )
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+    )
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+        raise RuntimeError(
+            f"{' '.join(command)} exited with {done.returncode}:"
+            f" {(done.stdout + done.stderr)[-3000:]}"
+        )
     return done.stdout

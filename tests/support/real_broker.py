@@ -1,7 +1,8 @@
 """A Pulsar broker and the driver, each a JVM of its own on Pulsar's jars.
 
-The driver (`tests/cluster/pulsar/PulsarDriver.java`) does what only Pulsar's own libraries can: it produces and reads with
-the client, writes managed ledgers as brokers with other settings do, and takes entries out of a stopped bookie's RocksDB.
+The driver (`tests/cluster/pulsar/PulsarDriver.java`) does what only Pulsar's own libraries can: it
+produces and reads with the client, writes managed ledgers as brokers with other settings do, and
+takes entries out of a stopped bookie's RocksDB.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from pathlib import Path
 
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import PULSAR_POM
-from support.real_processes import JavaConversation, JavaProcess, archive_of, free_port, java_command
+from support.real_processes import (
+    JavaConversation,
+    JavaProcess,
+    archive_of,
+    free_port,
+    java_command,
+)
 
 DRIVER = PULSAR_POM.parent / "PulsarDriver.java"
 CLUSTER = "test"
@@ -55,9 +62,13 @@ SETTINGS: Mapping[str, object] = {
 }
 """Small ledgers, nothing trimmed, no topic but those of a test, few threads."""
 START_TIMEOUT_S = 120.0
-"""How long a broker may take to be ready, in seconds: many times what it takes, for a busy machine."""
+"""How long a broker may take to be ready, in seconds: many times what it takes, for a busy
+machine.
+"""
 END_TIMEOUT_S = 120.0
-"""How long a broker may take to end, in seconds; the first one writes the class-data archive on the way."""
+"""How long a broker may take to end, in seconds; the first one writes the class-data archive on the
+way.
+"""
 COMPILE_TIMEOUT_S = 120
 POLL_S = 0.1
 
@@ -90,10 +101,22 @@ class RealBroker:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         config = self.directory / "broker.conf"
-        config.write_text("".join(f"{key}={value}\n" for key, value in {**self._addresses, **SETTINGS, **settings}.items()))
+        config.write_text(
+            "".join(
+                f"{key}={value}\n"
+                for key, value in {**self._addresses, **SETTINGS, **settings}.items()
+            )
+        )
         main, arguments = "org.apache.pulsar.PulsarBrokerStarter", ("--broker-conf", str(config))
         command = java_command(
-            jars, main, *arguments, heap="256m", log4j2=LOG4J2_WARN, flag=flag, temporary=temporary, opens=OPENS
+            jars,
+            main,
+            *arguments,
+            heap="256m",
+            log4j2=LOG4J2_WARN,
+            flag=flag,
+            temporary=temporary,
+            opens=OPENS,
         )
         self.process = JavaProcess("broker", command, self.directory / "broker.log")
         self._await_ready(self.process)
@@ -125,17 +148,23 @@ class RealBroker:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
-                with urllib.request.urlopen(f"{self.admin_url}/brokers/ready", timeout=START_TIMEOUT_S):
+                with urllib.request.urlopen(
+                    f"{self.admin_url}/brokers/ready", timeout=START_TIMEOUT_S
+                ):
                     return
             except (urllib.error.URLError, ConnectionError):
                 process.assert_running()
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"no broker after {START_TIMEOUT_S:g} s: {process.log_tail()}") from None
+                    raise TimeoutError(
+                        f"no broker after {START_TIMEOUT_S:g} s: {process.log_tail()}"
+                    ) from None
                 time.sleep(POLL_S)
 
 
 def start_broker(jars: Path, broker: RealBroker, settings: Mapping[str, object]) -> None:
-    """Start a broker. The first one on these jars is started twice: it writes the class-data archive for all others."""
+    """Start a broker. The first one on these jars is started twice: it writes the class-data
+    archive for all others.
+    """
     archive = archive_of(jars)
     with archive.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
@@ -180,7 +209,9 @@ def _compiled(jars: Path) -> Path:
             made = jars.parent / "driver-made"
             shutil.rmtree(made, ignore_errors=True)
             command = ["javac", "-nowarn", "-d", str(made), "-cp", f"{jars}/*", str(DRIVER)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
+            )
             assert done.returncode == 0, done.stderr
             made.rename(classes)
     return classes

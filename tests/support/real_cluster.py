@@ -1,14 +1,15 @@
-"""A real BookKeeper cluster for tests: ZooKeeper and one JVM a bookie, ledgers placed entry by entry.
+"""A real BookKeeper cluster for tests: ZooKeeper and one JVM a bookie, ledgers placed entry by
+entry.
 
     with RealCluster(tmp_path, bookies=4) as cluster:                          # 4-8 s on two cores
-        metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 9")
-        cluster.place(7, metadata, lose={"b2": "4"})                           # znode, and all that striping says but 4 on b2
+        metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 9") cluster.place(7, metadata,
+        lose={"b2": "4"})                           # znode, and all that striping says but 4 on b2
         cluster.add_ledger(8, metadata, format_version=2)                      # the znode alone
-        cluster.hold("b1", 8, "0 2-3 5-6 8-9")                                 # ADD_ENTRY of exactly these entries
-        cluster.mark(7, replicas=["b2"])
-        cluster.lose_bookie("b3")                                              # SIGKILL, unregistered, no cookie
-        cluster.shell("ledgermetadata", "-ledgerid", "7")                      # BookKeeper's own reading of it
-        cluster.metadata_service_uri                                           # what `auditor run` is given
+        cluster.hold("b1", 8, "0 2-3 5-6 8-9")                                 # ADD_ENTRY of
+        exactly these entries cluster.mark(7, replicas=["b2"]) cluster.lose_bookie("b3")
+        # SIGKILL, unregistered, no cookie cluster.shell("ledgermetadata", "-ledgerid", "7")
+        # BookKeeper's own reading of it cluster.metadata_service_uri
+        # what `auditor run` is given
 
 Methods are named as in `auditor.sandbox.cluster.SandboxCluster` where they mean the same, so that a
 story runs on both; a sandbox made with `named=True` has the same bookie ids, `b1` ... `bN`
@@ -20,15 +21,18 @@ configuration; `bookie_version` is the bookies' release, all else is of the newe
 carry a right digest of the ledger's digest type (CRC32C where its znode was not written before), so
 they read back sound. Entries of a ledger without a znode are collected after an hour, not before.
 
-What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, yet silent), `kill_bookie` (killed;
-its registration goes by itself after the session time-out, 4 s), `lose_bookie` (killed, unregistered, no cookie unless
-asked), `pause` / `resume` (SIGSTOP: connections stand, nothing answers; unregistered after 4 s), `unregister`, `readonly`,
-`start_bookie`, `wipe` (back with empty folders). What the ordinary client writes: `write_as_client`.
+What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, yet
+silent), `kill_bookie` (killed; its registration goes by itself after the session time-out, 4 s),
+`lose_bookie` (killed, unregistered, no cookie unless asked), `pause` / `resume` (SIGSTOP:
+connections stand, nothing answers; unregistered after 4 s), `unregister`, `readonly`,
+`start_bookie`, `wipe` (back with empty folders). What the ordinary client writes:
+`write_as_client`.
 
-Fixtures (tests/cluster/conftest.py), all for tests marked `real`: `shared_cluster` is one cluster for the whole run, 3 Sorted
-(`b1` `b2` `b3`) and 2 Interleaved (`b4` `b5`) bookies, for tests that destroy nothing; `ledger_ids` draws ids no other test
-uses; `real_cluster(...)` makes a cluster of one's own and stops it after the test. Everything is on loopback and dies with
-the process that started it.
+Fixtures (tests/cluster/conftest.py), all for tests marked `real`: `shared_cluster` is one cluster
+for the whole run, 3 Sorted (`b1` `b2` `b3`) and 2 Interleaved (`b4` `b5`) bookies, for tests that
+destroy nothing; `ledger_ids` draws ids no other test uses; `real_cluster(...)` makes a cluster of
+one's own and stops it after the test. Everything is on loopback and dies with the process that
+started it.
 """
 
 from __future__ import annotations
@@ -53,7 +57,9 @@ from auditor.model.ledger import DigestType
 from auditor.wire import znode_paths
 
 START_TIMEOUT_S = 90.0
-"""How long ZooKeeper or the bookies may take to be up, in seconds: many times what it takes, for a busy machine."""
+"""How long ZooKeeper or the bookies may take to be up, in seconds: many times what it takes, for a
+busy machine.
+"""
 END_TIMEOUT_S = 30.0
 """How long a bookie may take to flush and end, in seconds."""
 POLL_S = 0.05
@@ -63,7 +69,9 @@ ZOOKEEPER_SESSION_S = 30.0
 
 
 class RealCluster(RealLedgers):
-    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of `with`."""
+    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of
+    `with`.
+    """
 
     def __init__(
         self,
@@ -83,11 +91,17 @@ class RealCluster(RealLedgers):
         self.zookeeper_hosts = f"127.0.0.1:{port}"
         self.metadata_service_uri = f"zk+{self.layout.value}://{self.zookeeper_hosts}{self.root}"
         self._bookies = {
-            name: RealBookie(name, kind, workdir / name, self.metadata_service_uri, settings=settings or {})
-            for name, kind in ((f"b{number}", kind) for number, kind in enumerate(storages, start=1))
+            name: RealBookie(
+                name, kind, workdir / name, self.metadata_service_uri, settings=settings or {}
+            )
+            for name, kind in (
+                (f"b{number}", kind) for number, kind in enumerate(storages, start=1)
+            )
         }
         copy_new_cluster(self._jars, workdir / "zookeeper")
-        self._zookeeper = start_zookeeper(self._jars, workdir / "zookeeper", port, zookeeper, zookeeper_flag)
+        self._zookeeper = start_zookeeper(
+            self._jars, workdir / "zookeeper", port, zookeeper, zookeeper_flag
+        )
         ports = {name: bookie.port for name, bookie in self._bookies.items()}
         super().__init__(KazooClient(self.zookeeper_hosts, timeout=ZOOKEEPER_SESSION_S), ports)
         try:
@@ -101,7 +115,12 @@ class RealCluster(RealLedgers):
     def __enter__(self) -> RealCluster:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -110,7 +129,10 @@ class RealCluster(RealLedgers):
         self.zk.close()
         for server in (self._zookeeper, *self._bookies.values()):
             server.kill()
-        processes = [self._zookeeper, *(b.process for b in self._bookies.values() if b.process is not None)]
+        processes = [
+            self._zookeeper,
+            *(b.process for b in self._bookies.values() if b.process is not None),
+        ]
         alive = [process.name for process in processes if process.is_running]
         assert not alive, f"still running after SIGKILL: {alive}"
 
@@ -139,9 +161,13 @@ class RealCluster(RealLedgers):
         password: str = "",
         close: bool = True,
     ) -> LedgerId:
-        """Write a ledger with BookKeeper's ordinary client, on bookies of its own choice; returns its id. 2-4 s."""
+        """Write a ledger with BookKeeper's ordinary client, on bookies of its own choice; returns
+        its id. 2-4 s.
+        """
         sizes = [str(size) for size in (ensemble, write_quorum, ack_quorum)]
-        digest_name = "MAC" if digest is DigestType.HMAC else digest.name  # what BookKeeper's client calls it
+        digest_name = (
+            "MAC" if digest is DigestType.HMAC else digest.name
+        )  # what BookKeeper's client calls it
         rest = [digest_name, password, str(entries), "closed" if close else "open"]
         said = run_client(self._jars, self.metadata_service_uri, *sizes, *rest)
         found = re.search(r"^ledger (\d+)$", said, re.MULTILINE)
@@ -151,7 +177,9 @@ class RealCluster(RealLedgers):
     # What happens to bookies
 
     def stop_bookie(self, bookie_id: BookieId) -> None:
-        """SIGKILL, and its registration stays, with the address where nobody listens any more: registered, yet silent."""
+        """SIGKILL, and its registration stays, with the address where nobody listens any more:
+        registered, yet silent.
+        """
         data, _ = self.zk.get(self._registration(bookie_id))
         self._bookies[bookie_id].kill()
         self.register(bookie_id, data)
@@ -161,13 +189,17 @@ class RealCluster(RealLedgers):
         self._bookies[bookie_id].kill()
 
     def end_bookie(self, bookie_id: BookieId) -> Path:
-        """End it in good order, so that all it stored lies in its folders; returns the directory that these are in."""
+        """End it in good order, so that all it stored lies in its folders; returns the directory
+        that these are in.
+        """
         self._process(bookie_id).end(signal.SIGTERM, END_TIMEOUT_S)
         self.unregister(bookie_id)
         return self._bookies[bookie_id].directory
 
     def lose_bookie(self, bookie_id: BookieId, *, cookie: bool = False) -> None:
-        """Killed and unregistered; cookie and folders are gone too, unless `cookie` says that both stay (a slow restart)."""
+        """Killed and unregistered; cookie and folders are gone too, unless `cookie` says that both
+        stay (a slow restart).
+        """
         self._bookies[bookie_id].kill()
         self.unregister(bookie_id)
         if not cookie:
@@ -175,7 +207,9 @@ class RealCluster(RealLedgers):
             self._bookies[bookie_id].empty_directories()
 
     def pause(self, bookie_id: BookieId) -> None:
-        """SIGSTOP: connections are still accepted, nothing answers; registered until the session times out."""
+        """SIGSTOP: connections are still accepted, nothing answers; registered until the session
+        times out.
+        """
         self._process(bookie_id).pause()
 
     def resume(self, bookie_id: BookieId) -> None:
@@ -189,7 +223,9 @@ class RealCluster(RealLedgers):
         self._await_registered({bookie_id}, read_only)
 
     def readonly(self, bookie_id: BookieId) -> None:
-        """Start it again as read-only: answers, takes no entries, is registered under `readonly`. 1-4 s."""
+        """Start it again as read-only: answers, takes no entries, is registered under `readonly`.
+        1-4 s.
+        """
         self._bookies[bookie_id].kill()
         self.start_bookie(bookie_id, read_only=True)
 
@@ -212,7 +248,9 @@ class RealCluster(RealLedgers):
         self.zk.create(self._registration(bookie_id), data)
 
     def unregister(self, bookie_id: BookieId) -> None:
-        """Remove the registration; a running bookie goes on, and does not notice before its session ends."""
+        """Remove the registration; a running bookie goes on, and does not notice before its session
+        ends.
+        """
         self.delete_raw(f"{self.root}{znode_paths.AVAILABLE}/{bookie_id}")
         self.delete_raw(f"{self.root}{znode_paths.READONLY}/{bookie_id}")
 
@@ -241,5 +279,8 @@ class RealCluster(RealLedgers):
                 self._process(bookie_id).assert_running()
             if time.monotonic() > deadline:
                 late = sorted(bookie_ids - set(self.zk.get_children(parent)))
-                raise TimeoutError(f"not registered after {START_TIMEOUT_S:g} s: {late}; {self._process(late[0]).log_tail()}")
+                raise TimeoutError(
+                    f"not registered after {START_TIMEOUT_S:g} s: {late};"
+                    f" {self._process(late[0]).log_tail()}"
+                )
             time.sleep(POLL_S)

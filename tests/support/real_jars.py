@@ -1,7 +1,9 @@
-"""The jars of a real BookKeeper and a real Pulsar, resolved once by Maven and kept under the project's `.cache/`.
+"""The jars of a real BookKeeper and a real Pulsar, resolved once by Maven and kept under the
+project's `.cache/`.
 
-Each cache is keyed on the hash of its pom below `tests/cluster/` and lists every jar with its size, so a half-filled or
-outdated folder is made again. A lock file keeps two test runs from filling it at once.
+Each cache is keyed on the hash of its pom below `tests/cluster/` and lists every jar with its size,
+so a half-filled or outdated folder is made again. A lock file keeps two test runs from filling it
+at once.
 """
 
 from __future__ import annotations
@@ -26,11 +28,16 @@ MAVEN_TIMEOUT_S = 600
 
 
 def missing_tools() -> str | None:
-    """Why real BookKeeper can't run here, as a sentence; None when Java and Maven are both there."""
+    """Why real BookKeeper can't run here, as a sentence; None when Java and Maven are both
+    there.
+    """
     missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
     if not missing:
         return None
-    return f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer) and Maven"
+    return (
+        f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer)"
+        " and Maven"
+    )
 
 
 def bookkeeper_jars(version: str = NEWEST) -> Path:
@@ -49,7 +56,9 @@ def _complete(cache: Path, pom: Path, *options: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
         if not _is_complete(cache, pom):
             _resolve(cache, pom, *options)
-    assert _is_complete(cache, pom), f"{cache} is still not complete after Maven ran: remove it and run again"
+    assert _is_complete(cache, pom), (
+        f"{cache} is still not complete after Maven ran: remove it and run again"
+    )
     return cache / "lib"
 
 
@@ -68,9 +77,12 @@ def _resolve(cache: Path, pom: Path, *more: str) -> None:
     cache.mkdir()
     options = [*more, f"-DoutputDirectory={cache / 'lib'}"]
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(
-            f"Maven could not fetch the jars that {pom} names (exit {done.returncode}): {(done.stdout + done.stderr)[-2000:]}"
+            f"Maven could not fetch the jars that {pom} names (exit {done.returncode}):"
+            f" {(done.stdout + done.stderr)[-2000:]}"
         )
     (cache / STAMP).write_text(json.dumps(_inventory(cache, pom), indent=1))

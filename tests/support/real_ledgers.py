@@ -21,7 +21,9 @@ HOST = "127.0.0.1"
 
 
 class RealLedgers:
-    """Writes with kazoo (`zk`) and over the wire. `ports` has the bookies of this cluster; others are the story's."""
+    """Writes with kazoo (`zk`) and over the wire. `ports` has the bookies of this cluster; others
+    are the story's.
+    """
 
     root = "/ledgers"
     layout = LedgerLayout.HIERARCHICAL
@@ -57,29 +59,54 @@ class RealLedgers:
         """The absolute path of a ledger's znode."""
         return self.root + znode_paths.ledger_path(self.layout, ledger_id)
 
-    def add_ledger(self, ledger_id: LedgerId, metadata: LedgerMetadata, format_version: int = 3, password: bytes = b"") -> None:
-        """Write the ledger's znode, new or in place of what is there. Nothing is put on a bookie."""
+    def add_ledger(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        format_version: int = 3,
+        password: bytes = b"",
+    ) -> None:
+        """Write the ledger's znode, new or in place of what is there. Nothing is put on a
+        bookie.
+        """
         self._written[ledger_id] = (metadata.digest_type or DigestType.CRC32C, password)
-        self.set_raw(ledger_id, ledger_metadata.encode(metadata, password=password, version=format_version))
+        self.set_raw(
+            ledger_id, ledger_metadata.encode(metadata, password=password, version=format_version)
+        )
 
     def delete_ledger(self, ledger_id: LedgerId) -> None:
         """Delete the znode; bookies keep what they hold until they collect it."""
         self.delete_raw(self.ledger_path(ledger_id))
 
     def hold(self, bookie_id: BookieId, ledger_id: LedgerId, runs: str | Runs) -> None:
-        """Store exactly these entries on one bookie, beside what it holds; digests as the ledger's metadata has them."""
+        """Store exactly these entries on one bookie, beside what it holds; digests as the ledger's
+        metadata has them.
+        """
         digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
         with self.connect(bookie_id) as connection:
-            connection.add(ledger_id, notation.holds(runs) if isinstance(runs, str) else runs, digest=digest, password=password)
+            connection.add(
+                ledger_id,
+                notation.holds(runs) if isinstance(runs, str) else runs,
+                digest=digest,
+                password=password,
+            )
 
     def corrupt(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> None:
-        """Store a copy of the entry that does not match its digest; bookies never look. It must not be held there yet (`lose`
-        it when placing): which of two copies a bookie returns depends on its storage."""
+        """Store a copy of the entry that does not match its digest; bookies never look. It must not
+        be held there yet (`lose` it when placing): which of two copies a bookie returns depends on
+        its storage.
+        """
         digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
         body = with_wrong_digest(entry_body(ledger_id, entry_id, digest, password))
         with self.connect(bookie_id) as connection:
-            answer = connection.ask(add_request(ledger_id, entry_id, body, master_key(password), connection.next_txn_id()))
-        assert status_name(answer.status) == "EOK", f"ADD_ENTRY to ledger {ledger_id}: {status_name(answer.status)}"
+            answer = connection.ask(
+                add_request(
+                    ledger_id, entry_id, body, master_key(password), connection.next_txn_id()
+                )
+            )
+        assert status_name(answer.status) == "EOK", (
+            f"ADD_ENTRY to ledger {ledger_id}: {status_name(answer.status)}"
+        )
 
     def spread(
         self,
@@ -88,11 +115,15 @@ class RealLedgers:
         lose: Mapping[str, str | Iterable[tuple[int, int]]] | None = None,
         written: EntryId | None = None,
     ) -> None:
-        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not run here are passed over.
+        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not
+        run here are passed over.
 
         `written` is the last entry there is, where the metadata does not say.
         """
-        lost = {name: notation.holds(runs) if isinstance(runs, str) else runs for name, runs in (lose or {}).items()}
+        lost = {
+            name: notation.holds(runs) if isinstance(runs, str) else runs
+            for name, runs in (lose or {}).items()
+        }
         for bookie_id, runs in notation.placement(metadata, written).items():
             kept = notation.without(runs, lost.get(bookie_id, ()))
             if kept and bookie_id in self._ports:
@@ -112,8 +143,12 @@ class RealLedgers:
         self.add_ledger(ledger_id, metadata, format_version, password)
         self.spread(ledger_id, metadata, lose, written)
 
-    def mark(self, ledger_id: LedgerId, replicas: Iterable[BookieId] = (), ctime_ms: int | None = None) -> None:
-        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms` (default: now) says."""
+    def mark(
+        self, ledger_id: LedgerId, replicas: Iterable[BookieId] = (), ctime_ms: int | None = None
+    ) -> None:
+        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms`
+        (default: now) says.
+        """
         now_ms = int(time.time() * 1000)
         data = underreplication_mark.encode(replicas, now_ms if ctime_ms is None else ctime_ms)
         self.set_raw(self.root + znode_paths.mark_path(ledger_id), data)
@@ -123,11 +158,15 @@ class RealLedgers:
         self.delete_raw(self.root + znode_paths.mark_path(ledger_id))
 
     def lock(self, ledger_id: LedgerId, holder: str | None) -> None:
-        """A replication worker on the host `holder` holds the ledger's lock from now on; None: nobody does."""
+        """A replication worker on the host `holder` holds the ledger's lock from now on; None:
+        nobody does.
+        """
         path = self.root + znode_paths.lock_path(ledger_id)
         self.delete_raw(path)
         if holder is not None:
-            self.zk.create(path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True)
+            self.zk.create(
+                path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True
+            )
 
     def set_raw(self, where: str | LedgerId, data: bytes) -> None:
         """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
@@ -151,13 +190,20 @@ class RealLedgers:
         self.delete_raw(self.root + znode_paths.REPLICATION_DISABLED)
 
     def elect_auditor(self, bookie_id: BookieId | None) -> None:
-        """The bookie runs BookKeeper's elected auditor from now on, by its vote; None: nobody does. No auditor is started."""
+        """The bookie runs BookKeeper's elected auditor from now on, by its vote; None: nobody does.
+        No auditor is started.
+        """
         election = self.root + znode_paths.ELECTION
         self.zk.ensure_path(election)
         for name in self.zk.get_children(election):
             self.delete_raw(f"{election}/{name}")
         if bookie_id is not None:
-            self.zk.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
+            self.zk.create(
+                f"{election}/V_",
+                underreplication_mark.encode_name(bookie_id),
+                ephemeral=True,
+                sequence=True,
+            )
 
     def set_lost_bookie_recovery_delay(self, seconds: int) -> None:
         """How long BookKeeper's auditor waits before it takes a bookie for lost."""

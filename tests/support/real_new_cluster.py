@@ -1,6 +1,8 @@
-"""What ZooKeeper holds of a cluster that BookKeeper's shell has just initialised: made once, and copied for every cluster.
+"""What ZooKeeper holds of a cluster that BookKeeper's shell has just initialised: made once, and
+copied for every cluster.
 
-`initnewcluster` is a JVM that takes two seconds and always writes the same znodes, but for the instance id.
+`initnewcluster` is a JVM that takes two seconds and always writes the same znodes, but for the
+instance id.
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ def renew_instance_id(client: KazooClient) -> None:
 def _make(jars: Path, made: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="new-cluster-", dir=made.parent) as name:
         workdir, port = Path(name), free_port()
-        bookie = RealBookie("any", "SortedLedgerStorage", workdir / "bookie", f"zk+hierarchical://127.0.0.1:{port}/ledgers")
+        bookie = RealBookie(
+            "any",
+            "SortedLedgerStorage",
+            workdir / "bookie",
+            f"zk+hierarchical://127.0.0.1:{port}/ledgers",
+        )
         zookeeper = start_zookeeper(jars, workdir / "zookeeper", port)
         client = KazooClient(f"127.0.0.1:{port}")
         try:
@@ -52,5 +59,7 @@ def _make(jars: Path, made: Path) -> None:
             zookeeper.kill()
         data = workdir / "zookeeper" / DATA
         for log in data.glob("version-2/log.*"):
-            log.write_bytes(log.read_bytes().rstrip(b"\0"))  # 64 MB are set aside; each record ends with a byte that is not 0
+            log.write_bytes(
+                log.read_bytes().rstrip(b"\0")
+            )  # 64 MB are set aside; each record ends with a byte that is not 0
         os.rename(data, made)

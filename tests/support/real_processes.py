@@ -14,7 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=256m", "-Djava.net.preferIPv4Stack=true")
+JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:MaxDirectMemorySize=256m",
+    "-Djava.net.preferIPv4Stack=true",
+)
 """Small and quick to start rather than fast: several JVMs share two cores."""
 STOP_WAIT_S = 20.0
 """How long a killed process may take to be gone, in seconds."""
@@ -23,7 +28,9 @@ LOG_TAIL_BYTES = 3000
 READ_BYTES = 2**16
 """How much of an answer is read at once."""
 PORT_FIRST, PORT_LAST = 20_000, 32_000
-"""Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and listening."""
+"""Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and
+listening.
+"""
 PORT_TRIES_MAX = 200
 
 _PR_SET_PDEATHSIG = 1
@@ -31,7 +38,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def free_port() -> int:
-    """A loopback port nobody listens on now. Drawn at random, so that two runs rarely draw the same."""
+    """A loopback port nobody listens on now. Drawn at random, so that two runs rarely draw the
+    same.
+    """
     draw = random.SystemRandom()
     for _ in range(PORT_TRIES_MAX):
         port = draw.randint(PORT_FIRST, PORT_LAST)
@@ -42,11 +51,15 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise RuntimeError(f"no free port found between {PORT_FIRST} and {PORT_LAST} in {PORT_TRIES_MAX} tries")
+    raise RuntimeError(
+        f"no free port found between {PORT_FIRST} and {PORT_LAST} in {PORT_TRIES_MAX} tries"
+    )
 
 
 class JavaProcess:
-    """One JVM with its log file. It is killed by the kernel when the process that started it dies."""
+    """One JVM with its log file. It is killed by the kernel when the process that started it
+    dies.
+    """
 
     def __init__(
         self,
@@ -70,7 +83,9 @@ class JavaProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone. A paused process dies as well; a dead one is left alone."""
+        """SIGKILL, and wait until it is gone. A paused process dies as well; a dead one is left
+        alone.
+        """
         if self.is_running:
             self._process.kill()
         self._process.wait(STOP_WAIT_S)
@@ -98,11 +113,15 @@ class JavaProcess:
         """Raise with the end of its log when it has exited."""
         code = self._process.poll()
         if code is not None:
-            raise RuntimeError(f"{self.name} exited with {code}; the end of {self.log}:\n{self.log_tail()}")
+            raise RuntimeError(
+                f"{self.name} exited with {code}; the end of {self.log}:\n{self.log_tail()}"
+            )
 
 
 class JavaConversation(JavaProcess):
-    """A JVM that answers each line on its stdin with a line on its stdout. Its stderr is the log."""
+    """A JVM that answers each line on its stdin with a line on its stdout. Its stderr is the
+    log.
+    """
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         super().__init__(name, command, log, answers=True)
@@ -116,13 +135,20 @@ class JavaConversation(JavaProcess):
         return self.receive(wait_s)
 
     def receive(self, wait_s: float) -> str:
-        """Return the next line that it says. Raises TimeoutError, and RuntimeError when it has exited."""
+        """Return the next line that it says. Raises TimeoutError, and RuntimeError when it has
+        exited.
+        """
         assert self._process.stdout is not None
         deadline = time.monotonic() + wait_s
         while b"\n" not in self._received:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self._process.stdout], [], [], max(0.0, deadline - time.monotonic())
+            )
             if not ready:
-                raise TimeoutError(f"{self.name} did not answer within {wait_s:g} s; the end of {self.log}:\n{self.log_tail()}")
+                raise TimeoutError(
+                    f"{self.name} did not answer within {wait_s:g} s; the end of"
+                    f" {self.log}:\n{self.log_tail()}"
+                )
             more = os.read(self._process.stdout.fileno(), READ_BYTES)
             if not more:
                 self._process.wait(STOP_WAIT_S)
@@ -140,7 +166,9 @@ class JavaConversation(JavaProcess):
 
 
 def archive_of(jars: Path) -> Path:
-    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made it."""
+    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made
+    it.
+    """
     return jars.parent / "classes.jsa"
 
 
@@ -157,11 +185,16 @@ def java_command(
 ) -> list[str]:
     """Return the command line of a small JVM on these jars.
 
-    `flag` is one more for the JVM itself. `temporary` is where it unpacks its native libraries: a killed JVM leaves them.
-    `opens` are packages of the JDK that it needs open, `classes` a folder of classes behind the jars.
+    `flag` is one more for the JVM itself. `temporary` is where it unpacks its native libraries: a
+    killed JVM leaves them. `opens` are packages of the JDK that it needs open, `classes` a folder
+    of classes behind the jars.
     """
     archive = archive_of(jars)
-    shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if archive.exists() else []
+    shared = (
+        [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        if archive.exists()
+        else []
+    )
     return [
         "java",
         *JVM_FLAGS,
@@ -177,9 +210,14 @@ def java_command(
     ]
 
 
-def _spawn(command: Sequence[str], log: Path, environment: Mapping[str, str] | None, answers: bool) -> subprocess.Popen[bytes]:
-    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM with it.
-    assert threading.current_thread() is threading.main_thread(), "start Java processes from the main thread only"
+def _spawn(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None, answers: bool
+) -> subprocess.Popen[bytes]:
+    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM
+    # with it.
+    assert threading.current_thread() is threading.main_thread(), (
+        "start Java processes from the main thread only"
+    )
     parent = os.getpid()
     with log.open("ab") as out:
         return subprocess.Popen(

@@ -1,17 +1,20 @@
-"""A real Pulsar for tests: a broker on real DbLedgerStorage bookies, and Pulsar's own client and managed ledgers.
+"""A real Pulsar for tests: a broker on real DbLedgerStorage bookies, and Pulsar's own client and
+managed ledgers.
 
-    with RealPulsar(tmp_path) as pulsar:                                       # 15-20 s on two cores
-        pulsar.create_namespace("shop/orders")
-        topic = "persistent://shop/orders/eu"
-        pulsar.produce(topic, 250)                                             # 100 entries a ledger
-        pulsar.subscribe(topic, "billing")                                     # from the first message on
-        pulsar.skip(topic, "billing", 120)                                     # acknowledges them
-        pulsar.data_ledgers(topic)                                             # as Pulsar's metadata names them
-        pulsar.unindex("b1", {ledger: "50"})                                   # gone from b1's index
-        pulsar.cluster                                                         # the RealCluster below it: what audits are given
+    with RealPulsar(tmp_path) as pulsar:                                       # 15-20 s on two
+    cores
+        pulsar.create_namespace("shop/orders") topic = "persistent://shop/orders/eu"
+        pulsar.produce(topic, 250)                                             # 100 entries a
+        ledger pulsar.subscribe(topic, "billing")                                     # from the
+        first message on pulsar.skip(topic, "billing", 120)                                     #
+        acknowledges them pulsar.data_ledgers(topic)                                             #
+        as Pulsar's metadata names them pulsar.unindex("b1", {ledger: "50"})
+        # gone from b1's index pulsar.cluster
+        # the RealCluster below it: what audits are given
 
-Each server is a JVM of its own, on loopback, on free ports, and ends with `stop` or with the process that started it.
-Bookies flush every second, so that listers list within one. Everything a broker writes stays until a test removes it.
+Each server is a JVM of its own, on loopback, on free ports, and ends with `stop` or with the
+process that started it. Bookies flush every second, so that listers list within one. Everything a
+broker writes stays until a test removes it.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ class BrokerRefused(AssertionError):
 
 
 class RealPulsar:
-    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of `with`."""
+    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of
+    `with`.
+    """
 
     def __init__(
         self,
@@ -69,7 +74,9 @@ class RealPulsar:
         self._broker = RealBroker(workdir / "broker", self.cluster.zookeeper_hosts)
         try:
             start_broker(self._jars, self._broker, broker_settings or {})
-            self._admin("PUT", f"clusters/{CLUSTER}", {"brokerServiceUrl": self._broker.service_url})
+            self._admin(
+                "PUT", f"clusters/{CLUSTER}", {"brokerServiceUrl": self._broker.service_url}
+            )
             self._driver = start_driver(self._jars, workdir / "broker", self._broker)
         except BaseException:
             self.stop()
@@ -78,7 +85,12 @@ class RealPulsar:
     def __enter__(self) -> RealPulsar:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -106,7 +118,11 @@ class RealPulsar:
         if tenant not in self._admin("GET", "tenants"):
             self._admin("PUT", f"tenants/{tenant}", {"allowedClusters": [CLUSTER]})
         bundles = {"numBundles": 1, "boundaries": ["0x00000000", "0xffffffff"]}
-        self._admin("PUT", f"namespaces/{namespace}", {"replication_clusters": [CLUSTER], "bundles": bundles})
+        self._admin(
+            "PUT",
+            f"namespaces/{namespace}",
+            {"replication_clusters": [CLUSTER], "bundles": bundles},
+        )
         self._admin("POST", f"namespaces/{namespace}/retention", retention)
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
@@ -115,25 +131,41 @@ class RealPulsar:
 
     def subscribe(self, topic: str, subscription: str) -> None:
         """Create a subscription at the first message."""
-        self._admin("PUT", f"{_path(topic)}/subscription/{encode_name(subscription)}", {"ledgerId": -1, "entryId": -1})
+        self._admin(
+            "PUT",
+            f"{_path(topic)}/subscription/{encode_name(subscription)}",
+            {"ledgerId": -1, "entryId": -1},
+        )
 
     def skip(self, topic: str, subscription: str, messages: int) -> None:
         """Acknowledge the next messages of a subscription."""
-        self._admin("POST", f"{_path(topic)}/subscription/{encode_name(subscription)}/skip/{messages}")
+        self._admin(
+            "POST", f"{_path(topic)}/subscription/{encode_name(subscription)}/skip/{messages}"
+        )
 
     def add_schema(self, topic: str, *fields: str) -> None:
-        """Register a JSON schema with these optional text fields: another version of it if it has one."""
-        record = {"type": "record", "name": "Order", "fields": [_text_field(name) for name in fields]}
+        """Register a JSON schema with these optional text fields: another version of it if it has
+        one.
+        """
+        record = {
+            "type": "record",
+            "name": "Order",
+            "fields": [_text_field(name) for name in fields],
+        }
         schema = {"type": "JSON", "schema": json.dumps(record), "properties": {}}
         self._admin("POST", f"schemas/{topic.removeprefix('persistent://')}/schema", schema)
 
     def managed_ledger_info(self, topic: str) -> dict[str, Any]:
-        """How Pulsar itself reads the metadata of a topic: `ledgers`, and `cursors` with their `markDelete`."""
+        """How Pulsar itself reads the metadata of a topic: `ledgers`, and `cursors` with their
+        `markDelete`.
+        """
         said: dict[str, Any] = self._admin("GET", f"{_path(topic)}/internal-info")
         return said
 
     def trim(self, topic: str) -> None:
-        """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata names one only."""
+        """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata
+        names one only.
+        """
         namespace = "/".join(parse_topic(topic)[::2][:2])
         self._admin("POST", f"namespaces/{namespace}/retention", BRIEFLY_KEPT)
         deadline = time.monotonic() + WAIT_S
@@ -158,23 +190,32 @@ class RealPulsar:
         self._ask(f"acknowledge {topic} {subscription} {','.join(map(str, numbers))}")
 
     def read(self, topic: str, patience_ms: int = 3_000) -> tuple[int, bool]:
-        """Read from the first message on; returns how many came, and whether the end was reached."""
+        """Read from the first message on; returns how many came, and whether the end was
+        reached.
+        """
         count, how = self._ask(f"read {topic} {patience_ms}").split()
         return int(count), how == "end"
 
     # What brokers leave
 
-    def manage(self, topic: str, compression: str, entries: int, *, offload: bool = False) -> tuple[LedgerId, ...]:
-        """Write a topic as a broker with this compression of metadata does, 20 entries a ledger, and let go of it.
+    def manage(
+        self, topic: str, compression: str, entries: int, *, offload: bool = False
+    ) -> tuple[LedgerId, ...]:
+        """Write a topic as a broker with this compression of metadata does, 20 entries a ledger,
+        and let go of it.
 
-        It has a subscription `half`. With `offload` all but its newest ledger are offloaded, and deleted from
-        BookKeeper at once. Returns its ledgers.
+        It has a subscription `half`. With `offload` all but its newest ledger are offloaded, and
+        deleted from BookKeeper at once. Returns its ledgers.
         """
-        said = self._ask(f"manage {_managed(topic)} {compression} {entries}{' offload' if offload else ''}")
+        said = self._ask(
+            f"manage {_managed(topic)} {compression} {entries}{' offload' if offload else ''}"
+        )
         return tuple(map(int, said.split(",")))
 
     def strand(self, topic: str, entries: int) -> LedgerId:
-        """Write a ledger of a topic that the topic's metadata never names, as a broker does that dies in between."""
+        """Write a ledger of a topic that the topic's metadata never names, as a broker does that
+        dies in between.
+        """
         return int(self._ask(f"strand {_managed(topic)} {entries}"))
 
     def data_ledgers(self, topic: str) -> tuple[DataLedger, ...]:
@@ -183,7 +224,9 @@ class RealPulsar:
 
     def cursor(self, topic: str, subscription: str) -> Cursor:
         """A subscription as Pulsar's metadata has it."""
-        data, _ = self.cluster.zk.get(f"{topic_path(parse_topic(topic))}/{encode_name(subscription)}")
+        data, _ = self.cluster.zk.get(
+            f"{topic_path(parse_topic(topic))}/{encode_name(subscription)}"
+        )
         return decode_cursor(data)
 
     def schemas(self, topic: str) -> tuple[SchemaVersion, ...]:
@@ -199,7 +242,8 @@ class RealPulsar:
     # What happens to bookies
 
     def unindex(self, bookie_id: BookieId, lost: Mapping[LedgerId, str]) -> None:
-        """Stop a bookie, take entries (`"4 7-9"` of a ledger) out of its index, and start it again. 4-8 s.
+        """Stop a bookie, take entries (`"4 7-9"` of a ledger) out of its index, and start it again.
+        4-8 s.
 
         They were written some flush intervals ago, or the journal brings them back, which fails.
         """
@@ -213,12 +257,16 @@ class RealPulsar:
         for ledger_id, runs in lost.items():
             for first, _ in notation.holds(runs):
                 said = self._read(bookie_id, ledger_id, first)
-                assert said == "ENOENTRY", f"{bookie_id} says {said} of entry {first} of ledger {ledger_id}"
+                assert said == "ENOENTRY", (
+                    f"{bookie_id} says {said} of entry {first} of ledger {ledger_id}"
+                )
 
     def _read(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> str:
         """What a bookie says of an entry. One that is absent makes it cache nothing."""
         with self.cluster.connect(bookie_id) as connection:
-            return status_name(connection.ask(read_request(ledger_id, entry_id, connection.next_txn_id())).status)
+            return status_name(
+                connection.ask(read_request(ledger_id, entry_id, connection.next_txn_id())).status
+            )
 
     def _ask(self, command: str) -> str:
         assert self._driver is not None
@@ -229,12 +277,16 @@ class RealPulsar:
     def _admin(self, method: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._broker.admin_url}/{path}", data, headers, method=method)
+        request = urllib.request.Request(
+            f"{self._broker.admin_url}/{path}", data, headers, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
                 said = response.read()
         except urllib.error.HTTPError as error:
-            raise BrokerRefused(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:500]}") from None
+            raise BrokerRefused(
+                f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:500]}"
+            ) from None
         return json.loads(said) if said else None
 
 

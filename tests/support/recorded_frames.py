@@ -1,8 +1,11 @@
-"""Conversations with real bookies, recorded byte for byte, so that a run without Java still meets what BookKeeper says.
+"""Conversations with real bookies, recorded byte for byte, so that a run without Java still meets
+what BookKeeper says.
 
-    .venv/bin/python tests/cluster/record_frames.py          # makes tests/cluster/recorded/*.json again, one file a storage
+    .venv/bin/python tests/cluster/record_frames.py          # makes tests/cluster/recorded/*.json
+    again, one file a storage
 
-A recording is deterministic: fixed ledger ids, entries and txnIds. Only disk sizes differ from one machine to the next.
+A recording is deterministic: fixed ledger ids, entries and txnIds. Only disk sizes differ from one
+machine to the next.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ HELD: dict[int, tuple[tuple[int, int], ...]] = {
     4: ((0, 1024),),
     5: ((7, 7), (900_000, 900_001)),
 }
-"""What the bookie holds, by ledger (an offset to LEDGER_ID). No far-off ids: a list costs a real bookie an index page for every
-1024 ids up to the highest, held or not, and minutes at 2**40."""
+"""What the bookie holds, by ledger (an offset to LEDGER_ID). No far-off ids: a list costs a real
+bookie an index page for every 1024 ids up to the highest, held or not, and minutes at 2**40.
+"""
 EMPTY, UNKNOWN = 6, 7
 
 
@@ -53,7 +57,9 @@ def requests() -> dict[str, bytes]:
     """What is asked, by name: everything the auditor asks, and its refusals."""
     messages: dict[str, Callable[[int], pb.Request]] = {}
     for number in (*HELD, EMPTY, UNKNOWN):
-        messages[f"list ledger +{number}"] = lambda txn_id, number=number: list_request(LEDGER_ID + number, txn_id)
+        messages[f"list ledger +{number}"] = lambda txn_id, number=number: list_request(
+            LEDGER_ID + number, txn_id
+        )
     for number, entry_id in (
         (0, 0),
         (0, 9),
@@ -66,8 +72,10 @@ def requests() -> dict[str, bytes]:
         (EMPTY, -1),
         (UNKNOWN, 0),
     ):
-        messages[f"read ledger +{number} entry {entry_id}"] = lambda txn_id, number=number, entry_id=entry_id: read_request(
-            LEDGER_ID + number, entry_id, txn_id
+        messages[f"read ledger +{number} entry {entry_id}"] = (
+            lambda txn_id, number=number, entry_id=entry_id: read_request(
+                LEDGER_ID + number, entry_id, txn_id
+            )
         )
     for mask in range(4):
         messages[f"bookie info {mask}"] = lambda txn_id, mask=mask: info_request(mask, txn_id)
@@ -76,7 +84,9 @@ def requests() -> dict[str, bytes]:
     messages["list in version 2"] = _list_in_version_2
     messages["batch read"] = lambda txn_id: request("BATCH_READ_ENTRY", txn_id)
     messages["txnId of 64 bits"] = lambda txn_id: info_request(0, 2**64 - txn_id)
-    return {name: frame(make(txn_id)) for txn_id, (name, make) in enumerate(messages.items(), start=1)}
+    return {
+        name: frame(make(txn_id)) for txn_id, (name, make) in enumerate(messages.items(), start=1)
+    }
 
 
 def ask(bookie: BookieUnderTest, frames: dict[str, bytes]) -> list[Exchange]:
@@ -93,7 +103,10 @@ def write(kind: str, exchanges: list[Exchange]) -> Path:
     """Keep a recording, `sorted` or `interleaved`."""
     RECORDED.mkdir(exist_ok=True)
     path = RECORDED / f"{kind}.json"
-    rows = [{"name": one.name, "request": one.request.hex(), "answer": one.answer.hex()} for one in exchanges]
+    rows = [
+        {"name": one.name, "request": one.request.hex(), "answer": one.answer.hex()}
+        for one in exchanges
+    ]
     path.write_text(json.dumps({"bookkeeper": BOOKKEEPER, "exchanges": rows}, indent=1) + "\n")
     return path
 
@@ -101,7 +114,10 @@ def write(kind: str, exchanges: list[Exchange]) -> Path:
 def read(kind: str) -> list[Exchange]:
     """The recording of one storage."""
     rows = json.loads((RECORDED / f"{kind}.json").read_text())["exchanges"]
-    return [Exchange(row["name"], bytes.fromhex(row["request"]), bytes.fromhex(row["answer"])) for row in rows]
+    return [
+        Exchange(row["name"], bytes.fromhex(row["request"]), bytes.fromhex(row["answer"]))
+        for row in rows
+    ]
 
 
 def _authenticate(txn_id: int) -> pb.Request:

@@ -1,4 +1,6 @@
-"""Evidence of a run whose ledgers name gone bookies, and of what others were asked about them. In memory."""
+"""Evidence of a run whose ledgers name gone bookies, and of what others were asked about them. In
+memory.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,22 @@ UNREGISTERED = AnswerStatus.UNREGISTERED
 def run_with(**rows: list[Any]) -> Place:
     """A run with these rows of tables in its evidence."""
     schemas = {"answers": ANSWERS, "ledgers": LEDGERS, "renames": RENAMES}
-    tables = {f"evidence/{name}": pa.Table.from_batches([table(schemas[name], of_it)]) for name, of_it in rows.items()}
+    tables = {
+        f"evidence/{name}": pa.Table.from_batches([table(schemas[name], of_it)])
+        for name, of_it in rows.items()
+    }
     return cast(Place, Tables(tables))
 
 
-def needs(*ledgers: int, bookie: str = "g", status: AnswerStatus = UNREGISTERED, detail: str = NO_COOKIE) -> list[Any]:
+def needs(
+    *ledgers: int, bookie: str = "g", status: AnswerStatus = UNREGISTERED, detail: str = NO_COOKIE
+) -> list[Any]:
     """That these ledgers name a bookie that is gone."""
-    return [answer_row(Answer(bookie, one, look, 0, status, detail=detail)) for one in ledgers for look in (2, 1)]
+    return [
+        answer_row(Answer(bookie, one, look, 0, status, detail=detail))
+        for one in ledgers
+        for look in (2, 1)
+    ]
 
 
 def states(*ledgers: int, look: int = 1, written: LedgerMetadata | None = WRITTEN) -> list[Any]:
@@ -41,7 +52,9 @@ def states(*ledgers: int, look: int = 1, written: LedgerMetadata | None = WRITTE
     return [ledger_row(LedgerRecord(one, look, 0, found, stamp, written)) for one in ledgers]
 
 
-def listed(bookie: str, ledger_id: int, *held: int, gone: tuple[str, ...] = ("g",), can_list: bool = True) -> Any:
+def listed(
+    bookie: str, ledger_id: int, *held: int, gone: tuple[str, ...] = ("g",), can_list: bool = True
+) -> Any:
     """A row of evidence/renames: a bookie's list."""
     groups = canonical([SequenceGroup(entry, entry, 1, 0) for entry in held]) if can_list else None
     status = AnswerStatus.HELD if can_list else AnswerStatus.UNSUPPORTED
@@ -50,7 +63,10 @@ def listed(bookie: str, ledger_id: int, *held: int, gone: tuple[str, ...] = ("g"
 
 def read(bookie: str, ledger_id: int, entries: Mapping[int, str]) -> list[Any]:
     """Rows of evidence/renames: entries read on a bookie."""
-    return [(("g",), bookie, ledger_id, entry, 5, status, None, "", 1, 0, 9) for entry, status in entries.items()]
+    return [
+        (("g",), bookie, ledger_id, entry, 5, status, None, "", 1, 0, 9)
+        for entry, status in entries.items()
+    ]
 
 
 def greeting(bookie: str) -> Any:

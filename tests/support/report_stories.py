@@ -1,4 +1,6 @@
-"""Summaries and findings as the contract writes them, for tests of what is made from them. Plain JSON values."""
+"""Summaries and findings as the contract writes them, for tests of what is made from them. Plain
+JSON values.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,23 @@ def summary(**changes: Any) -> dict[str, Any]:
     document: dict[str, Any] = {
         "run_id": "run-20260101T030000Z-0a1b2c",
         "auditor_version": "0.1.0",
-        "cluster": {"metadata_service_uri": "zk+hierarchical://zk1:2181,zk2:2181/ledgers", "instance_id": "f3492f09-f19c"},
+        "cluster": {"metadata_service_uri": "zk+hierarchical://zk1:2181,zk2:2181/ledgers",
+        "instance_id": "f3492f09-f19c"},
         "started_at": "2026-01-01T03:00:00Z",
         "finished_at": "2026-01-01T03:14:46.500Z",
-        "duration_s": {"load": 12.1, "ask": 520.0, "judge": 31.2, "second_look": 301.0, "report": 22.0},
+        "duration_s": {"load": 12.1, "ask": 520.0, "judge": 31.2, "second_look": 301.0,
+        "report": 22.0},
         "ledgers": {"listed": 1000, "sound": 990, "exempt": 10, "indeterminate": 0, "violated": 0},
         "exempt": {**{reason.value: 0 for reason in Exempt}, "open": 9, "empty": 1},
         "indeterminate": {reason.value: 0 for reason in Unknown},
         "findings": {kind.value: {"ledgers": 0, "bookies": 0, "findings": 0} for kind in Kind},
         "bookies": {
-            "registered": 5, "readonly": 0, "named_by_ledgers": 5, "answered": 5, "silent": 0, "refused": 0, "unsupported": 0,
+            "registered": 5, "readonly": 0, "named_by_ledgers": 5, "answered": 5, "silent": 0,
+            "refused": 0, "unsupported": 0,
         },
         "requests": {
-            "zookeeper_reads": 2040, "bookie_requests": 3000, "bookie_bytes": 7_000_000, "retries": 0,
+            "zookeeper_reads": 2040, "bookie_requests": 3000, "bookie_bytes": 7_000_000,
+            "retries": 0,
             "confirming_reads": 0, "listing_false_negatives": 0,
         },
         "totals": {kind.value: 0 for kind in Kind},
@@ -87,7 +93,9 @@ def summary(**changes: Any) -> dict[str, Any]:
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
-    """One finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries 0-1999 are missing on bookie-3."""
+    """One finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries 0-1999 are
+    missing on bookie-3.
+    """
     facts = CATALOGUE[kind]
     on_ledger, on_cluster = facts.subject is Subject.LEDGER, facts.subject is Subject.CLUSTER
     version = 2 if on_ledger else None
@@ -101,24 +109,58 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "severity": facts.severity.word,
         "ledger_id": subject if on_ledger else None,
         "bookie_id": None if on_ledger or on_cluster else subject,
-        "owner": {"application": "pulsar", "component": "managed-ledger", "name": f"public/default/persistent/t-{subject}"}
-        if on_ledger
-        else None,
-        "segment": {"first_entry_id": 0, "last_entry_id": 1999, "ensemble": BOOKIES[:3]} if on_ledger else None,
+        "owner": (
+            {
+                "application": "pulsar",
+                "component": "managed-ledger",
+                "name": f"public/default/persistent/t-{subject}",
+            }
+            if on_ledger
+            else None
+        ),
+        "segment": (
+            {"first_entry_id": 0, "last_entry_id": 1999, "ensemble": BOOKIES[:3]}
+            if on_ledger
+            else None
+        ),
         "entries": [[0, 1999]] if on_ledger else [],
         "entries_total": 2000 if on_ledger else 0,
         "missing_on": {"bookie-3:3181": [[0, 1999]]} if on_ledger else {},
-        "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
+        "copies": (
+            {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0}
+            if on_ledger
+            else None
+        ),
         "facts": facts_json(finding_of(kind).facts),
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
-            {"at": "2026-01-01T03:09:00.000Z", "znode_version": version, "marked": False, "answers": answers},
-            {"at": "2026-01-01T03:14:05.000Z", "znode_version": version, "marked": False, "answers": answers},
-            {"at": "2026-01-01T03:14:06.000Z", "znode_version": version, "marked": False, "answers": {}},
+            {
+                "at": "2026-01-01T03:09:00.000Z",
+                "znode_version": version,
+                "marked": False,
+                "answers": answers,
+            },
+            {
+                "at": "2026-01-01T03:14:05.000Z",
+                "znode_version": version,
+                "marked": False,
+                "answers": answers,
+            },
+            {
+                "at": "2026-01-01T03:14:06.000Z",
+                "znode_version": version,
+                "marked": False,
+                "answers": {},
+            },
         ][: 3 if on_ledger else 2],
-        "next": _ledger_next(subject)
-        if on_ledger
-        else ["bookkeeper shell listbookies -rw", f"{CHANGES}bookkeeper shell recover {subject}"],
+        "next": (
+            _ledger_next(subject)
+            if on_ledger
+            else [
+                "bookkeeper shell listbookies -rw",
+                f"{CHANGES}bookkeeper shell recover {subject}",
+            ]
+        ),
         "runbook": f"docs/findings/{kind.value}.md",
         "assurance": "listed" if on_ledger else None,
         "first_seen": "2025-12-30T03:00:00.000Z",
@@ -131,16 +173,18 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
 
 def _ledger_witness(ledger_id: int | str) -> str:
     return (
-        f"Entry 0 of ledger {ledger_id} belongs on {', '.join(BOOKIES[:2])} and {BOOKIES[2]}. {BOOKIES[2]} has no such ledger "
-        "(READ_ENTRY: ENOLEDGER). 2 of 3 copies found; ack quorum is 2. Bookies were asked at 2026-01-01 03:09:00 and 03:14:05 "
-        "UTC; metadata was read last at 2026-01-01 03:14:06 UTC: unchanged (version 2), not marked under-replicated."
+        f"Entry 0 of ledger {ledger_id} belongs on {', '.join(BOOKIES[:2])} and {BOOKIES[2]}."
+        f" {BOOKIES[2]} has no such ledger (READ_ENTRY: ENOLEDGER). 2 of 3 copies found; ack quorum"
+        " is 2. Bookies were asked at 2026-01-01 03:09:00 and 03:14:05 UTC; metadata was read last"
+        " at 2026-01-01 03:14:06 UTC: unchanged (version 2), not marked under-replicated."
     )
 
 
 def _bookie_witness(bookie_id: int | str) -> str:
     return (
-        f"Bookie {bookie_id} is not registered and has no cookie. 12 closed ledgers name it and are not marked "
-        "under-replicated (160 and 11 more). This was seen at each look; the first and the last were 5 min 5 s apart."
+        f"Bookie {bookie_id} is not registered and has no cookie. 12 closed ledgers name it and are"
+        " not marked under-replicated (160 and 11 more). This was seen at each look; the first and"
+        " the last were 5 min 5 s apart."
     )
 
 
@@ -157,25 +201,39 @@ def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     ledgers = Counter(f["kind"] for f in findings if f["ledger_id"] is not None)
     bookies = Counter(f["kind"] for f in findings if f["bookie_id"] is not None)
     every = Counter(f["kind"] for f in findings)
-    return {k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind}
+    return {
+        k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind
+    }
 
 
-def caused(findings: list[dict[str, Any]], *, beside: dict[str, int] | None = None) -> dict[str, Any]:
-    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and answers.
+def caused(
+    findings: list[dict[str, Any]], *, beside: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and
+    answers.
 
-    `beside`: how many ledgers a bookie touches that are not hit. Ten other bookies touch 1,000 ledgers each.
+    `beside`: how many ledgers a bookie touches that are not hit. Ten other bookies touch 1,000
+    ledgers each.
     """
     clues, none = Clues({}), np.empty(0, np.int64)
     for found in findings:
         clues.add(found)
     verdicts = scan_rows(VERDICTS.empty_table())
-    hits = clues.hits(verdicts, lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={})
+    hits = clues.hits(
+        verdicts, lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={}
+    )
     by_bookie = {f"other-{n}:3181": 1_000 for n in range(10)}
     touches = Touches(100_000, by_bookie | (beside or {}))
-    around = Backgrounds(touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64))
-    up = BookieRecord("bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
+    around = Backgrounds(
+        touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64)
+    )
+    up = BookieRecord(
+        "bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED
+    )
     facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
-    return causes_json(choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())).as_json()
+    return causes_json(
+        choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())
+    ).as_json()
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -183,24 +241,27 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, 
     found = [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 100 + n) for n in range(ledgers)]
     found.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "bookie-9:3181"))
     total = 812_345
-    return summary(
-        **caused(found, beside={"bookie-3:3181": ledgers // 40}),
-        ledgers={
-            "listed": total,
-            "sound": total - ledgers - 120 - 700,
-            "exempt": 700,
-            "indeterminate": 120,
-            "violated": ledgers,
-        },
-        exempt={"open": 690, "deleted": 10},
-        indeterminate={"bookie_silent": 120, "answer_timeout": 3},
-        findings=counted(found),
-        totals={kind: n["findings"] for kind, n in counted(found).items()},
-        coverage=0.99985,
-        complete=False,
-        outcome="VIOLATED",
-        exit_code=1,
-    ), found
+    return (
+        summary(
+            **caused(found, beside={"bookie-3:3181": ledgers // 40}),
+            ledgers={
+                "listed": total,
+                "sound": total - ledgers - 120 - 700,
+                "exempt": 700,
+                "indeterminate": 120,
+                "violated": ledgers,
+            },
+            exempt={"open": 690, "deleted": 10},
+            indeterminate={"bookie_silent": 120, "answer_timeout": 3},
+            findings=counted(found),
+            totals={kind: n["findings"] for kind, n in counted(found).items()},
+            coverage=0.99985,
+            complete=False,
+            outcome="VIOLATED",
+            exit_code=1,
+        ),
+        found,
+    )
 
 
 def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -214,18 +275,29 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
         else:
             found += [finding(kind, place * each + n) for n in range(each)]
     lost = {f"b{n}": [[0, 9]] for n in range(20)}
-    causes = caused([f | {"missing_on": {b: lost[b]}} for n, f in enumerate(found) for b in [f"b{n % 20}"]])
-    return summary(
-        **causes,
-        ledgers={"listed": 100_000, "sound": 1, "exempt": 5, "indeterminate": 69_994, "violated": 30_000},
-        exempt={reason.value: 1 for reason in Exempt},
-        indeterminate={reason.value: 6_000 for reason in Unknown},
-        findings=counted(found),
-        coverage=0.3,
-        complete=False,
-        outcome="VIOLATED",
-        exit_code=1,
-    ), found
+    causes = caused(
+        [f | {"missing_on": {b: lost[b]}} for n, f in enumerate(found) for b in [f"b{n % 20}"]]
+    )
+    return (
+        summary(
+            **causes,
+            ledgers={
+                "listed": 100_000,
+                "sound": 1,
+                "exempt": 5,
+                "indeterminate": 69_994,
+                "violated": 30_000,
+            },
+            exempt={reason.value: 1 for reason in Exempt},
+            indeterminate={reason.value: 6_000 for reason in Unknown},
+            findings=counted(found),
+            coverage=0.3,
+            complete=False,
+            outcome="VIOLATED",
+            exit_code=1,
+        ),
+        found,
+    )
 
 
 def nobody_answered() -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""A bookie for tests of the client: it speaks the protocol, and misbehaves exactly as a test tells it to.
+"""A bookie for tests of the client: it speaks the protocol, and misbehaves exactly as a test tells
+it to.
 
-It runs in a thread of its own with its own event loop, on an ephemeral port of the loopback. Left alone it answers like a
-healthy bookie that holds `ledgers`. `act(connection, request)` is asked first; what it returns True for is dealt with.
+It runs in a thread of its own with its own event loop, on an ephemeral port of the loopback. Left
+alone it answers like a healthy bookie that holds `ledgers`. `act(connection, request)` is asked
+first; what it returns True for is dealt with.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def list_answer(txn_id: int, ledger_id: int, payload: bytes | None, status: int 
     return frame(message)
 
 
-def read_answer(txn_id: int, ledger_id: int, entry_id: int, body: bytes | None, status: int = 0) -> bytes:
+def read_answer(
+    txn_id: int, ledger_id: int, entry_id: int, body: bytes | None, status: int = 0
+) -> bytes:
     message = answer(READ, txn_id, status)
     sub = message.readResponse
     sub.status, sub.ledgerId, sub.entryId = status, ledger_id, entry_id
@@ -62,7 +66,12 @@ def info_answer(txn_id: int, status: int = 0) -> bytes:
     return frame(message)
 
 
-def entry_body(ledger_id: int, entry_id: int, digest_type: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
+def entry_body(
+    ledger_id: int,
+    entry_id: int,
+    digest_type: DigestType = DigestType.CRC32C,
+    password: bytes = b"",
+) -> bytes:
     """A stored entry with a right digest and a payload that names it."""
     payload = b"entry %d" % entry_id
     head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, len(payload))
@@ -116,7 +125,9 @@ Act = Callable[[Connection, pb.Request], bool]
 
 
 class ScriptedBookie:
-    """`requests`: (connection number, operation, ledger id or None, entry id or None) of everything received, in order."""
+    """`requests`: (connection number, operation, ledger id or None, entry id or None) of everything
+    received, in order.
+    """
 
     def __init__(
         self,
@@ -124,7 +135,9 @@ class ScriptedBookie:
         act: Act = lambda connection, request: False,
         greet: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        self.ledgers = {ledger_id: encode_runs(entries) for ledger_id, entries in (ledgers or {}).items()}
+        self.ledgers = {
+            ledger_id: encode_runs(entries) for ledger_id, entries in (ledgers or {}).items()
+        }
         self.act = act
         self.greet = greet
         self.connections: list[Connection] = []
@@ -152,13 +165,21 @@ class ScriptedBookie:
         if request.header.operation == LIST:
             ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
             payload = self.ledgers.get(ledger_id)
-            connection.send(list_answer(txn_id, ledger_id, payload, 0 if payload is not None else pb.ENOLEDGER))
+            connection.send(
+                list_answer(txn_id, ledger_id, payload, 0 if payload is not None else pb.ENOLEDGER)
+            )
         elif request.header.operation == READ:
             read = request.readRequest
             if read.ledgerId in self.ledgers:
-                connection.send(read_answer(txn_id, read.ledgerId, read.entryId, entry_body(read.ledgerId, read.entryId)))
+                connection.send(
+                    read_answer(
+                        txn_id, read.ledgerId, read.entryId, entry_body(read.ledgerId, read.entryId)
+                    )
+                )
             else:
-                connection.send(read_answer(txn_id, read.ledgerId, read.entryId, None, pb.ENOLEDGER))
+                connection.send(
+                    read_answer(txn_id, read.ledgerId, read.entryId, None, pb.ENOLEDGER)
+                )
         else:
             connection.send(info_answer(txn_id))
 
@@ -176,7 +197,9 @@ class ScriptedBookie:
         return self
 
     async def _serve(self) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(lambda: Connection(self), "127.0.0.1", 0)
+        return await asyncio.get_running_loop().create_server(
+            lambda: Connection(self), "127.0.0.1", 0
+        )
 
     async def _stop(self) -> None:
         self._server.close()
@@ -184,7 +207,12 @@ class ScriptedBookie:
             connection.transport.abort()
         await asyncio.sleep(0)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(WAIT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(WAIT_S)

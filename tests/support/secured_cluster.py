@@ -1,11 +1,14 @@
-"""Settings of real servers that speak TLS and want logins, and the settings by which the auditor gets in.
+"""Settings of real servers that speak TLS and want logins, and the settings by which the auditor
+gets in.
 
-    with secured_cluster(tmp_path) as secured:                  # three bookies, in clear, with two ledgers
-        secured.bookies_want(tls=True, sasl=True)               # all bookies again, now secured: 4-8 s
-        audit(secured.cluster, tmp_path, **secured.tls("bookie"), **secured.sasl("bookie"))
+    with secured_cluster(tmp_path) as secured:                  # three bookies, in clear, with two
+    ledgers
+        secured.bookies_want(tls=True, sasl=True)               # all bookies again, now secured:
+        4-8 s audit(secured.cluster, tmp_path, **secured.tls("bookie"), **secured.sasl("bookie"))
 
-ZooKeeper has a port in clear, a port with TLS that wants a client certificate, SASL logins and digests. The tree is open to
-all until `guard_znodes`. Every secret has `CANARY` in it, so that a test can look for it wherever it must not be.
+ZooKeeper has a port in clear, a port with TLS that wants a client certificate, SASL logins and
+digests. The tree is open to all until `guard_znodes`. Every secret has `CANARY` in it, so that a
+test can look for it wherever it must not be.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ TLS_OF_BOOKIES = {
     "tlsKeyStoreType": "PKCS12",
     "tlsTrustStoreType": "PKCS12",
 }
-SASL_OF_BOOKIES = {"bookieAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"}
+SASL_OF_BOOKIES = {
+    "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
+}
 
 
 @dataclass
@@ -50,18 +55,28 @@ class Secured:
     auditor: Issued
     zookeeper_tls_port: int
 
-    def bookies_want(self, *, tls: bool = False, sasl: bool = False, certificate: bool = True) -> None:
-        """Start all bookies again with TLS, with a login, or both; `certificate`: TLS wants ours."""
+    def bookies_want(
+        self, *, tls: bool = False, sasl: bool = False, certificate: bool = True
+    ) -> None:
+        """Start all bookies again with TLS, with a login, or both; `certificate`: TLS wants
+        ours.
+        """
         settings: dict[str, object] = {}
         if tls:
-            settings |= tls_of_bookies(self.pki, self.bookie) | {"tlsClientAuthentication": str(certificate).lower()}
+            settings |= tls_of_bookies(self.pki, self.bookie) | {
+                "tlsClientAuthentication": str(certificate).lower()
+            }
         if sasl:
             settings |= SASL_OF_BOOKIES
-        self.cluster.restart_bookies(settings, f"-Djava.security.auth.login.config={self._jaas()}" if sasl else "")
+        self.cluster.restart_bookies(
+            settings, f"-Djava.security.auth.login.config={self._jaas()}" if sasl else ""
+        )
 
     def _jaas(self) -> Path:
         path = self.folder / "bookie.jaas"
-        path.write_text(f'Bookie {{ {LOGIN_MODULE} required user_{USER}="{PASSWORD}"; }};\n', encoding="utf-8")
+        path.write_text(
+            f'Bookie {{ {LOGIN_MODULE} required user_{USER}="{PASSWORD}"; }};\n', encoding="utf-8"
+        )
         return path
 
     def secret(self, name: str, text: str) -> str:
@@ -91,7 +106,9 @@ class Secured:
         return {
             f"{peer}_sasl": "digest-md5",
             f"{peer}_sasl_username": user,
-            f"{peer}_sasl_password_file": self.secret(name, right if password is None else password),
+            f"{peer}_sasl_password_file": self.secret(
+                name, right if password is None else password
+            ),
         }
 
     def digest(self, password: str = DIGEST_PASSWORD) -> dict[str, str]:
@@ -105,7 +122,9 @@ class Secured:
         return self.cluster.metadata_service_uri.replace(clear, secure)
 
     def guard_znodes(self) -> None:
-        """Take the whole tree from everybody but USER's login and DIGEST_USER, who may only read."""
+        """Take the whole tree from everybody but USER's login and DIGEST_USER, who may only
+        read.
+        """
         client = self.cluster.zk
         reader = make_digest_acl(DIGEST_USER, DIGEST_PASSWORD, read=True)
         guard = [ACL(Permissions.ALL, reader.id.__class__("sasl", USER)), reader]
@@ -134,13 +153,17 @@ def tls_of_bookies(pki: Pki, issued: Issued) -> Mapping[str, object]:
 
 @contextmanager
 def secured_cluster(folder: Path) -> Iterator[Secured]:
-    """Three bookies in clear and a ZooKeeper that offers everything; nothing is guarded yet. 8-12 s."""
+    """Three bookies in clear and a ZooKeeper that offers everything; nothing is guarded yet. 8-12
+    s.
+    """
     pki = Pki(folder / "pki")
     bookie, auditor = pki.issue("bookie"), pki.issue("auditor", unit="0:auditor")
     port = free_port()
     settings = secured_zookeeper(pki, bookie, port)
     flag = jaas_of_zookeeper(folder, USER, ZOOKEEPER_PASSWORD)
-    with RealCluster(folder / "cluster", bookies=3, zookeeper=settings, zookeeper_flag=flag) as cluster:
+    with RealCluster(
+        folder / "cluster", bookies=3, zookeeper=settings, zookeeper_flag=flag
+    ) as cluster:
         cluster.place(SOUND, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"))
         cluster.place(LOST, cluster.ledger("e3 w2 a1 0:[b1 b2 b3] closed 9"), lose={"b2": "4"})
         yield Secured(cluster, pki, folder, bookie, auditor, port)

@@ -27,5 +27,7 @@ def secured_zookeeper(pki: Pki, issued: Issued, tls_port: int) -> dict[str, obje
 def jaas_of_zookeeper(folder: Path, user: str, password: str) -> str:
     """The flag of a server that knows this user."""
     path = folder / "zookeeper.jaas"
-    path.write_text(f'Server {{ {LOGIN_MODULE} required user_{user}="{password}"; }};\n', encoding="utf-8")
+    path.write_text(
+        f'Server {{ {LOGIN_MODULE} required user_{user}="{password}"; }};\n', encoding="utf-8"
+    )
     return f"-Djava.security.auth.login.config={path}"

@@ -1,8 +1,10 @@
-"""Two auditors asked about the same ledgers, and the truth they are held to, which the test states with its own hand.
+"""Two auditors asked about the same ledgers, and the truth they are held to, which the test states
+with its own hand.
 
-An `Answer` is what an auditor says in the form in which BookKeeper's own says it: how many ledgers, by word. The words are
-BookKeeper's gauges, and those that it has no gauge for. `holds_truth` compares an answer with the truth and knows nothing of
-who gave it; `lives_on` reads every entry back, bookie by bookie, so that the truth is not the test's word alone.
+An `Answer` is what an auditor says in the form in which BookKeeper's own says it: how many ledgers,
+by word. The words are BookKeeper's gauges, and those that it has no gauge for. `holds_truth`
+compares an answer with the truth and knows nothing of who gave it; `lives_on` reads every entry
+back, bookie by bookie, so that the truth is not the test's word alone.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Says = Mapping[str, int]
 
 
 class Question(StrEnum):
-    """What an auditor is asked. Java's replicas check answers the first, its placement check the others."""
+    """What an auditor is asked. Java's replicas check answers the first, its placement check the
+    others.
+    """
 
     ENTRIES = "entries"
     PLACEMENT = "placement"
@@ -71,14 +75,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Truth:
-    """How many ledgers are what. `or_unknown`: some bookie can't tell, so `unknown` for all of them is no lie either."""
+    """How many ledgers are what. `or_unknown`: some bookie can't tell, so `unknown` for all of them
+    is no lie either.
+    """
 
     says: Says
     or_unknown: int = 0
 
 
 def holds_truth(answer: Answer, truth: Truth) -> bool:
-    """It came to its end, accuses nothing that is sound and keeps silent about nothing that is not."""
+    """It came to its end, accuses nothing that is sound and keeps silent about nothing that is
+    not.
+    """
     honest = [dict(truth.says)] + ([{"unknown": truth.or_unknown}] if truth.or_unknown else [])
     return answer.finished and _said(answer.says) in honest
 
@@ -89,12 +97,17 @@ def java_answer(question: Question, run: JavaRun) -> Answer:
 
 
 def our_answer(question: Question, outcome: Outcome, ledger_ids: Iterable[int]) -> Answer:
-    """By the findings and reasons of these ledgers; one with a reason to be unknown that concerns the question counts as
-    `unknown` as well."""
+    """By the findings and reasons of these ledgers; one with a reason to be unknown that concerns
+    the question counts as `unknown` as well.
+    """
     counts: Counter[str] = Counter()
     for ledger_id in ledger_ids:
         kinds = {Kind(found["kind"]) for found in outcome.of(ledger_id)}
-        counts.update(WORDS.get(kind, kind.value) for kind in kinds if CATALOGUE[kind].family in FAMILIES[question])
+        counts.update(
+            WORDS.get(kind, kind.value)
+            for kind in kinds
+            if CATALOGUE[kind].family in FAMILIES[question]
+        )
         counts["unknown"] += bool(REASONS[question] & set(outcome.verdicts[ledger_id].unknowns))
     return Answer(outcome.exit_code in (0, 1, 3), _said(counts))
 
@@ -104,8 +117,10 @@ def _said(counts: Says) -> dict[str, int]:
 
 
 def lives_on(cluster: RealCluster, ledger_id: int, text: str, entries_max: int = 2_000) -> str:
-    """What is true of the entries of a ledger as `text` tells it, by reading each of them (READ_ENTRY) on each bookie of its
-    write set: "sound" or a word. Copies on bookies that do not answer are taken to be there; then " unknown" is added."""
+    """What is true of the entries of a ledger as `text` tells it, by reading each of them
+    (READ_ENTRY) on each bookie of its write set: "sound" or a word. Copies on bookies that do not
+    answer are taken to be there; then " unknown" is added.
+    """
     metadata = cluster.ledger(text)
     assert metadata.last_entry_id is not None
     ends = [later.first_entry_id - 1 for later in metadata.segments[1:]] + [metadata.last_entry_id]

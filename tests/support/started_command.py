@@ -1,4 +1,6 @@
-"""`python -m auditor` as a process of its own, in a session of its own, with everything temporary below one directory."""
+"""`python -m auditor` as a process of its own, in a session of its own, with everything temporary
+below one directory.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Started:
         """Wait until the command is where the test wants it."""
         deadline = time.monotonic() + within_s
         while not there(self):
-            assert self.process.poll() is None, f"it ended first, with {self.process.returncode}: {self.said()}"
+            assert self.process.poll() is None, (
+                f"it ended first, with {self.process.returncode}: {self.said()}"
+            )
             assert time.monotonic() < deadline, f"the stage was not reached: {self.said()}"
             time.sleep(POLL_S)
 
@@ -62,13 +66,20 @@ class Started:
 
 
 def in_session(session: int) -> list[str]:
-    """Every process of a session that runs, also of other process groups in it: Spark's Python daemon makes its own."""
+    """Every process of a session that runs, also of other process groups in it: Spark's Python
+    daemon makes its own.
+    """
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")[:120].decode(errors="replace")
+                command = (
+                    (entry / "cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")[:120]
+                    .decode(errors="replace")
+                )
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if int(fields[3]) == session and alive(int(entry.name)):
@@ -77,21 +88,32 @@ def in_session(session: int) -> list[str]:
 
 
 @contextmanager
-def started(home: Path, *arguments: str, file_bytes_max: int = resource.RLIM_INFINITY) -> Iterator[Started]:
-    """`python -m auditor`, with everything temporary below `home`; killed with its session if the test fails.
+def started(
+    home: Path, *arguments: str, file_bytes_max: int = resource.RLIM_INFINITY
+) -> Iterator[Started]:
+    """`python -m auditor`, with everything temporary below `home`; killed with its session if the
+    test fails.
 
     `file_bytes_max`: no process of it can make a file larger than this, as on a disk that is full.
     """
     temporary = home / "tmp"
     for folder in (temporary, home / "out"):
         folder.mkdir(exist_ok=True)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
-    environment |= {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(temporary)}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")
+    }
+    environment |= {
+        "PYTHONPATH": str(PROJECT),
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+    }
     with (home / "stdout").open("wb") as out, (home / "stderr").open("wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "auditor", *arguments, "--output", str(home / "out")],
-            cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max)),
+            cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+            (file_bytes_max, file_bytes_max)),
         )  # fmt: skip
     command = Started(process, home)
     try:

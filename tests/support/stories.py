@@ -1,7 +1,9 @@
-"""Stories of one ledger: what was promised, what the bookies really hold, what they say of it, and what changes.
+"""Stories of one ledger: what was promised, what the bookies really hold, what they say of it, and
+what changes.
 
-A `Story` owns the truth: lists and reads are answered from it, so `drive` can take the whole loop of questions, confirming
-reads and second looks through a cluster that exists in memory only. `tell` makes a story from a seed.
+A `Story` owns the truth: lists and reads are answered from it, so `drive` can take the whole loop
+of questions, confirming reads and second looks through a cluster that exists in memory only. `tell`
+makes a story from a seed.
 """
 
 from __future__ import annotations
@@ -27,12 +29,29 @@ from support.entry_by_entry import (
 from support.entry_by_probe import probes_due
 
 from auditor.judging.settle import Step, Todo, settle
-from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.availability import (
+    ABSENT_READS,
+    NO_COOKIE,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+    SequenceGroup,
+)
 from auditor.model.evidence import LedgerEvidence, Look, Sweep, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts
 from auditor.model.finding import Family, Finding
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.wire.entry_availability import canonical
 
 LEDGER = 7
@@ -47,7 +66,9 @@ PROBED_WHOLE = 100
 
 @dataclass(frozen=True)
 class Bookie:
-    """The truth about one bookie, for the entries from the story's base on; what lies below is held and listed."""
+    """The truth about one bookie, for the entries from the story's base on; what lies below is held
+    and listed.
+    """
 
     holds: frozenset[int] = frozenset()
     unlisted: frozenset[int] = frozenset()
@@ -73,7 +94,9 @@ class Bookie:
 
 @dataclass(frozen=True)
 class State:
-    """The cluster at one look, as far as it concerns the ledger. Equal `version` means equal metadata."""
+    """The cluster at one look, as far as it concerns the ledger. Equal `version` means equal
+    metadata.
+    """
 
     metadata: LedgerMetadata | None
     bookies: Mapping[str, Bookie] = field(default_factory=dict)
@@ -93,14 +116,20 @@ class State:
             status=self.status,
             stamp=ZnodeStamp(1, self.version, self.ctime_ms, self.mtime_ms) if readable else None,
             metadata=self.metadata if self.status is RecordStatus.FOUND else None,
-            malformed=Malformed("nonsense", 3, 9, "0" * 64) if self.status is RecordStatus.MALFORMED else None,
+            malformed=(
+                Malformed("nonsense", 3, 9, "0" * 64)
+                if self.status is RecordStatus.MALFORMED
+                else None
+            ),
             mark=None if self.status is RecordStatus.GONE else self.mark,
         )
 
 
 @dataclass(frozen=True)
 class Story:
-    """`states[n]` is what look n finds; the last one stays. Entries below `base` are sound and not enumerated."""
+    """`states[n]` is what look n finds; the last one stays. Entries below `base` are sound and not
+    enumerated.
+    """
 
     name: str
     states: tuple[State, ...]
@@ -118,19 +147,31 @@ class Story:
         return self.states[min(look, len(self.states) - 1)]
 
     def reads_allowed(self, look: int, bookie: str) -> int:
-        """Entries read on one bookie at one look, at most: confirming ones, and the probes of one that cannot list."""
+        """Entries read on one bookie at one look, at most: confirming ones, and the probes of one
+        that cannot list.
+        """
         state = self.at(look)
-        if state.metadata is None or not self.terms.probe_entries or not state.bookies.get(bookie, Bookie()).cannot_list:
+        if (
+            state.metadata is None
+            or not self.terms.probe_entries
+            or not state.bookies.get(bookie, Bookie()).cannot_list
+        ):
             return self.reads_max
         wanted = expected_on(state.metadata, self.base)[bookie]
         return self.reads_max + len(probes_due(state.metadata, bookie, wanted, LEDGER, self.terms))
 
     @property
     def is_sampled(self) -> bool:
-        """Some bookie is probed for less than all it should hold: then not every loss can be found."""
+        """Some bookie is probed for less than all it should hold: then not every loss can be
+        found.
+        """
         for state in self.states:
             wants = expected_on(state.metadata, self.base) if state.metadata else {}
-            probed = [name for name, bookie in state.bookies.items() if bookie.cannot_list and self.terms.probe_entries]
+            probed = [
+                name
+                for name, bookie in state.bookies.items()
+                if bookie.cannot_list and self.terms.probe_entries
+            ]
             if any(len(wants.get(name, ())) > self.terms.probe_entries for name in probed):
                 return True
         return False
@@ -142,14 +183,20 @@ class Story:
 
     @property
     def is_honest(self) -> bool:
-        """No list leaves out more than the known tail defect does, and every read is answered truly."""
+        """No list leaves out more than the known tail defect does, and every read is answered
+        truly.
+        """
         for state in self.states:
             wants = expected_on(state.metadata, self.base) if state.metadata else {}
             for name, bookie in state.bookies.items():
                 tail = max(wants.get(name, ()), default=-1)
                 if bookie.holds and not bookie.knows_ledger:
                     return False
-                if bookie.read is not None or bookie.corrupt or bookie.unlisted - ({tail} if tail % 1024 == 0 else set()):
+                if (
+                    bookie.read is not None
+                    or bookie.corrupt
+                    or bookie.unlisted - ({tail} if tail % 1024 == 0 else set())
+                ):
                     return False
         return True
 
@@ -160,7 +207,9 @@ def groups(entries: Iterable[int], whole: Iterable[SequenceGroup] = ()) -> bytes
 
 
 def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[SequenceGroup]:
-    """What a bookie should hold of a first segment that ends at `base`: the ends one by one, the middle as one stripe."""
+    """What a bookie should hold of a first segment that ends at `base`: the ends one by one, the
+    middle as one stripe.
+    """
     segment, e, w = metadata.segments[0], metadata.ensemble_size, metadata.write_quorum
     found = []
     for position in (k for k, name in enumerate(segment.ensemble) if name == bookie):
@@ -169,13 +218,18 @@ def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[Seque
             continue
         if w == e:
             found += (
-                [SequenceGroup(a, a, min(2**31 - 1, stop - a), 0) for a in range(first, stop, 2**31 - 1)]
+                [
+                    SequenceGroup(a, a, min(2**31 - 1, stop - a), 0)
+                    for a in range(first, stop, 2**31 - 1)
+                ]
                 if stop < 2**40
                 else []
             )
             if stop >= 2**40:
                 pieces = (stop - first) // (2**31 - 1)
-                found.append(SequenceGroup(first, first + (pieces - 1) * (2**31 - 1), 2**31 - 1, 2**31 - 1))
+                found.append(
+                    SequenceGroup(first, first + (pieces - 1) * (2**31 - 1), 2**31 - 1, 2**31 - 1)
+                )
                 found.append(SequenceGroup(at := first + pieces * (2**31 - 1), at, stop - at, 0))
             continue
         mine = [x for x in range(first, min(first + 3 * e, stop)) if (position - x) % e < w]
@@ -184,14 +238,20 @@ def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[Seque
         found += [SequenceGroup(x, x, 1, 0) for x in mine if x < begin]
         if count:
             found.append(SequenceGroup(begin, begin + (count - 1) * e, w, e if count > 1 else 0))
-        found += [SequenceGroup(x, x, 1, 0) for x in range(begin + count * e, stop) if (position - x) % e < w]
+        found += [
+            SequenceGroup(x, x, 1, 0)
+            for x in range(begin + count * e, stop)
+            if (position - x) % e < w
+        ]
     return [group for group in found if group.size > 0]
 
 
 def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
     """What the bookie says when it is asked for its list."""
     truth = state.bookies.get(bookie, Bookie())
-    status = truth.answer or (AnswerStatus.HELD if truth.knows_ledger else AnswerStatus.NO_SUCH_LEDGER)
+    status = truth.answer or (
+        AnswerStatus.HELD if truth.knows_ledger else AnswerStatus.NO_SUCH_LEDGER
+    )
     said = b""
     if status is AnswerStatus.HELD:
         assert state.metadata is not None
@@ -212,7 +272,9 @@ def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
 
 @dataclass(frozen=True)
 class Driven:
-    """A story taken to its end: every step with the evidence it was made from; the last one is final."""
+    """A story taken to its end: every step with the evidence it was made from; the last one is
+    final.
+    """
 
     story: Story
     steps: tuple[tuple[LedgerEvidence, Step], ...]
@@ -227,8 +289,10 @@ class Driven:
 
 
 def drive(story: Story) -> Driven:
-    """Ask, read and look again as `settle` demands, until nothing is left to do. Raises AssertionError where it never ends,
-    asks for what was asked already, or reads more than allowed."""
+    """Ask, read and look again as `settle` demands, until nothing is left to do. Raises
+    AssertionError where it never ends, asks for what was asked already, or reads more than
+    allowed.
+    """
     terms = story.terms
     looks = [Look(story.at(0).record(0))]
     steps: list[tuple[LedgerEvidence, Step]] = []
@@ -242,16 +306,28 @@ def drive(story: Story) -> Driven:
         if step.todo is Todo.LOOK:
             looks.append(Look(story.at(len(looks)).record(len(looks))))
         elif step.todo is Todo.LISTS:
-            assert step.questions and not newest.answers, f"{story.name}: nothing to ask, or asked again"
-            said = {q.bookie_id: list_answer(story, state, q.bookie_id, newest.record.look) for q in step.questions}
+            assert step.questions and not newest.answers, (
+                f"{story.name}: nothing to ask, or asked again"
+            )
+            said = {
+                q.bookie_id: list_answer(story, state, q.bookie_id, newest.record.look)
+                for q in step.questions
+            }
             assert len(said) == len(step.questions), f"{story.name}: a bookie is asked twice"
             looks[-1] = replace(newest, answers=said)
         else:
-            assert step.reads and not set(step.reads) & set(newest.reads), f"{story.name}: nothing to read, or read again"
+            assert step.reads and not set(step.reads) & set(newest.reads), (
+                f"{story.name}: nothing to read, or read again"
+            )
             look = len(looks) - 1
-            reads = {**newest.reads, **{(b, e): read_answer(state, b, e, newest.record.look) for b, e in step.reads}}
+            reads = {
+                **newest.reads,
+                **{(b, e): read_answer(state, b, e, newest.record.look) for b, e in step.reads},
+            }
             made = Counter(bookie for bookie, _ in reads)
-            assert all(count <= story.reads_allowed(look, bookie) for bookie, count in made.items()), f"{story.name}: reads"
+            assert all(
+                count <= story.reads_allowed(look, bookie) for bookie, count in made.items()
+            ), f"{story.name}: reads"
             looks[-1] = replace(newest, reads=reads)
     raise AssertionError(f"{story.name}: not settled after {STEPS_MAX} steps")
 
@@ -260,7 +336,8 @@ def drive(story: Story) -> Driven:
 
 
 def judged_from_truth(driven: Driven) -> Judged:
-    """The verdict on the last state of an honest story, as one would give it who sees the bookies' disks.
+    """The verdict on the last state of an honest story, as one would give it who sees the bookies'
+    disks.
 
     A bookie that is probed for all it should hold is as good as one that lists.
     """
@@ -287,7 +364,11 @@ def judged_from_truth(driven: Driven) -> Judged:
         return {ANSWER_REASON[status.value]} if status and not is_probed(bookie) else set()
 
     wants = expected_on(metadata, story.base)
-    left_out = sum(len(b.unlisted & wants.get(n, set())) for n, b in state.bookies.items() if b.knows_ledger and not b.answer)
+    left_out = sum(
+        len(b.unlisted & wants.get(n, set()))
+        for n, b in state.bookies.items()
+        if b.knows_ledger and not b.answer
+    )
     asked = any(look.answers for look in evidence.looks)
     lists = {
         name: one.holds - one.unlisted
@@ -301,8 +382,16 @@ def judged_from_truth(driven: Driven) -> Judged:
 def falsely_accused(driven: Driven) -> list[str]:
     """Entries said to be missing on bookies that have them."""
     last = len(driven.evidence.looks) - 1
-    held = {name: bookie.holds for name, bookie in driven.story.at(last).bookies.items() if not bookie.is_forgotten}
-    lacking = ((name, ranges) for finding in driven.step.verdict.findings for name, ranges in finding.missing_on)
+    held = {
+        name: bookie.holds
+        for name, bookie in driven.story.at(last).bookies.items()
+        if not bookie.is_forgotten
+    }
+    lacking = (
+        (name, ranges)
+        for finding in driven.step.verdict.findings
+        for name, ranges in finding.missing_on
+    )
     return [
         f"{name} has {entry}"
         for name, ranges in lacking
@@ -312,16 +401,31 @@ def falsely_accused(driven: Driven) -> list[str]:
 
 
 def unconfirmed(driven: Driven) -> list[str]:
-    """Bookies on which the worst entry named counts as absent although nobody tried to read it there."""
-    found = [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]  # a marked ledger may count bookies as gone
+    """Bookies on which the worst entry named counts as absent although nobody tried to read it
+    there.
+    """
+    found = [
+        f for f in driven.step.verdict.findings if f.family is Family.ENTRY
+    ]  # a marked ledger may count bookies as gone
     metadata = driven.evidence.looks[-1].record.metadata
     if not found or metadata is None:
         return []
     worst = _worst_entry(found[0])
-    gone_on = [bookie for bookie, ranges in found[0].missing_on if any(first <= worst <= last for first, last in ranges)]
+    gone_on = [
+        bookie
+        for bookie, ranges in found[0].missing_on
+        if any(first <= worst <= last for first, last in ranges)
+    ]
     state = driven.story.at(len(driven.evidence.looks) - 1)
-    gone_on = [bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten]  # nobody is there to be read from
-    reads = {(b, e) for look in driven.evidence.looks for (b, e), read in look.reads.items() if read.status in ABSENT_READS}
+    gone_on = [
+        bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten
+    ]  # nobody is there to be read from
+    reads = {
+        (b, e)
+        for look in driven.evidence.looks
+        for (b, e), read in look.reads.items()
+        if read.status in ABSENT_READS
+    }
     return [f"{bookie} entry {worst}" for bookie in gone_on if (bookie, worst) not in reads]
 
 
@@ -333,13 +437,22 @@ def _worst_entry(finding: Finding) -> int:
 
 def unprobed(driven: Driven) -> list[str]:
     """Bookies of the worst entry's write set that cannot list and were never asked for it."""
-    story, found = driven.story, [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]
+    story, found = (
+        driven.story,
+        [f for f in driven.step.verdict.findings if f.family is Family.ENTRY],
+    )
     said = heard(driven.evidence, story.terms)
     if not found or said.record.metadata is None or not story.terms.probe_entries:
         return []
     worst = _worst_entry(found[0])
-    segment = next(segment for entry, segment in entries_of(said.record.metadata, story.base) if entry == worst)
-    statuses = {b: said.answers[b].status for b in write_set(said.record.metadata, segment, worst) if b in said.answers}
+    segment = next(
+        segment for entry, segment in entries_of(said.record.metadata, story.base) if entry == worst
+    )
+    statuses = {
+        b: said.answers[b].status
+        for b in write_set(said.record.metadata, segment, worst)
+        if b in said.answers
+    }
     mute = [bookie for bookie, status in statuses.items() if status is AnswerStatus.UNSUPPORTED]
     return [f"{bookie} entry {worst}" for bookie in mute if (bookie, worst) not in said.reads]
 
@@ -348,7 +461,9 @@ def unprobed(driven: Driven) -> list[str]:
 
 
 def tell(seed: int) -> Story:
-    """The story of this seed: a ledger, up to three mishaps, and sometimes a change between the looks."""
+    """The story of this seed: a ledger, up to three mishaps, and sometimes a change between the
+    looks.
+    """
     draw = random.Random(seed)
     metadata, base = _metadata(draw)
     wants = expected_on(metadata, base)
@@ -360,7 +475,11 @@ def tell(seed: int) -> Story:
         first = replace(first, mark=_mark(draw))
     states = [first, *_changes(draw, first, base)]
     reads_max, looks_max = draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5))
-    probing = {"probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)), "probe_seed": seed, "sweep": some_sweep(seed)}
+    probing = {
+        "probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)),
+        "probe_seed": seed,
+        "sweep": some_sweep(seed),
+    }
     return Story(f"seed {seed}", tuple(states), base, reads_max, looks_max, probing)
 
 
@@ -372,14 +491,19 @@ def some_sweep(seed: int) -> Sweep:
 
 
 def tails_in_a_crowd() -> Story:
-    """Every segment lost entries on all bookies, no list has the last entry, which begins an index page, and two reads a bookie
-    are allowed: too rare for a seed, and the one story in which the order of the reads decides."""
+    """Every segment lost entries on all bookies, no list has the last entry, which begins an index
+    page, and two reads a bookie are allowed: too rare for a seed, and the one story in which the
+    order of the reads decides.
+    """
     ensembles = (("b1", "b2", "b3"), ("b1", "b2", "b4"))
     segments = tuple(Segment(100 * n, ensembles[n % 2]) for n in range(11))
     metadata = LedgerMetadata(3, LedgerState.CLOSED, 3, 3, 2, 1024, 8, segments)
     lost = {100 * n + 5 for n in range(11)}
     wants = expected_on(metadata)
-    bookies = {name: Bookie(frozenset(held - lost), frozenset({1024} & held)) for name, held in wants.items()}
+    bookies = {
+        name: Bookie(frozenset(held - lost), frozenset({1024} & held))
+        for name, held in wants.items()
+    }
     return Story("tails in a crowd", (State(metadata, bookies),), reads_max=2)
 
 
@@ -389,11 +513,16 @@ def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
 
 
 def with_doubts(story: Story) -> Story:
-    """The same story, where some bookies leave an entry out of the list, have it with a wrong digest, or cannot be read: at
-    each look anew."""
+    """The same story, where some bookies leave an entry out of the list, have it with a wrong
+    digest, or cannot be read: at each look anew.
+    """
     draw = random.Random(story.name)
     states = [story.at(look) for look in range(max(3, len(story.states)))]
-    doubted = {name: draw.choice(sorted(b.holds)) for name, b in states[0].bookies.items() if b.holds and draw.random() < 0.4}
+    doubted = {
+        name: draw.choice(sorted(b.holds))
+        for name, b in states[0].bookies.items()
+        if b.holds and draw.random() < 0.4
+    }
     changed = []
     for state in states:
         bookies = dict(state.bookies)
@@ -415,7 +544,15 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
     ack = draw.randint(1, write)
     length = draw.choice((1, draw.randint(1, size), draw.randint(2, 12), draw.randint(10, 60)))
     base = draw.choice(
-        (0, 0, 0, 2**31 - 7, 2**53 - 9, *[1024 * draw.randint(1, 3) + 1 - length] * 2, ENTRY_ID_MAX - length + 1)
+        (
+            0,
+            0,
+            0,
+            2**31 - 7,
+            2**53 - 9,
+            *[1024 * draw.randint(1, 3) + 1 - length] * 2,
+            ENTRY_ID_MAX - length + 1,
+        )
     )
     base = max(0, base)
     last = base + length - 1
@@ -427,7 +564,12 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
     segments.append(Segment(base, tuple(ensemble)))
     # last + 1 is where an empty last segment begins
     for at in sorted(
-        set(draw.choices(range(base + 1, min(last + 2, ENTRY_ID_MAX + 1)) or [base], k=draw.choice((0, 1, 2, 4, 15))))
+        set(
+            draw.choices(
+                range(base + 1, min(last + 2, ENTRY_ID_MAX + 1)) or [base],
+                k=draw.choice((0, 1, 2, 4, 15)),
+            )
+        )
     ):
         if at == base:
             continue
@@ -440,14 +582,20 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
     known = None if base == 0 and draw.random() < 0.06 else last
     if base and draw.random() < 0.1:
         segments = segments[1:]  # nothing says where the head is
-    state = draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY)) if draw.random() < 0.03 else LedgerState.CLOSED
+    state = (
+        draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY))
+        if draw.random() < 0.03
+        else LedgerState.CLOSED
+    )
     if draw.random() < 0.02:
         segments, base, known = [Segment(0, segments[-1].ensemble)], 0, -1
     return LedgerMetadata(3, state, size, write, ack, known, 8, tuple(segments)), base
 
 
 def _mark(draw: random.Random) -> Mark:
-    """Within grace, at its edge, just beyond it, or beyond it only by the older of its two times."""
+    """Within grace, at its edge, just beyond it, or beyond it only by the older of its two
+    times.
+    """
     age = draw.choice((0, GRACE_MS, GRACE_MS + 1, 50 * GRACE_MS))
     return Mark(NOW_MS - age, draw.choice((None, NOW_MS, NOW_MS - GRACE_MS - 1)))
 
@@ -458,7 +606,17 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
         return []
     kind = draw.choice(
         (
-            *("mark", "gone", "heal", "worse", "version", "versions", "unreadable", "malformed", "back"),
+            *(
+                "mark",
+                "gone",
+                "heal",
+                "worse",
+                "version",
+                "versions",
+                "unreadable",
+                "malformed",
+                "back",
+            ),
             *("new ensemble", "mute", "unlisted", "wiped"),
         )
     )
@@ -468,14 +626,22 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
     worse = dict(first.bookies)
     if worse:
         name = _someone(draw, worse)
-        worse[name] = draw.choice((Bookie(knows_ledger=False), replace(worse[name], answer=AnswerStatus.SILENT)))
+        worse[name] = draw.choice(
+            (Bookie(knows_ledger=False), replace(worse[name], answer=AnswerStatus.SILENT))
+        )
     name = _someone(draw, dict(first.bookies)) if first.bookies else ""
     unlisted = (
-        {**first.bookies, name: replace(first.bookies[name], answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)}
+        {
+            **first.bookies,
+            name: replace(first.bookies[name], answer=AnswerStatus.UNSUPPORTED, is_forgotten=False),
+        }
         if name
         else {}
     )
-    wiped = {n: replace(b, holds=frozenset(), knows_ledger=False) if b.cannot_list else b for n, b in first.bookies.items()}
+    wiped = {
+        n: replace(b, holds=frozenset(), knows_ledger=False) if b.cannot_list else b
+        for n, b in first.bookies.items()
+    }
     later = {
         "unlisted": [replace(first, bookies=unlisted)],
         "wiped": [replace(first, bookies=wiped)],
@@ -485,11 +651,22 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
         "worse": [replace(first, bookies=worse)],
         "version": [replace(first, version=1)],
         "versions": [replace(first, version=n) for n in range(1, draw.randint(2, 12))],
-        "unreadable": [replace(first, status=draw.choice((RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED)))],
+        "unreadable": [
+            replace(
+                first, status=draw.choice((RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED))
+            )
+        ],
         "malformed": [replace(first, status=RecordStatus.MALFORMED, version=9)],
         "back": [replace(first, status=RecordStatus.GONE), first],
         "new ensemble": [_rewritten(draw, first, base)],
-        "mute": [replace(first, bookies={name: replace(b, read=ReadStatus.TIMED_OUT) for name, b in first.bookies.items()})],
+        "mute": [
+            replace(
+                first,
+                bookies={
+                    name: replace(b, read=ReadStatus.TIMED_OUT) for name, b in first.bookies.items()
+                },
+            )
+        ],
     }[kind]
     return [first, *later] if draw.random() < 0.2 else later
 
@@ -498,9 +675,20 @@ def _rewritten(draw: random.Random, first: State, base: int) -> State:
     """A bookie is replaced in every segment by a new one that holds what it should."""
     metadata = first.metadata
     assert metadata is not None
-    old = draw.choice(sorted({name for segment in metadata.segments for name in segment.ensemble if name.startswith("b")}))
+    old = draw.choice(
+        sorted(
+            {
+                name
+                for segment in metadata.segments
+                for name in segment.ensemble
+                if name.startswith("b")
+            }
+        )
+    )
     segments = tuple(
-        replace(segment, ensemble=tuple("new" if name == old else name for name in segment.ensemble))
+        replace(
+            segment, ensemble=tuple("new" if name == old else name for name in segment.ensemble)
+        )
         for segment in metadata.segments
     )
     after = replace(metadata, segments=segments)
@@ -517,10 +705,14 @@ def _someone(draw: random.Random, bookies: dict[str, Bookie]) -> str:
 
 def _drop(bookies: dict[str, Bookie], name: str, entries: Iterable[int]) -> None:
     gone = frozenset(entries)
-    bookies[name] = replace(bookies[name], holds=bookies[name].holds - gone, unlisted=bookies[name].unlisted - gone)
+    bookies[name] = replace(
+        bookies[name], holds=bookies[name].holds - gone, unlisted=bookies[name].unlisted - gone
+    )
 
 
-def _loses_an_entry(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _loses_an_entry(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """One entry is gone on some or all of its write set."""
     wants = expected_on(metadata, base)
     if entries := sorted(set().union(*wants.values())):
@@ -530,7 +722,9 @@ def _loses_an_entry(draw: random.Random, metadata: LedgerMetadata, base: int, bo
             _drop(bookies, name, [entry])
 
 
-def _loses_a_run(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _loses_a_run(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """A stretch of entries is gone on one or two bookies."""
     for _ in range(draw.choice((1, 1, 2))):
         name = _someone(draw, bookies)
@@ -539,59 +733,84 @@ def _loses_a_run(draw: random.Random, metadata: LedgerMetadata, base: int, booki
             _drop(bookies, name, holds[at : at + draw.randint(2, 30)])
 
 
-def _loses_here_and_there(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _loses_here_and_there(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """Several bookies lose entries all over the ledger."""
     for name in sorted({_someone(draw, bookies) for _ in range(draw.randint(1, 4))}):
         _drop(bookies, name, [e for e in sorted(bookies[name].holds) if draw.random() < 0.3])
 
 
-def _each_run_lacks_its_last(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _each_run_lacks_its_last(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     name = _someone(draw, bookies)
     holds = bookies[name].holds
     _drop(bookies, name, [e for e in holds if e + 1 not in holds])
 
 
-def _another_position(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _another_position(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """A bookie holds the stripe of the position beside its own: right in number, wrong in id."""
     name, shift = _someone(draw, bookies), draw.choice((-1, 1))
     moved = frozenset(e + shift for e in bookies[name].holds if base <= e + shift <= ENTRY_ID_MAX)
     bookies[name] = replace(bookies[name], holds=moved, unlisted=frozenset())
 
 
-def _relative_ids(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _relative_ids(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """A bookie holds what it would if striping began anew with its segment."""
     name = _someone(draw, bookies)
     size, write = metadata.ensemble_size, metadata.write_quorum
     wrong = set()
     for at, segment in enumerate(metadata.segments):
-        ends = [*(s.first_entry_id for s in metadata.segments[1:]), max(bookies[name].holds, default=base - 1) + 1]
+        ends = [
+            *(s.first_entry_id for s in metadata.segments[1:]),
+            max(bookies[name].holds, default=base - 1) + 1,
+        ]
         for position in (k for k, one in enumerate(segment.ensemble) if one == name):
             whole = range(max(base, segment.first_entry_id), ends[at])
             wrong |= {e for e in whole if (position - (e - segment.first_entry_id)) % size < write}
     bookies[name] = replace(bookies[name], holds=frozenset(wrong), unlisted=frozenset())
 
 
-def _loses_a_segment(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _loses_a_segment(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     name = _someone(draw, bookies)
     segment = draw.choice(metadata.segments)
-    later = [s.first_entry_id for s in metadata.segments if s.first_entry_id > segment.first_entry_id]
+    later = [
+        s.first_entry_id for s in metadata.segments if s.first_entry_id > segment.first_entry_id
+    ]
     end = min(later, default=ENTRY_ID_MAX + 1)
     _drop(bookies, name, [e for e in bookies[name].holds if segment.first_entry_id <= e < end])
 
 
-def _swapped(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _swapped(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """Two bookies hold each other's share."""
     one, other = _someone(draw, bookies), _someone(draw, bookies)
     bookies[one], bookies[other] = bookies[other], bookies[one]
 
 
-def _wiped(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _wiped(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     for _ in range(draw.choice((1, 1, metadata.write_quorum))):
         bookies[_someone(draw, bookies)] = Bookie(knows_ledger=draw.random() < 0.3)
 
 
-def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
-    statuses = [status for status in AnswerStatus if status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)]
+def _no_valid_answer(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
+    statuses = [
+        status
+        for status in AnswerStatus
+        if status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)
+    ]
     for _ in range(draw.choice((1, 1, 2, metadata.ensemble_size))):
         name = _someone(draw, bookies)
         status = draw.choice((*statuses, AnswerStatus.UNREGISTERED))
@@ -599,7 +818,9 @@ def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, b
         bookies[name] = replace(bookies[name], answer=status, is_forgotten=forgotten)
 
 
-def _cannot_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _cannot_list(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """One bookie, some, or all of them cannot list; some of these lost everything."""
     names = sorted(name for name in bookies if name.startswith("b"))
     for name in draw.sample(names, draw.choice((1, len(names), draw.randint(1, len(names))))):
@@ -607,26 +828,38 @@ def _cannot_list(draw: random.Random, metadata: LedgerMetadata, base: int, booki
         bookies[name] = replace(mute, answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)
 
 
-def _corrupt_copies(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
-    """Some copies do not match their digest; where a list leaves them out, or there is none, they are read."""
+def _corrupt_copies(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
+    """Some copies do not match their digest; where a list leaves them out, or there is none, they
+    are read.
+    """
     name = _someone(draw, bookies)
     if holds := sorted(bookies[name].holds):
         bad = frozenset((holds[0], *draw.sample(holds, draw.randint(1, len(holds)))))
-        bookies[name] = replace(bookies[name], corrupt=bad, unlisted=bookies[name].unlisted | {draw.choice(sorted(bad))})
+        bookies[name] = replace(
+            bookies[name], corrupt=bad, unlisted=bookies[name].unlisted | {draw.choice(sorted(bad))}
+        )
 
 
-def _holds_more(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _holds_more(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """Entries of other bookies, and some that were never acknowledged."""
     name = _someone(draw, bookies)
     everything = set().union(*expected_on(metadata, base).values())
     beyond = {
-        e for e in range(max(everything, default=base - 1) + 1, max(everything, default=base - 1) + 4) if e <= ENTRY_ID_MAX
+        e
+        for e in range(max(everything, default=base - 1) + 1, max(everything, default=base - 1) + 4)
+        if e <= ENTRY_ID_MAX
     }
     extra = {e for e in everything if draw.random() < 0.5} | beyond
     bookies[name] = replace(bookies[name], holds=bookies[name].holds | extra)
 
 
-def _tail_defect(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _tail_defect(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """Every list lacks a last entry that begins an index page, and it can be read all the same."""
     for name, wanted in expected_on(metadata, base).items():
         tail = max(wanted, default=-1)
@@ -634,20 +867,30 @@ def _tail_defect(draw: random.Random, metadata: LedgerMetadata, base: int, booki
             bookies[name] = replace(bookies[name], unlisted=bookies[name].unlisted | {tail})
 
 
-def _tail_defect_among_losses(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _tail_defect_among_losses(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     _loses_here_and_there(draw, metadata, base, bookies)
     _tail_defect(draw, metadata, base, bookies)
 
 
-def _unlisted_last_among_losses(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
-    """As the tail defect looks, at an entry that begins no index page: then it is none, and the list can't be trusted."""
+def _unlisted_last_among_losses(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
+    """As the tail defect looks, at an entry that begins no index page: then it is none, and the
+    list can't be trusted.
+    """
     _loses_here_and_there(draw, metadata, base, bookies)
     for name, wanted in expected_on(metadata, base).items():
         if wanted & bookies[name].holds:
-            bookies[name] = replace(bookies[name], unlisted=frozenset({max(wanted & bookies[name].holds)}))
+            bookies[name] = replace(
+                bookies[name], unlisted=frozenset({max(wanted & bookies[name].holds)})
+            )
 
 
-def _lying_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _lying_list(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """A list leaves out entries that can be read."""
     name = _someone(draw, bookies)
     if holds := sorted(bookies[name].holds):
@@ -655,9 +898,15 @@ def _lying_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookie
         bookies[name] = replace(bookies[name], unlisted=bookies[name].unlisted | left_out)
 
 
-def _failing_reads(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+def _failing_reads(
+    draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
+) -> None:
     """Lists are answered, reads are not; something is missing, so that there are reads."""
-    failures = [s for s in ReadStatus if s not in (ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)]
+    failures = [
+        s
+        for s in ReadStatus
+        if s not in (ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
+    ]
     name = _someone(draw, bookies)
     if holds := sorted(bookies[name].holds):
         _drop(bookies, name, [draw.choice(holds)])

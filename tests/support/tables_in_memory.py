@@ -1,6 +1,7 @@
 """The tables of a run's directory in memory, as its end reads them: sparingly.
 
-A cluster has millions of ledgers. The end of a run may scan their rows, and may hold those that a filter keeps.
+A cluster has millions of ledgers. The end of a run may scan their rows, and may hold those that a
+filter keeps.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ import pyarrow as pa
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 
-LARGE = frozenset({"evidence/answers", "evidence/ledgers", "evidence/listing_again", "evidence/reads"})
-"""Tables with rows for every ledger that nobody may hold whole. Of the listing, ids alone, the run does."""
+LARGE = frozenset(
+    {"evidence/answers", "evidence/ledgers", "evidence/listing_again", "evidence/reads"}
+)
+"""Tables with rows for every ledger that nobody may hold whole. Of the listing, ids alone, the run
+does.
+"""
 
 
 @dataclass
@@ -26,7 +31,9 @@ class Tables:
     asked: list[str] = field(default_factory=list)
     """The tables that were read, in order."""
 
-    def read_table(self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None) -> pa.Table:
+    def read_table(
+        self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None
+    ) -> pa.Table:
         assert keep is not None or name not in LARGE, f"all of {name} is held at once"
         is_of_few, is_wide = "is_in(ledger_id" in str(keep), schema in (ANSWERS, LEDGERS, READS)
         assert columns is not None or is_of_few or not is_wide, f"every column of {name} is held"
@@ -44,16 +51,22 @@ class Tables:
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, _file_name: str) -> None:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        self.tables[name] = pa.concat_tables([self.tables[name], table]) if name in self.tables else table
+        self.tables[name] = (
+            pa.concat_tables([self.tables[name], table]) if name in self.tables else table
+        )
 
     def _rows(self, name: str, schema: pa.Schema) -> pa.Table:
         self.asked.append(name)
         written = self.tables.get(name, schema.empty_table())
         for missing in {*schema.names} - {*written.column_names}:
-            written = written.append_column(schema.field(missing), pa.nulls(written.num_rows, schema.field(missing).type))
+            written = written.append_column(
+                schema.field(missing), pa.nulls(written.num_rows, schema.field(missing).type)
+            )
         return written.select(schema.names)
 
 
 def _kept(rows: pa.Table, keep: Any) -> pa.Table:
-    """Return the rows that `keep` keeps. A scan of a dataset would start threads for each of these small tables."""
+    """Return the rows that `keep` keeps. A scan of a dataset would start threads for each of these
+    small tables.
+    """
     return rows if keep is None else rows.filter(keep)

@@ -30,6 +30,8 @@ def put_topic(
         put(prefix + schema_path(topic), encode_schemas(schemas))
 
 
-def closed(ledger_id: int, entries: int = 10, *, offloaded: bool = False, deleted: bool = False) -> DataLedger:
+def closed(
+    ledger_id: int, entries: int = 10, *, offloaded: bool = False, deleted: bool = False
+) -> DataLedger:
     """A ledger that the broker closed."""
     return DataLedger(ledger_id, entries, 100 * entries, 1_700_000_000_000, offloaded, deleted)

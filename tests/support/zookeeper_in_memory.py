@@ -1,6 +1,8 @@
-"""A ZooKeeper in memory, and the client of it that a session takes for kazoo's: reads without Java and without waiting.
+"""A ZooKeeper in memory, and the client of it that a session takes for kazoo's: reads without Java
+and without waiting.
 
-It passes the tests of `tests/adapters/` that bear the marker `also_in_memory`, as a real server does.
+It passes the tests of `tests/adapters/` that bear the marker `also_in_memory`, as a real server
+does.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ class _Znode:
 class MemoryZooKeeper(Znodes):
     """One server and what is written to it. Each write is a millisecond after the one before.
 
-    `before_answer` is called with each request. It may raise what the answer is to be, or change the server.
-    `before_wait` is called when a client waits for its connection.
+    `before_answer` is called with each request. It may raise what the answer is to be, or change
+    the server. `before_wait` is called when a client waits for its connection.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,9 @@ def session(server: Server) -> Session:
 
 
 def assert_all_read(session: Session) -> None:
-    assert [(path, OK, path.encode()) for path in PATHS] == [item[:3] for item in read_many(session, PATHS)]
+    assert [(path, OK, path.encode()) for path in PATHS] == [
+        item[:3] for item in read_many(session, PATHS)
+    ]
 
 
 def assert_same_both_ways(session: Session) -> None:
@@ -43,11 +45,16 @@ def assert_same_both_ways(session: Session) -> None:
     odd = [f"/odd/{name}" for name in ("empty", "large", "ünïcode", "shut", "nope")]
     paths = [*PATHS[:500], *odd, "/", *PATHS[500:700], *odd]
     parents = ["/data", *odd, "/", "/odd"]
-    as_one, children_as_one = list(read_many(session, paths)), list(children_of_many(session, parents))
+    as_one, children_as_one = (
+        list(read_many(session, paths)),
+        list(children_of_many(session, parents)),
+    )
     session.multi_read = False
     assert list(read_many(session, paths)) == as_one
     singly = list(children_of_many(session, parents))
-    assert [(c.path, c.error, sorted(c.names)) for c in singly] == [(c.path, c.error, sorted(c.names)) for c in children_as_one]
+    assert [(c.path, c.error, sorted(c.names)) for c in singly] == [
+        (c.path, c.error, sorted(c.names)) for c in children_as_one
+    ]
     assert paths == [item.path for item in as_one]
     assert [item.error for item in as_one[-5:]] == [OK, OK, OK, NO_AUTH, NO_NODE]
     assert [item.error for item in children_as_one[1:6]] == [OK, OK, OK, NO_AUTH, NO_NODE]

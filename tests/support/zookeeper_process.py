@@ -1,6 +1,8 @@
-"""A real ZooKeeper server for tests: from the jars that pyspark brings, or an older one from Maven Central.
+"""A real ZooKeeper server for tests: from the jars that pyspark brings, or an older one from Maven
+Central.
 
-One server, one loopback port, one data directory; it is told to end with SIGTERM and dies with the process that started it.
+One server, one loopback port, one data directory; it is told to end with SIGTERM and dies with the
+process that started it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ MAVEN_TIMEOUT_S = 300
 START_TIMEOUT_S = 60.0
 """How long a server may take until it answers `srvr`, in seconds; it needs about one."""
 STOP_TIMEOUT_S = 10.0
-"""How long a server may take to end after SIGTERM before it is killed, in seconds; it needs about half of one."""
+"""How long a server may take to end after SIGTERM before it is killed, in seconds; it needs about
+half of one.
+"""
 POLL_S = 0.05
 STANDALONE_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -42,13 +46,17 @@ SERVER_JARS = (
     "commons-cli*.jar",
     "audience-annotations*.jar",
 )
-"""What a ZooKeeper server needs of Spark's jars. Without a logging binding it logs nowhere and starts sooner."""
+"""What a ZooKeeper server needs of Spark's jars. Without a logging binding it logs nowhere and
+starts sooner.
+"""
 
 
 def pyspark_classpath() -> str:
     """The class path of a ZooKeeper server among pyspark's own jars (3.9.x)."""
     spec = importlib.util.find_spec("pyspark")
-    assert spec is not None and spec.submodule_search_locations, "pyspark is not installed: install the project's dependencies"
+    assert spec is not None and spec.submodule_search_locations, (
+        "pyspark is not installed: install the project's dependencies"
+    )
     jars = Path(spec.submodule_search_locations[0]) / "jars"
     found = sorted(str(jar) for pattern in SERVER_JARS for jar in jars.glob(pattern))
     assert found, f"no ZooKeeper jars in {jars}: this pyspark brings none"
@@ -56,16 +64,30 @@ def pyspark_classpath() -> str:
 
 
 def zookeeper_3_5_classpath() -> str:
-    """The class path of ZooKeeper 3.5.10, which has no multiRead; fetched by Maven once and kept in the project's `.cache/`."""
+    """The class path of ZooKeeper 3.5.10, which has no multiRead; fetched by Maven once and kept in
+    the project's `.cache/`.
+    """
     CACHE_3_5.parent.mkdir(parents=True, exist_ok=True)
     with (CACHE_3_5.parent / f"{CACHE_3_5.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
         complete = CACHE_3_5 / "complete"
         if not complete.exists():
             shutil.rmtree(CACHE_3_5, ignore_errors=True)
-            command = ["mvn", "-q", "-B", "-f", str(POM_3_5), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE_3_5}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
-            assert done.returncode == 0, f"Maven could not fetch ZooKeeper 3.5: {(done.stdout + done.stderr)[-2000:]}"
+            command = [
+                "mvn",
+                "-q",
+                "-B",
+                "-f",
+                str(POM_3_5),
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={CACHE_3_5}",
+            ]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False
+            )
+            assert done.returncode == 0, (
+                f"Maven could not fetch ZooKeeper 3.5: {(done.stdout + done.stderr)[-2000:]}"
+            )
             complete.touch()
     return f"{CACHE_3_5}/*"
 
@@ -79,10 +101,11 @@ def java() -> str:
 
 
 class ZooKeeperProcess:
-    """One standalone server. `stop` and `start` again keep its port and its data, as a restart in the field does.
+    """One standalone server. `stop` and `start` again keep its port and its data, as a restart in
+    the field does.
 
-    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has, read-only. `more` are further
-    settings, `flags` further flags of its JVM.
+    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has,
+    read-only. `more` are further settings, `flags` further flags of its JVM.
     """
 
     def __init__(
@@ -106,7 +129,9 @@ class ZooKeeperProcess:
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n"
         )
         config += "".join(f"{key}={value}\n" for key, value in (more or {}).items())
-        (directory / "zoo.cfg").write_text(config + (self._two_servers() if cut_off_from_quorum else ""))
+        (directory / "zoo.cfg").write_text(
+            config + (self._two_servers() if cut_off_from_quorum else "")
+        )
 
     @property
     def hosts(self) -> str:

@@ -1,4 +1,6 @@
-"""A loopback proxy before a real ZooKeeper that refuses certain requests, as servers do that do not know them."""
+"""A loopback proxy before a real ZooKeeper that refuses certain requests, as servers do that do not
+know them.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ EXISTS, GET_DATA, GET_CHILDREN, MULTI_READ = 3, 4, 8, 22
 
 
 class DroppingProxy:
-    """Forwards frames both ways, and closes the connection in place of forwarding a request with one of `opcodes`.
+    """Forwards frames both ways, and closes the connection in place of forwarding a request with
+    one of `opcodes`.
 
-    With `error`, such a request is answered with that error code, in its turn, and then the connection is closed. With
-    `renumbered`, the first one is answered under the number of another request, and all others as they should be.
+    With `error`, such a request is answered with that error code, in its turn, and then the
+    connection is closed. With `renumbered`, the first one is answered under the number of another
+    request, and all others as they should be.
     """
 
     def __init__(
-        self, server_port: int, opcodes: frozenset[int], error: int | None = None, *, renumbered: bool = False
+        self,
+        server_port: int,
+        opcodes: frozenset[int],
+        error: int | None = None,
+        *,
+        renumbered: bool = False,
     ) -> None:
         self.opcodes = opcodes
         self.error = error
@@ -61,7 +70,9 @@ class DroppingProxy:
 
     def _requests(self, client: socket.socket, server: socket.socket, to_fail: set[int]) -> None:
         for position, frame in enumerate(_frames(client)):
-            xid, opcode = struct.unpack_from("!ii", frame) if position > 0 else (0, 0)  # the first frame has no header
+            xid, opcode = (
+                struct.unpack_from("!ii", frame) if position > 0 else (0, 0)
+            )  # the first frame has no header
             self.reads.extend([count] if (count := znodes_read(opcode, frame)) else [])
             if opcode in self.opcodes:
                 self.refused += 1
@@ -72,7 +83,9 @@ class DroppingProxy:
                 if self.error is None:
                     break
                 to_fail.add(xid)
-                frame = struct.pack("!iii", xid, EXISTS, 1) + b"/\0"  # keeps the place in the order of replies
+                frame = (
+                    struct.pack("!iii", xid, EXISTS, 1) + b"/\0"
+                )  # keeps the place in the order of replies
             _send(server, frame)
         _hang_up(client, server)
 
@@ -88,7 +101,9 @@ class DroppingProxy:
 
 
 def znodes_read(opcode: int, frame: bytes) -> int:
-    """How many znodes a request frame asks for; a multiRead has a header before each operation and one that is the end."""
+    """How many znodes a request frame asks for; a multiRead has a header before each operation and
+    one that is the end.
+    """
     if opcode in (GET_DATA, GET_CHILDREN):
         return 1
     if opcode != MULTI_READ:
@@ -125,7 +140,9 @@ def _hang_up(*socks: socket.socket) -> None:
 
 
 @contextmanager
-def refusing(server_port: int, *opcodes: int, error: int | None = None, renumbered: bool = False) -> Iterator[DroppingProxy]:
+def refusing(
+    server_port: int, *opcodes: int, error: int | None = None, renumbered: bool = False
+) -> Iterator[DroppingProxy]:
     proxy = DroppingProxy(server_port, frozenset(opcodes), error, renumbered=renumbered)
     try:
         yield proxy

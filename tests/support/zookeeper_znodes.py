@@ -18,7 +18,11 @@ from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri, parse
 
 QUICK = ZooKeeperLimits(
-    reads_per_second=0, session_timeout_ms=1_500, connect_timeout_ms=10_000, retries_max=3, retry_wait_ms=100
+    reads_per_second=0,
+    session_timeout_ms=1_500,
+    connect_timeout_ms=10_000,
+    retries_max=3,
+    retry_wait_ms=100,
 )
 """Limits for tests: a lost server is noticed in a second or two, not in ten."""
 WRITER = ("writer", "secret")
@@ -39,7 +43,9 @@ class Znodes:
         self._client.close()
 
     def put(self, path: str, data: bytes = b"", *, shut: bool = False) -> None:
-        """Create `path` with its parents, or replace its data. `shut`: nobody but the writer may read it."""
+        """Create `path` with its parents, or replace its data. `shut`: nobody but the writer may
+        read it.
+        """
         parent = str(PurePosixPath(path).parent)
         self._client.ensure_path(parent)
         acl = ONLY_WRITER if shut else OPEN_ACL_UNSAFE
@@ -80,9 +86,13 @@ class Znodes:
         self.put(f"{root}/cookies")
         self.put(f"{root}/underreplication/ledgers")
 
-    def ledgers(self, root: str, layout: LedgerLayout, ids: Iterable[int], data: bytes | None = None) -> None:
+    def ledgers(
+        self, root: str, layout: LedgerLayout, ids: Iterable[int], data: bytes | None = None
+    ) -> None:
         content = ledger_bytes() if data is None else data
-        self.put_all((root + znode_paths.ledger_path(layout, ledger_id), content) for ledger_id in ids)
+        self.put_all(
+            (root + znode_paths.ledger_path(layout, ledger_id), content) for ledger_id in ids
+        )
 
 
 def _commit(batch: object) -> None:
@@ -113,11 +123,16 @@ def closed_ledger(last_entry_id: int = 29) -> LedgerMetadata:
         ack_quorum=2,
         last_entry_id=last_entry_id,
         length=80,
-        segments=(Segment(0, ("b1:3181", "b2:3181", "b3:3181")), Segment(10, ("b1:3181", "b4:3181", "b3:3181"))),
+        segments=(
+            Segment(0, ("b1:3181", "b2:3181", "b3:3181")),
+            Segment(10, ("b1:3181", "b4:3181", "b3:3181")),
+        ),
         digest_type=DigestType.CRC32C,
         custom_metadata=(("application", b"pulsar"),),
     )
 
 
-def ledger_bytes(metadata: LedgerMetadata | None = None, version: int = 3, password: bytes = b"pw") -> bytes:
+def ledger_bytes(
+    metadata: LedgerMetadata | None = None, version: int = 3, password: bytes = b"pw"
+) -> bytes:
     return ledger_metadata.encode(metadata or closed_ledger(), version=version, password=password)

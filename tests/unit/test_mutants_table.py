@@ -1,4 +1,6 @@
-"""The table of planted bugs (`make mutants`) fits the product, the tests and the documents; and its runner can tell."""
+"""The table of planted bugs (`make mutants`) fits the product, the tests and the documents; and its
+runner can tell.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PAGE = PROJECT / "docs" / "testing.md"
 MUTANTS_MIN = 25
 OF_A_GROUP_MIN = 4
 
-TESTS = ("tests/unit/first_checker/test_first_checker_worst.py::test_where_nothing_is_lost_nothing_is_worst",)
+TESTS = (
+    "tests/unit/first_checker/test_first_checker_worst.py::test_where_nothing_is_lost_nothing_is_worst",
+)
 """A test that costs nothing, of a module whose bugs it mostly does not see."""
 
 
@@ -25,7 +29,9 @@ TESTS = ("tests/unit/first_checker/test_first_checker_worst.py::test_where_nothi
 def names_in(path: Path) -> frozenset[str]:
     """The names of the test functions of a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(
+        one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
 
 
 def test_each_bug_has_one_place_in_its_module_and_leaves_python_behind() -> None:
@@ -44,17 +50,31 @@ def test_each_bug_names_tests_that_are_there() -> None:
     """At least one, each in a module of its name."""
     named = [test for one in MUTANTS for test in one.tests]
     assert [] == [one.name for one in MUTANTS if not one.tests]
-    assert [] == [test for test in named if test.partition("::")[2] not in names_in(PROJECT / test.partition("::")[0])]
+    assert [] == [
+        test
+        for test in named
+        if test.partition("::")[2] not in names_in(PROJECT / test.partition("::")[0])
+    ]
 
 
 def test_no_bug_is_planted_twice() -> None:
     """Names are unique, and so is what each changes."""
-    assert [] == [name for name, count in Counter((one.file, one.name) for one in MUTANTS).items() if count > 1]
-    assert [] == [what for what, count in Counter((one.file, one.old, one.new) for one in MUTANTS).items() if count > 1]
+    assert [] == [
+        name
+        for name, count in Counter((one.file, one.name) for one in MUTANTS).items()
+        if count > 1
+    ]
+    assert [] == [
+        what
+        for what, count in Counter((one.file, one.old, one.new) for one in MUTANTS).items()
+        if count > 1
+    ]
 
 
 def test_there_are_bugs_in_every_part() -> None:
-    """Schedule, coverage, codec, recheck, accounting, the second checker, facts and columns, a few each."""
+    """Schedule, coverage, codec, recheck, accounting, the second checker, facts and columns, a few
+    each.
+    """
     counts = Counter(one.group for one in MUTANTS)
     assert set(GROUPS) == counts.keys()
     assert all(counts[group] >= OF_A_GROUP_MIN for group in GROUPS), counts
@@ -77,16 +97,28 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.mark.parametrize(
     ("old", "new", "fate"),
     [
-        ("    if not lost:\n        return None\n", "    if not lost:\n        return Worst(0, 0, 0)\n", Fate.CAUGHT),
+        (
+            "    if not lost:\n        return None\n",
+            "    if not lost:\n        return Worst(0, 0, 0)\n",
+            Fate.CAUGHT,
+        ),
         ("candidates.first())", "candidates.last())", Fate.SURVIVED),
         ("from typing import NamedTuple\n", "from typing import NamedTuples\n", Fate.UNFIT),
-        ("    if not lost:\n        return None\n", "    if not lots:\n        return None\n", Fate.UNFIT),
+        (
+            "    if not lost:\n        return None\n",
+            "    if not lots:\n        return None\n",
+            Fate.UNFIT,
+        ),
         ("this stands nowhere", "", Fate.UNFIT),
     ],
     ids=["caught", "survivor", "no import", "no such name", "no place"],
 )
-def test_the_runner_tells_what_became_of_a_bug(bench: Bench, old: str, new: str, fate: Fate) -> None:
-    """A catch is a check that fails; what breaks the module otherwise is none, nor is what nothing notices."""
+def test_the_runner_tells_what_became_of_a_bug(
+    bench: Bench, old: str, new: str, fate: Fate
+) -> None:
+    """A catch is a check that fails; what breaks the module otherwise is none, nor is what nothing
+    notices.
+    """
     mutant = Mutant("a bug", GROUPS[0], "first_checker/worst.py", old, new, TESTS)
     before = (PROJECT / PRODUCT / mutant.file).read_bytes()
     assert fate is attempt(bench, mutant).fate
@@ -96,7 +128,14 @@ def test_the_runner_tells_what_became_of_a_bug(bench: Bench, old: str, new: str,
 def test_a_selection_that_fails_without_the_bug_catches_nothing(bench: Bench) -> None:
     """Neither does one that is not there."""
     nowhere = ("tests/unit/first_checker/test_first_checker_worst.py::test_that_is_not_there",)
-    mutant = Mutant("a bug", GROUPS[0], "first_checker/worst.py", "candidates.first())", "candidates.last())", nowhere)
+    mutant = Mutant(
+        "a bug",
+        GROUPS[0],
+        "first_checker/worst.py",
+        "candidates.first())",
+        "candidates.last())",
+        nowhere,
+    )
     assert Fate.UNFIT is attempt(bench, mutant).fate
 
 
@@ -110,7 +149,12 @@ BURN = "import time\nwhile time.process_time() < 1: pass\n"
         (BURN, 60, 600, 0),
         (BURN, 0.5, 600, None),
         ("while True: pass", 0.5, 600, None),
-        (f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])", 0.5, 600, None),
+        (
+            f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])",
+            0.5,
+            600,
+            None,
+        ),
         ("import time; time.sleep(1)", 0.5, 600, 0),
         ("import time; time.sleep(600)", 60, 0.5, None),
     ],
@@ -119,6 +163,8 @@ BURN = "import time\nwhile time.process_time() < 1: pass\n"
 def test_a_selection_is_limited_by_its_cpu_time(
     program: str, cpu_seconds_max: float, wall_seconds_max: float, code: int | None
 ) -> None:
-    """A busy machine, which only makes it wait, does not make it slow; one that waits for ever is ended all the same."""
+    """A busy machine, which only makes it wait, does not make it slow; one that waits for ever is
+    ended all the same.
+    """
     command = (sys.executable, "-S", "-c", program)
     assert code == run_limited(command, os.environ, cpu_seconds_max, wall_seconds_max)[0]

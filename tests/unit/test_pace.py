@@ -15,7 +15,9 @@ WAITING_BURST_S = 0.1
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("rate", [0.5, 7.0, 2_000.0])
 def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, seed: int) -> None:
-    """Whoever asks whenever for however many: over every span of time at most rate x span, and one burst."""
+    """Whoever asks whenever for however many: over every span of time at most rate x span, and one
+    burst.
+    """
     rng = random.Random(seed)
     bucket, now, sent = TokenBucket(rate, 0.0, BURST_S), 0.0, []
     for _ in range(300):
@@ -28,7 +30,9 @@ def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, see
     for start in range(0, 300, 17):
         for end in range(start, 300, 13):
             span = sent[end][0] - sent[start][0]
-            assert sum(count for _, count in sent[start : end + 1]) <= rate * span + burst + 1e-6, f"seed {seed}"
+            assert sum(count for _, count in sent[start : end + 1]) <= rate * span + burst + 1e-6, (
+                f"seed {seed}"
+            )
 
 
 @pytest.mark.parametrize("rate", [0.5, 3.0, 2_000.0])
@@ -96,7 +100,9 @@ def paced(per_second: float) -> tuple[Pace, StoppedClock]:
 
 
 def test_long_run_rate_is_the_limit() -> None:
-    """Many batches take as long as their permits cost, but for the burst at the start and the debt of the last batch."""
+    """Many batches take as long as their permits cost, but for the burst at the start and the debt
+    of the last batch.
+    """
     pace, clock = paced(1_000)
     for _ in range(100):
         pace.take(200)
@@ -104,7 +110,9 @@ def test_long_run_rate_is_the_limit() -> None:
 
 
 def test_a_demand_larger_than_the_bucket_is_granted_and_paid_back() -> None:
-    """A batch of a thousand at a hundred a second goes out at once; the next one waits for what is still owed."""
+    """A batch of a thousand at a hundred a second goes out at once; the next one waits for what is
+    still owed.
+    """
     pace, clock = paced(100)
     pace.take(1_000)
     assert clock.slept_s == 0

@@ -58,7 +58,10 @@ import os, signal, time
 from auditor.stop import Interrupted, StopRequest
 def strike(): os.kill(os.getpid(), signal.SIGTERM) if os.getpid() == parent else None
 parent = os.getpid()
-os.register_at_fork(before=lambda: {before} and strike(), after_in_parent=lambda: not {before} and strike())
+os.register_at_fork(
+    before=lambda: {before} and strike(),
+    after_in_parent=lambda: not {before} and strike(),
+)
 stop = StopRequest()
 stop.install()
 try:
@@ -74,8 +77,14 @@ except Interrupted as interrupted:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_signal_in_the_middle_of_a_fork_is_raised_behind_it(before: bool) -> None:
-    """Raised in a hook, it would be a traceback that nobody can catch, and logging would keep its lock."""
+    """Raised in a hook, it would be a traceback that nobody can catch, and logging would keep its
+    lock.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", IN_A_FORK.format(before=before)], capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", IN_A_FORK.format(before=before)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
     )
     assert ("stopped by SIGTERM\n", "") == (done.stdout, done.stderr)

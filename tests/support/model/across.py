@@ -1,23 +1,28 @@
-"""What an audit owes that was cut down and went on when the cluster was another: it saw it in parts, as several states.
+"""What an audit owes that was cut down and went on when the cluster was another: it saw it in
+parts, as several states.
 
 Each part has its truth. The rule, ledger by ledger:
 
-- Its metadata and its mark are those of the part in which they were read last. What bookies said in a part in which the
-  metadata was another does not count.
-- A bookie is what it was when it was last asked for its list and could answer: the newest word counts, and no word is undone
-  by silence, unless the bookie is gone for good. Where anything of the ledger was asked in a later part, it may also be what
-  it was then: what its list lacks is not lost before it was read, and entries are read behind the lists.
+- Its metadata and its mark are those of the part in which they were read last. What bookies said in
+  a part in which the metadata was another does not count.
+- A bookie is what it was when it was last asked for its list and could answer: the newest word
+  counts, and no word is undone by silence, unless the bookie is gone for good. Where anything of
+  the ledger was asked in a later part, it may also be what it was then: what its list lacks is not
+  lost before it was read, and entries are read behind the lists.
 
-So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
-that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.
+So a loss is only said that was true at the last look, and a ledger is only sound that was so when
+it was looked at. A ledger that nothing happened to, and whose bookies are what they were, is owed
+one verdict: its own.
 
-A ledger that was read at two looks before its metadata changed is given up where it would need a third delay: it is
-"unsettled", and nothing is said of it but a mark that stood at both of its last looks.
+A ledger that was read at two looks before its metadata changed is given up where it would need a
+third delay: it is "unsettled", and nothing is said of it but a mark that stood at both of its last
+looks.
 
-Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
-What auto-recovery left around the ledgers, and who is registered, may be that of any part. Entries without a copy may have been
-read on other bookies in an earlier part: how many were looked for and found is what was in each, or between. A copy that came
-behind its bookie's list was read. A copy that was spoilt between two looks is unknown, and may be no finding yet.
+Each fact beside a verdict is what one of the states owes that owe this verdict; where these are
+one, all facts are exact. What auto-recovery left around the ledgers, and who is registered, may be
+that of any part. Entries without a copy may have been read on other bookies in an earlier part: how
+many were looked for and found is what was in each, or between. A copy that came behind its bookie's
+list was read. A copy that was spoilt between two looks is unknown, and may be no finding yet.
 """
 
 from __future__ import annotations
@@ -36,13 +41,19 @@ from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_
 
 DELAYS_MAX = 2
 """Second-look delays that an audit waits for one ledger (decision 0030)."""
-COUNTS_OF_A_SEARCH = frozenset(f"search.entries{rest}" for rest in ("", "_found", "_unnamed", "_left"))
-"""Facts that may lie between those of two parts, where an audit was cut down while it read entries."""
+COUNTS_OF_A_SEARCH = frozenset(
+    f"search.entries{rest}" for rest in ("", "_found", "_unnamed", "_left")
+)
+"""Facts that may lie between those of two parts, where an audit was cut down while it read
+entries.
+"""
 
 
 @dataclass
 class Heard:
-    """In which parts of an audit one ledger was looked at: its metadata last, its list on each bookie, and anything at all."""
+    """In which parts of an audit one ledger was looked at: its metadata last, its list on each
+    bookie, and anything at all.
+    """
 
     read: int
     lists: dict[str, set[int]] = field(default_factory=dict)
@@ -52,18 +63,26 @@ class Heard:
 
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
-    """The verdicts that are right of a ledger, without facts; one, where nothing changed that concerns it."""
+    """The verdicts that are right of a ledger, without facts; one, where nothing changed that
+    concerns it.
+    """
     return list(dict.fromkeys(row.bare() for row in rows_across(parts, number, heard)))
 
 
 def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
-    """Return the rows that each state owes which the audit may have seen of a ledger, facts included."""
+    """Return the rows that each state owes which the audit may have seen of a ledger, facts
+    included.
+    """
     truth = parts[heard.read]
     ledger = truth.ledgers[number]
-    same = [number in one.ledgers and written(one, number) == written(truth, number) for one in parts]
+    same = [
+        number in one.ledgers and written(one, number) == written(truth, number) for one in parts
+    ]
     chain = [at for at, is_same in enumerate(same) if is_same or at >= heard.read]
     names = list(truth.bookies)
-    states = (_states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names)
+    states = (
+        _states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names
+    )
     before = [parts[at] for at in chain if at < heard.asked]
     # Another look at the same metadata may have read entries elsewhere in an earlier part.
     read = dict.fromkeys((frozenset[int](), *(one.read_elsewhere(number) for one in before)))
@@ -92,18 +111,25 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
     return rows
 
 
-def _owed_of_spoilt_since(parts: Sequence[Truth], number: int, heard: Heard, chain: Sequence[int]) -> Iterator[Row]:
-    """Yield what is owed where copies have a wrong digest that had none when the bookie was asked in an earlier part: such a
-    copy is unknown, and no finding (docs/soundness.md)."""
+def _owed_of_spoilt_since(
+    parts: Sequence[Truth], number: int, heard: Heard, chain: Sequence[int]
+) -> Iterator[Row]:
+    """Yield what is owed where copies have a wrong digest that had none when the bookie was asked
+    in an earlier part: such a copy is unknown, and no finding (docs/soundness.md).
+    """
     now = parts[heard.asked]
     for at in [one for one in chain if one < heard.asked and number in now.ledgers]:
         twice = deepcopy(now)
         for name, bookie in twice.bookies.items():
             if at in heard.lists.get(name, ()):
-                bookie.wrong[number] = bookie.wrong.get(number, set()) & parts[at].bookies[name].wrong.get(number, set())
+                bookie.wrong[number] = bookie.wrong.get(number, set()) & parts[at].bookies[
+                    name
+                ].wrong.get(number, set())
         if twice.bookies != now.bookies:
             full, row = now.owed(number), twice.owed(number)
-            standing = "indeterminate" if full.unknowns and row.standing != "violated" else row.standing
+            standing = (
+                "indeterminate" if full.unknowns and row.standing != "violated" else row.standing
+            )
             yield full._replace(standing=standing, findings=row.findings)
 
 
@@ -113,7 +139,8 @@ def _is_same_metadata(one: Ledger, other: Ledger) -> bool:
 
 
 def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row:
-    """Return what is owed of a ledger that changed behind its second look: nothing that takes another delay.
+    """Return what is owed of a ledger that changed behind its second look: nothing that takes
+    another delay.
 
     `was_marked`: it was marked at that look. Two marked looks are enough for a mark.
     """
@@ -132,20 +159,35 @@ def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
     """What the znode of a ledger says: its metadata, and how old it is while it is open."""
     ledger = truth.ledgers[number]
-    return replace(ledger, marked_at=None, locked_by=None, made_at=0), truth.now - ledger.made_at if ledger.state == OPEN else 0
+    return replace(ledger, marked_at=None, locked_by=None, made_at=0), (
+        truth.now - ledger.made_at if ledger.state == OPEN else 0
+    )
 
 
 def _states(
-    parts: Sequence[Truth], name: str, number: int, heard: Heard, chain: Sequence[int], *, is_named: bool
+    parts: Sequence[Truth],
+    name: str,
+    number: int,
+    heard: Heard,
+    chain: Sequence[int],
+    *,
+    is_named: bool,
 ) -> list[Bookie]:
     """What a bookie may have been for a ledger."""
     asked = sorted(heard.lists.get(name, set()) & set(chain))
     asked_at = [at for at in asked if parts[at].bookies[name].can_be_asked]
     if is_named and asked_at and asked_at[-1] == heard.asked:
         return [_for(number, parts[asked_at[-1]].bookies[name])]
-    # A part finds out who is registered before it asks: that may be known from before it was cut down.
-    seen = [_for(number, one.bookies[name]) for one in parts[asked_at[-1] if is_named and asked_at else 0 :]]
-    mixed = [replace(after, registered=one.registered, cookie=one.cookie) for one, after in product(seen, seen)]
+    # A part finds out who is registered before it asks: that may be known from before it was cut
+    # down.
+    seen = [
+        _for(number, one.bookies[name])
+        for one in parts[asked_at[-1] if is_named and asked_at else 0 :]
+    ]
+    mixed = [
+        replace(after, registered=one.registered, cookie=one.cookie)
+        for one, after in product(seen, seen)
+    ]
     return [one for at, one in enumerate(mixed) if one not in mixed[:at]]
 
 
@@ -164,18 +206,27 @@ def _without_remarks(row: Row) -> Row:
     return row._replace(findings=tuple(one for one in row.findings if one.kind not in REMARKS))
 
 
-def wrong_across(parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]) -> Iterator[str]:
-    """No false alarm, no miss, no false fact, and what nothing happened to keeps its verdict; a sentence where that does not
-    hold."""
+def wrong_across(
+    parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]
+) -> Iterator[str]:
+    """No false alarm, no miss, no false fact, and what nothing happened to keeps its verdict; a
+    sentence where that does not hold.
+    """
     for number, row in rows.items():
         owed = rows_across(parts, number, heard[number])
         same = [one for one in owed if one.bare() == row.bare()]
         if not same:
             right = "\n  or ".join(map(str, dict.fromkeys(one.bare() for one in owed)))
-            yield f"the audit that went on says of ledger {number} {row}\n  and the truth is {right}\n  ({heard[number]})"
+            yield (
+                f"the audit that went on says of ledger {number} {row}\n  and the truth is"
+                f" {right}\n  ({heard[number]})"
+            )
         later = any(max(at) < heard[number].asked for at in heard[number].lists.values())
         for sentence in facts_across(row, same, is_read_later=later) if same else ():
-            yield f"a false fact of the audit that went on, on ledger {number}: {sentence}\n  ({heard[number]})"
+            yield (
+                f"a false fact of the audit that went on, on ledger {number}: {sentence}\n "
+                f" ({heard[number]})"
+            )
 
 
 def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) -> Iterator[str]:
@@ -199,7 +250,9 @@ def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) 
 
 
 def _is_between(name: str, value: object, right: Sequence[object]) -> bool:
-    """Whether it counts entries looked for or found, and an audit cut down while it read them has as many."""
+    """Whether it counts entries looked for or found, and an audit cut down while it read them has
+    as many.
+    """
     numbers = [one for one in right if isinstance(one, int)]
     if name.removeprefix("entries.") not in COUNTS_OF_A_SEARCH:
         return False
@@ -219,11 +272,14 @@ def _or(values: Iterable[object]) -> str:
 
 
 def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed that always was, of a bookie
-    that one and the same ledger needed throughout."""
+    """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed
+    that always was, of a bookie that one and the same ledger needed throughout.
+    """
     claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
     ever = set().union(*(true_of_bookies(one) for one in parts))
-    same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
+    same = [
+        number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1
+    ]
     being_marked = {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in _marked_meanwhile(parts)}
     always = set.intersection(*(owed_on_bookies(_only(one, same)) for one in parts)) - being_marked
     yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(claimed - ever))
@@ -234,7 +290,9 @@ def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]
 
 
 def _marked_meanwhile(parts: Sequence[Truth]) -> set[str]:
-    """The bookies of ledgers that were marked in some part and not in one before: of these the cluster is marking."""
+    """The bookies of ledgers that were marked in some part and not in one before: of these the
+    cluster is marking.
+    """
     found: set[str] = set()
     for at, later in enumerate(parts):
         for number, ledger in later.ledgers.items():

@@ -24,7 +24,9 @@ class Impossible(Exception):
 
 
 class Action(NamedTuple):
-    """`draw` gives the words behind the name, or raises Impossible; `happen` changes the truth, or raises Impossible."""
+    """`draw` gives the words behind the name, or raises Impossible; `happen` changes the truth, or
+    raises Impossible.
+    """
 
     name: str
     weight: int

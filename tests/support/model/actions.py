@@ -1,12 +1,13 @@
-"""What can happen to the model's cluster: one table of actions with their weights, and how a history of them is written.
+"""What can happen to the model's cluster: one table of actions with their weights, and how a
+history of them is written.
 
     create 1 e3 w2 a2 b1 b2 b3
     append 1 9
     close 1
     lose 1 4 b1 b2
 
-One action a line, or several on one line with `;` between. An action that can't happen in the state it meets, for one before
-it was left out, does nothing: so any part of a history is a history.
+One action a line, or several on one line with `;` between. An action that can't happen in the state
+it meets, for one before it was left out, does nothing: so any part of a history is a history.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from support.model.truth import LEFT, Cut, Truth
 TIME_STEPS = (150, 25, 50)
 """Minutes (`truth.GRACE_MINUTES` says why these)."""
 CUT_STAGES = (5, 3, 4, 2, 6, 7, 9, 11, 14, 18, 23, 29, 36, 1)
-"""Stages at which an audit is cut down; one of few ledgers in shards of two has some forty on Spark, some ten without."""
+"""Stages at which an audit is cut down; one of few ledgers in shards of two has some forty on
+Spark, some ten without.
+"""
 
 
 # Audits
@@ -106,13 +109,17 @@ ACTIONS = (
     Action("cut", 5, _draw_cut, _cut),
     Action("resume", 20, _draw_resume, _resume),
 )
-"""Every action with how often it is drawn, against the sum of all. `audit`: each ledger alone, last one first, says the same as
-all together. `again`: a second audit of the unchanged cluster says the same. `cut` and `resume`: an audit that is cut down at a
-stage and goes on, with whatever happened in between."""
+"""Every action with how often it is drawn, against the sum of all. `audit`: each ledger alone, last
+one first, says the same as all together. `again`: a second audit of the unchanged cluster says the
+same. `cut` and `resume`: an audit that is cut down at a stage and goes on, with whatever happened
+in between.
+"""
 
 SWARM = (1, 0, 1, 4)
-"""What each weight is multiplied with, drawn anew for each action and history: a history lacks a quarter of all actions and
-has a quarter of them often. What needs many of one kind, or none of another, is reached sooner so (swarm testing)."""
+"""What each weight is multiplied with, drawn anew for each action and history: a history lacks a
+quarter of all actions and has a quarter of them often. What needs many of one kind, or none of
+another, is reached sooner so (swarm testing).
+"""
 
 STRAIGHT = ("create", "append", "close")
 BENT = ("create", "append", "ensemble", "append", "close")
@@ -127,7 +134,9 @@ def swarm(chooser: Chooser) -> list[Action]:
 
 
 def draw(chooser: Chooser, urn: Sequence[Action], truth: Truth) -> str:
-    """The next action as a line. One that finds nothing to happen to is drawn again, from what is left."""
+    """The next action as a line. One that finds nothing to happen to is drawn again, from what is
+    left.
+    """
     while urn:
         action = chooser.pick(urn)
         try:
@@ -138,12 +147,15 @@ def draw(chooser: Chooser, urn: Sequence[Action], truth: Truth) -> str:
 
 
 def draw_beginning(chooser: Chooser, truth: Truth) -> list[str]:
-    """What a history begins with: one to three ledgers, written and closed, some across a change of ensemble. Happens to the
-    truth as well."""
+    """What a history begins with: one to three ledgers, written and closed, some across a change of
+    ensemble. Happens to the truth as well.
+    """
     lines = []
     for _ in range(chooser.pick((1, 2, 3))):
         number = str(len(truth.ledgers) + 1)
-        for name in chooser.pick((STRAIGHT, STRAIGHT, BENT)):  # every earlier ledger is closed: only this one can be meant
+        for name in chooser.pick(
+            (STRAIGHT, STRAIGHT, BENT)
+        ):  # every earlier ledger is closed: only this one can be meant
             words = [number] if name == "close" else BY_NAME[name].draw(chooser, truth)
             lines.append(" ".join([name, *words]))
             happen(truth, lines[-1])
@@ -165,16 +177,26 @@ def happen(truth: Truth, line: str) -> bool:
 
 
 def touched(truth: Truth, line: str) -> set[int]:
-    """The ledgers whose verdict the action may change, generously; of all others it must stay. `truth` is that after it."""
+    """The ledgers whose verdict the action may change, generously; of all others it must stay.
+    `truth` is that after it.
+    """
     name, *words = line.split()
     if name in ("audit", "again", "cut", "resume", "elect", "replication", "patience"):
         return set()
     if name == "time":
-        return {number for number, one in truth.ledgers.items() if one.marked_at is not None or one.state == OPEN}
+        return {
+            number
+            for number, one in truth.ledgers.items()
+            if one.marked_at is not None or one.state == OPEN
+        }
     if words[0] in truth.bookies:
         bookie = truth.bookies[words[0]]
         forgets_all = name in ("wipe", "rename", "decommission")
-        return {n for n, one in truth.ledgers.items() if forgets_all or one.names(words[0]) or n in bookie.holds}
+        return {
+            n
+            for n, one in truth.ledgers.items()
+            if forgets_all or one.names(words[0]) or n in bookie.holds
+        }
     return {int(words[0])}
 
 

@@ -1,4 +1,6 @@
-"""What happens to bookies and to the switches of auto-recovery. `actions.ACTIONS` is the table of these actions."""
+"""What happens to bookies and to the switches of auto-recovery. `actions.ACTIONS` is the table of
+these actions.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,20 @@ from support.model.state import CLOSED, READONLY, UNREGISTERED, WRITABLE
 from support.model.truth import Truth
 
 BYSTANDERS_MIN = 2
-"""Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is another story."""
+"""Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is
+another story.
+"""
 
 
 # Bookies
 
 
 def _may_crash(truth: Truth, name: str) -> bool:
-    sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not truth.bookies[name]]
+    sound = [
+        one
+        for one in truth.bookies.values()
+        if one.can_be_asked and one.cookie and one is not truth.bookies[name]
+    ]
     return truth.bookies[name].listens and len(sound) >= BYSTANDERS_MIN
 
 
@@ -27,7 +35,9 @@ def draw_crash(chooser: Chooser, truth: Truth) -> Words:
 
 
 def crash(truth: Truth, words: Words) -> None:
-    """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone` nothing."""
+    """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone`
+    nothing.
+    """
     require(_may_crash(truth, words[0]))
     bookie = truth.bookies[words[0]]
     bookie.listens = False
@@ -37,7 +47,16 @@ def crash(truth: Truth, words: Words) -> None:
 
 
 def draw_restart(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (n for n, one in truth.bookies.items() if not one.listens or one.registered != WRITABLE))]
+    return [
+        some(
+            chooser,
+            (
+                n
+                for n, one in truth.bookies.items()
+                if not one.listens or one.registered != WRITABLE
+            ),
+        )
+    ]
 
 
 def restart(truth: Truth, words: Words) -> None:
@@ -57,7 +76,9 @@ def readonly(truth: Truth, words: Words) -> None:
 
 
 def draw_wipe(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (name for name, one in truth.bookies.items() if one.listens and one.holds))]
+    return [
+        some(chooser, (name for name, one in truth.bookies.items() if one.listens and one.holds))
+    ]
 
 
 def wipe(truth: Truth, words: Words) -> None:
@@ -74,14 +95,20 @@ def draw_unlist(chooser: Chooser, truth: Truth) -> Words:
 
 
 def unlist(truth: Truth, words: Words) -> None:
-    """The bookie stops answering which entries it holds, as with Pulsar's storage; or answers again."""
+    """The bookie stops answering which entries it holds, as with Pulsar's storage; or answers
+    again.
+    """
     require(not truth.is_real and not truth.cut)
     truth.bookies[words[0]].lists ^= True
 
 
 def draw_refuse(chooser: Chooser, truth: Truth) -> Words:
     require(not truth.is_real)
-    return [some(chooser, (n for n, one in truth.bookies.items() if one.refuses or _may_crash(truth, n)))]
+    return [
+        some(
+            chooser, (n for n, one in truth.bookies.items() if one.refuses or _may_crash(truth, n))
+        )
+    ]
 
 
 def refuse(truth: Truth, words: Words) -> None:
@@ -96,26 +123,48 @@ def draw_decommission(chooser: Chooser, truth: Truth) -> Words:
 
 
 def decommission(truth: Truth, words: Words) -> None:
-    """An operator takes the bookie out: its closed ledgers are copied elsewhere as far as possible, its cookie is deleted."""
+    """An operator takes the bookie out: its closed ledgers are copied elsewhere as far as possible,
+    its cookie is deleted.
+    """
     require(_may_crash(truth, words[0]))
     for number in ledgers(truth, CLOSED, entries=True):
-        spare = [name for name, one in truth.bookies.items() if takes_entries(one) and not truth.ledgers[number].names(name)]
+        spare = [
+            name
+            for name, one in truth.bookies.items()
+            if takes_entries(one) and not truth.ledgers[number].names(name)
+        ]
         if truth.ledgers[number].names(words[0]) and spare:
             rereplicate(truth, [str(number), words[0], spare[0]])
     crash(truth, [words[0], "gone"])
 
 
 def draw_rename(chooser: Chooser, truth: Truth) -> Words:
-    named = some(chooser, (name for name in truth.bookies if _may_crash(truth, name) and truth.bookies[name].holds))
-    return [named, some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one) and not one.holds))]
+    named = some(
+        chooser,
+        (name for name in truth.bookies if _may_crash(truth, name) and truth.bookies[name].holds),
+    )
+    return [
+        named,
+        some(
+            chooser,
+            (name for name, one in truth.bookies.items() if takes_entries(one) and not one.holds),
+        ),
+    ]
 
 
 def rename(truth: Truth, words: Words) -> None:
-    """What a bookie holds is under another id from now on, and its own is gone; the metadata still names that."""
+    """What a bookie holds is under another id from now on, and its own is gone; the metadata still
+    names that.
+    """
     require(_may_crash(truth, words[0]) and not truth.is_real)
     bookie, other = truth.bookies[words[0]], truth.bookies[words[1]]
     require(bookie.holds and takes_entries(other) and not other.holds and words[0] != words[1])
-    other.holds, other.wrong, other.mixed_up, other.lists = bookie.holds, bookie.wrong, bookie.mixed_up, bookie.lists
+    other.holds, other.wrong, other.mixed_up, other.lists = (
+        bookie.holds,
+        bookie.wrong,
+        bookie.mixed_up,
+        bookie.lists,
+    )
     bookie.holds, bookie.wrong, bookie.mixed_up = {}, {}, set()
     crash(truth, [words[0], "gone"])
 

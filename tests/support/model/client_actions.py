@@ -26,15 +26,26 @@ def draw_create(chooser: Chooser, truth: Truth) -> Words:
 
 
 def create(truth: Truth, words: Words) -> None:
-    number, (size, write, ack), ensemble = int(words[0]), (int(word[1:]) for word in words[1:4]), words[4:]
-    require(number not in truth.ledgers and len(ensemble) == size and all(takes_entries(truth.bookies[b]) for b in ensemble))
+    number, (size, write, ack), ensemble = (
+        int(words[0]),
+        (int(word[1:]) for word in words[1:4]),
+        words[4:],
+    )
+    require(
+        number not in truth.ledgers
+        and len(ensemble) == size
+        and all(takes_entries(truth.bookies[b]) for b in ensemble)
+    )
     truth.ledgers[number] = Ledger(size, write, ack, [Segment(0, ensemble)], made_at=truth.now)
 
 
 def draw_append(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth, OPEN))
     room = ENTRIES_MAX - truth.ledgers[number].written
-    return [str(number), str(some(chooser, [count for count in (1, 2, 3, 5, 9, 14) if count <= room]))]
+    return [
+        str(number),
+        str(some(chooser, [count for count in (1, 2, 3, 5, 9, 14) if count <= room])),
+    ]
 
 
 def append(truth: Truth, words: Words) -> None:
@@ -43,7 +54,11 @@ def append(truth: Truth, words: Words) -> None:
     require(ledger.written + int(words[1]) <= ENTRIES_MAX)
     for entry in range(ledger.written, ledger.written + int(words[1])):
         # A bookie that stands twice is sent the entry twice, and acknowledges both.
-        takers = [name for name in ledger.write_set(ledger.last_segment(), entry) if takes_entries(truth.bookies[name])]
+        takers = [
+            name
+            for name in ledger.write_set(ledger.last_segment(), entry)
+            if takes_entries(truth.bookies[name])
+        ]
         if len(takers) < ledger.ack_quorum:
             return
         for name in takers:
@@ -74,16 +89,26 @@ def draw_ensemble(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth, OPEN))
     ensemble = truth.ledgers[number].last_segment().ensemble
     position = chooser.pick(range(len(ensemble)))
-    others = (name for name, one in truth.bookies.items() if takes_entries(one) and name != ensemble[position])
+    others = (
+        name
+        for name, one in truth.bookies.items()
+        if takes_entries(one) and name != ensemble[position]
+    )
     return [str(number), str(position), some(chooser, others)]
 
 
 def ensemble(truth: Truth, words: Words) -> None:
-    """From the next entry on another bookie stands at one position; by mistake it may stand in the ensemble already."""
+    """From the next entry on another bookie stands at one position; by mistake it may stand in the
+    ensemble already.
+    """
     _, ledger = of(truth, words[0], OPEN)
     position, bookie = int(words[1]), words[2]
     before = ledger.last_segment()
-    require(position < ledger.ensemble_size and takes_entries(truth.bookies[bookie]) and before.ensemble[position] != bookie)
+    require(
+        position < ledger.ensemble_size
+        and takes_entries(truth.bookies[bookie])
+        and before.ensemble[position] != bookie
+    )
     after = [*before.ensemble]
     after[position] = bookie
     if before.first == ledger.written:
@@ -98,20 +123,32 @@ def ensemble(truth: Truth, words: Words) -> None:
 def draw_rereplicate(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth, CLOSED, entries=True))
     ledger = truth.ledgers[number]
-    source = some(chooser, dict.fromkeys(b for segment in ledger.segments for b in segment.ensemble))
-    spare = (name for name, one in truth.bookies.items() if takes_entries(one) and not ledger.names(name))
+    source = some(
+        chooser, dict.fromkeys(b for segment in ledger.segments for b in segment.ensemble)
+    )
+    spare = (
+        name for name, one in truth.bookies.items() if takes_entries(one) and not ledger.names(name)
+    )
     return [str(number), source, some(chooser, spare)]
 
 
 def rereplicate(truth: Truth, words: Words) -> None:
-    """Segment by segment: what one bookie should hold is copied to another from wherever a copy can be read, and the metadata
-    names the other; a segment of which an entry can be read nowhere stays as it is."""
+    """Segment by segment: what one bookie should hold is copied to another from wherever a copy can
+    be read, and the metadata names the other; a segment of which an entry can be read nowhere stays
+    as it is.
+    """
     number, ledger = of(truth, words[0], CLOSED)
     source, target = words[1], truth.bookies[words[2]]
     require(ledger.names(source) and not ledger.names(words[2]) and takes_entries(target))
     for segment in ledger.segments:
-        mine = [e for e in range(ledger.written) if ledger.segment_of(e) is segment and source in ledger.write_set(segment, e)]
-        if source in segment.ensemble and all(_is_readable(truth, number, ledger, segment, entry) for entry in mine):
+        mine = [
+            e
+            for e in range(ledger.written)
+            if ledger.segment_of(e) is segment and source in ledger.write_set(segment, e)
+        ]
+        if source in segment.ensemble and all(
+            _is_readable(truth, number, ledger, segment, entry) for entry in mine
+        ):
             target.store(number, mine)
             segment.ensemble = [words[2] if name == source else name for name in segment.ensemble]
 
@@ -122,7 +159,14 @@ def _is_readable(truth: Truth, number: int, ledger: Ledger, segment: Segment, en
 
 
 def draw_mark(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is None)))]
+    return [
+        str(
+            some(
+                chooser,
+                (number for number in truth.listed() if truth.ledgers[number].marked_at is None),
+            )
+        )
+    ]
 
 
 def mark(truth: Truth, words: Words) -> None:
@@ -132,8 +176,13 @@ def mark(truth: Truth, words: Words) -> None:
 
 def draw_lock(chooser: Chooser, truth: Truth) -> Words:
     require(not truth.is_real)
-    number = some(chooser, (number for number, one in truth.ledgers.items() if one.marked_at is not None))
-    return [str(number), "nobody" if truth.ledgers[number].locked_by else chooser.pick(list(truth.bookies))]
+    number = some(
+        chooser, (number for number, one in truth.ledgers.items() if one.marked_at is not None)
+    )
+    return [
+        str(number),
+        "nobody" if truth.ledgers[number].locked_by else chooser.pick(list(truth.bookies)),
+    ]
 
 
 def lock(truth: Truth, words: Words) -> None:
@@ -146,7 +195,18 @@ def lock(truth: Truth, words: Words) -> None:
 
 
 def draw_unmark(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is not None)))]
+    return [
+        str(
+            some(
+                chooser,
+                (
+                    number
+                    for number in truth.listed()
+                    if truth.ledgers[number].marked_at is not None
+                ),
+            )
+        )
+    ]
 
 
 def unmark(truth: Truth, words: Words) -> None:

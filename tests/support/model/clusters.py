@@ -20,12 +20,16 @@ REAL_BOOKIES = BOOKIES[:4]
 
 @contextmanager
 def started(workdir: Path, *, real: bool = False, sample: int | None = None) -> Iterator[Cluster]:
-    """A cluster with nothing on it, and a session for its audits. The sandbox in 2 s, real BookKeeper in 5 to 10.
+    """A cluster with nothing on it, and a session for its audits. The sandbox in 2 s, real
+    BookKeeper in 5 to 10.
 
     `sample`: entries sampled on a bookie that cannot list (of the sandbox); None: all are read.
     """
     if real:
-        with RealCluster(workdir, len(REAL_BOOKIES)) as bookkeeper, SparkFree(bookkeeper.metadata_service_uri) as auditor:
+        with (
+            RealCluster(workdir, len(REAL_BOOKIES)) as bookkeeper,
+            SparkFree(bookkeeper.metadata_service_uri) as auditor,
+        ):
             yield Cluster(Real(bookkeeper, REAL_BOOKIES), auditor, "--real ")
     else:
         with (

@@ -28,7 +28,12 @@ def lose(truth: Truth, words: Words) -> None:
 
 
 def draw_stripe(chooser: Chooser, truth: Truth) -> Words:
-    held = [(number, name) for name, one in truth.bookies.items() for number in one.holds if number in truth.listed()]
+    held = [
+        (number, name)
+        for name, one in truth.bookies.items()
+        for number in one.holds
+        if number in truth.listed()
+    ]
     number, name = some(chooser, held)
     return [str(number), name, chooser.pick(["emptied", "forgotten"])]
 
@@ -69,8 +74,9 @@ def draw_spoil(chooser: Chooser, truth: Truth) -> Words:
 
 
 def spoil(truth: Truth, words: Words) -> None:
-    """A bookie's copy of an entry does not match its `digest` any more; or what it sends of the ledger has the `ids` of other
-    entries."""
+    """A bookie's copy of an entry does not match its `digest` any more; or what it sends of the
+    ledger has the `ids` of other entries.
+    """
     number, bookie, entry = int(words[0]), truth.bookies[words[1]], int(words[3])
     require(not truth.is_real and bookie.has(number, entry))
     if words[2] == "digest":
@@ -92,11 +98,15 @@ def truncate(truth: Truth, words: Words) -> None:
     _, ledger = of(truth, words[0], CLOSED)
     require(0 < int(words[1]) <= ledger.written)
     ledger.written -= int(words[1])
-    ledger.segments = [one for one in ledger.segments if one.first < ledger.written] or ledger.segments[:1]
+    ledger.segments = [
+        one for one in ledger.segments if one.first < ledger.written
+    ] or ledger.segments[:1]
 
 
 def draw_swap(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, (n for n in ledgers(truth, CLOSED) if truth.ledgers[n].ensemble_size > 1))
+    number = some(
+        chooser, (n for n in ledgers(truth, CLOSED) if truth.ledgers[n].ensemble_size > 1)
+    )
     ledger = truth.ledgers[number]
     one = chooser.pick(range(ledger.ensemble_size))
     other = chooser.pick([position for position in range(ledger.ensemble_size) if position != one])
@@ -104,7 +114,9 @@ def draw_swap(chooser: Chooser, truth: Truth) -> Words:
 
 
 def swap(truth: Truth, words: Words) -> None:
-    """Two positions of one segment change their places in the metadata; the entries stay where they are."""
+    """Two positions of one segment change their places in the metadata; the entries stay where they
+    are.
+    """
     _, ledger = of(truth, words[0], CLOSED)
     index, one, other = map(int, words[1:])
     require(index < len(ledger.segments) and max(one, other) < ledger.ensemble_size)
@@ -114,7 +126,10 @@ def swap(truth: Truth, words: Words) -> None:
 
 def draw_corrupt(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth))
-    return [str(number), chooser.pick([BYTES, ENDLESS] if truth.ledgers[number].state == CLOSED else [BYTES])]
+    return [
+        str(number),
+        chooser.pick([BYTES, ENDLESS] if truth.ledgers[number].state == CLOSED else [BYTES]),
+    ]
 
 
 def corrupt(truth: Truth, words: Words) -> None:

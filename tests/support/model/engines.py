@@ -1,4 +1,6 @@
-"""The product asked about the model's cluster: its engine without Spark, and its verdicts as the model's rows."""
+"""The product asked about the model's cluster: its engine without Spark, and its verdicts as the
+model's rows.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,9 @@ SETTINGS: dict[str, object] = {
     "bookie_connect_timeout": "1s",
     "bookie_connect_attempts": 1,
 }
-"""Of both engines. A bookie that is down refuses connections at once, so one attempt tells. All entries of a bookie that
-cannot list are read, so the truth is exact."""
+"""Of both engines. A bookie that is down refuses connections at once, so one attempt tells. All
+entries of a bookie that cannot list are read, so the truth is exact.
+"""
 LIST_PATIENCE = ListPatience(overdue_ms=0, give_up_ms=30)
 """Of a bookie that cannot list. The engine knows which these are, as a run before it would."""
 
@@ -69,7 +72,9 @@ class Judged(NamedTuple):
 
 
 class _StandsStill:
-    """The metadata store, for an audit that stands still before its question number `at` to it, while `happen` does."""
+    """The metadata store, for an audit that stands still before its question number `at` to it,
+    while `happen` does.
+    """
 
     QUESTIONS = frozenset({"sync", "read_ledgers", "bookies", "passwords"})
 
@@ -103,14 +108,18 @@ def tick() -> int:
 
 
 class _Here(Judge[Any]):
-    """Judges in this process: half of an audit's time would go into children that nothing here could kill."""
+    """Judges in this process: half of an audit's time would go into children that nothing here
+    could kill.
+    """
 
     def __init__(self, work: Any, aside: Any, limits: Any, *, careful: bool) -> None:
         super().__init__(work, aside, limits, careful=False)
 
 
 class SparkFree:
-    """`auditor.run.single_ledgers` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
+    """`auditor.run.single_ledgers` over one session with ZooKeeper; a context manager. An audit
+    takes some ten milliseconds.
+    """
 
     def __init__(self, metadata_service_uri: str, sample: int | None = None) -> None:
         flags = {**SETTINGS, "metadata_service_uri": metadata_service_uri}
@@ -124,36 +133,54 @@ class SparkFree:
         self._store = open_store(parse_uri(metadata_service_uri), settings.zookeeper_limits(1))
 
     def audit(self, numbers: Sequence[int]) -> dict[int, Judged]:
-        """Each ledger, in the order given. Raises AssertionError where one is judged twice, or not at all."""
+        """Each ledger, in the order given. Raises AssertionError where one is judged twice, or not
+        at all.
+        """
         return self._audit(self._store, numbers)
 
     def audit_across(
         self, numbers: Sequence[int], question: int, happen: Callable[[], None]
     ) -> tuple[dict[int, Judged], dict[int, Heard]]:
-        """The same, but before that question to ZooKeeper the audit stands still while something happens, if it comes so far;
-        and for each ledger what was heard before (part 0) and after it (part 1)."""
+        """The same, but before that question to ZooKeeper the audit stands still while something
+        happens, if it comes so far; and for each ledger what was heard before (part 0) and after it
+        (part 1).
+        """
         still = _StandsStill(self._store, question, happen)
         judged = self._audit(cast(MetadataStore, still), numbers)
-        return judged, {number: heard_of(one.evidence, still.went_on_ms) for number, one in judged.items()}
+        return judged, {
+            number: heard_of(one.evidence, still.went_on_ms) for number, one in judged.items()
+        }
 
     def _audit(self, store: MetadataStore, numbers: Sequence[int]) -> dict[int, Judged]:
         settings = self._context.settings
         self._store.sync()
         facts = self._store.cluster_facts()
-        surroundings, _ = around(self._store, facts, self._store.bookies(0, now_ms), self._sources, settings)
+        surroundings, _ = around(
+            self._store, facts, self._store.bookies(0, now_ms), self._sources, settings
+        )
         terms = terms_of(self._context, "model", surroundings)
         limits, delay_ms = settings.bookie_limits(), settings.second_look_delay_ms
         unable = self.known_unable
         asker = Asker(store, limits, now_ms, self._context.stop.wait, delay_ms, known_unable=unable)
-        with patch.object(single, "Judge", _Here), patch.object(single, "KNOWN_UNABLE", LIST_PATIENCE):
+        with (
+            patch.object(single, "Judge", _Here),
+            patch.object(single, "KNOWN_UNABLE", LIST_PATIENCE),
+        ):
             judged = single.audit_ledgers(asker, numbers, terms)
-        assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], "each ledger is judged once, in order"
+        assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], (
+            "each ledger is judged once, in order"
+        )
         return {evidence.ledger_id: Judged(evidence, step, terms) for evidence, step in judged}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._store.close()
 
 

@@ -1,4 +1,6 @@
-"""A whole run on Spark that is cut down at a stage and goes on when the cluster may be another; and what must hold of it."""
+"""A whole run on Spark that is cut down at a stage and goes on when the cluster may be another; and
+what must hold of it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class CutDown(BaseException):
 
 @dataclass
 class Halves:
-    """One run in two parts. `cut` is what the history says of it; `begin` at the cut, `go_on` when it is to go on."""
+    """One run in two parts. `cut` is what the history says of it; `begin` at the cut, `go_on` when
+    it is to go on.
+    """
 
     metadata_service_uri: str
     home: Path
@@ -66,18 +70,24 @@ class Halves:
                 self.run = self._audit()
             except CutDown:
                 self.cut_ms = tick()
-                names = [name for one in self._journal() for name in json.loads(one.read_text())["files"]]
+                names = [
+                    name for one in self._journal() for name in json.loads(one.read_text())["files"]
+                ]
                 self.written = self._digests(name for name in names if name.startswith(KEPT))
                 self.is_listed = bool(self._journal())
 
     def go_on(self) -> None:
-        """The second part, by `--resume`; the whole run, where nothing was in place that it could go on with."""
+        """The second part, by `--resume`; the whole run, where nothing was in place that it could
+        go on with.
+        """
         if self.run is None:
             more = {"resume": self._directory().name.removeprefix("run-")} if self.is_listed else {}
             self.run = self._audit(**more)
 
     def broken(self, now: Truth) -> Iterator[str]:
-        """What does not hold of the whole run, as sentences. `now`: the cluster since it went on."""
+        """What does not hold of the whole run, as sentences. `now`: the cluster since it went
+        on.
+        """
         assert self.run is not None
         parts = [self.cut.cluster, now]
         listed = parts[not self.is_listed].listed()
@@ -85,7 +95,11 @@ class Halves:
             yield f"verdicts on {sorted(self.run.rows)}, where {listed} were listed"
             return
         yield from wrong_across(parts, self.run.rows, self._heard())
-        found = [(one["kind"], one["bookie_id"]) for one in self.run.outcome.findings if one["bookie_id"] is not None]
+        found = [
+            (one["kind"], one["bookie_id"])
+            for one in self.run.outcome.findings
+            if one["bookie_id"] is not None
+        ]
         seen = parts[: 1 if self.cut_ms is None else 2][0 if self.is_listed else 1 :]
         yield from wrong_bookies_across(seen, found)
         if parts[0] == now:
@@ -98,9 +112,16 @@ class Halves:
             yield f"{name} was written before the run was cut down, and is gone"
         for name in sorted(name for name in again if again[name] != self.written[name]):
             yield f"{name} was written before the run was cut down, and again when it went on"
-        for table, key in (("ledgers", ["ledger_id", "look"]), ("answers", ["bookie_id", "ledger_id", "look"])):
+        for table, key in (
+            ("ledgers", ["ledger_id", "look"]),
+            ("answers", ["bookie_id", "ledger_id", "look"]),
+        ):
             rows = [row for row in self._rows(table, key) if row["ledger_id"] is not None]
-            twice = [row for row, times in Counter(tuple(one.values()) for one in rows).items() if times > 1]
+            twice = [
+                row
+                for row, times in Counter(tuple(one.values()) for one in rows).items()
+                if times > 1
+            ]
             if twice:
                 yield f"evidence/{table} has twice what its key is: {key} {sorted(twice)}"
 
@@ -136,10 +157,16 @@ class Halves:
 
     def _digests(self, names: Iterator[str] | dict[str, str]) -> dict[str, str]:
         files = {name: self._directory() / name for name in names}
-        return {name: sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+        return {
+            name: sha256(file.read_bytes()).hexdigest()
+            for name, file in files.items()
+            if file.is_file()
+        }
 
     def _rows(self, table: str, columns: Sequence[str]) -> list[Json]:
         if not (self._directory() / "evidence" / table).is_dir():
             return []
-        rows = ds.dataset(self._directory() / "evidence" / table, format="parquet").to_table(columns=list(columns))
+        rows = ds.dataset(self._directory() / "evidence" / table, format="parquet").to_table(
+            columns=list(columns)
+        )
         return list(rows.to_pylist())

@@ -1,4 +1,6 @@
-"""A history taken action by action through a world, with every property checked on the way; and the shortest that fails."""
+"""A history taken action by action through a world, with every property checked on the way; and the
+shortest that fails.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +45,29 @@ class Broken(AssertionError):
         self.sentences = list(sentences)
         history = "\n".join(f"    {line}" for line in self.lines)
         listed = "\n".join(f"- {sentence}" for sentence in self.sentences)
-        again = f".venv/bin/python tests/model/replay.py {where}{shlex.quote('; '.join(self.lines))}"
+        again = (
+            f".venv/bin/python tests/model/replay.py {where}{shlex.quote('; '.join(self.lines))}"
+        )
         super().__init__(f"after the history\n{history}\n{listed}\nto see it again:\n    {again}")
 
 
 def raised(error: Exception) -> str:
     """What was raised, and where, as a sentence."""
     at = extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}, raised by {at.name} ({Path(at.filename).name}, line {at.lineno}): {error}"
+    return (
+        f"{type(error).__name__}, raised by {at.name} ({Path(at.filename).name}, line {at.lineno}):"
+        f" {error}"
+    )
 
 
 class Cluster:
-    """One world under audit, history by history. `where` is what the replay command needs to find the same kind of world."""
+    """One world under audit, history by history. `where` is what the replay command needs to find
+    the same kind of world.
+    """
 
-    def __init__(self, world: World, auditor: SparkFree, where: str = "", sample: int | None = None) -> None:
+    def __init__(
+        self, world: World, auditor: SparkFree, where: str = "", sample: int | None = None
+    ) -> None:
         self.world = world
         self.auditor = auditor
         self.where = where
@@ -81,7 +92,9 @@ class Cluster:
         return could
 
     def step(self, line: str) -> None:
-        """The action happens and all properties are checked; nothing, if it can't happen. Raises Broken."""
+        """The action happens and all properties are checked; nothing, if it can't happen. Raises
+        Broken.
+        """
         cut = self.truth.cut
         if not self.happen(line):
             return
@@ -90,7 +103,9 @@ class Cluster:
                 raise Broken(self.lines, sentences, self.where)
 
     def _checked(self, line: str, cut: Cut | None) -> list[str]:
-        """What is broken behind the action that just happened, as sentences. `cut`: the audit that could go on before it."""
+        """What is broken behind the action that just happened, as sentences. `cut`: the audit that
+        could go on before it.
+        """
         untouched = self.truth.ledgers.keys() - actions.touched(self.truth, line)
         sentences = self.gone_on_with(cut) if line == "resume" and cut is not None else []
         judged = self.judged()
@@ -98,10 +113,18 @@ class Cluster:
         rows = {number: one.row for number, one in judged.items()}
         if line == "audit":
             alone = {number: self.auditor.audit([number])[number].row for number in reversed(rows)}
-            sentences += [f"ledger {n} alone is {alone[n]}\n  and among others {rows[n]}" for n in rows if alone[n] != rows[n]]
+            sentences += [
+                f"ledger {n} alone is {alone[n]}\n  and among others {rows[n]}"
+                for n in rows
+                if alone[n] != rows[n]
+            ]
         if line == "again":
             second = {number: one.row for number, one in self.judged().items()}
-            sentences += [f"ledger {n} was {rows[n]}\n  and is {second[n]}" for n in rows if second[n] != rows[n]]
+            sentences += [
+                f"ledger {n} was {rows[n]}\n  and is {second[n]}"
+                for n in rows
+                if second[n] != rows[n]
+            ]
         self.rows = rows
         return sentences
 
@@ -132,22 +155,31 @@ class Cluster:
         return self.auditor.audit(list(self.truth.ledgers))
 
     def _become(self, truth: Truth) -> None:
-        """The world becomes what the model says, and the engine knows of the bookies that cannot list."""
+        """The world becomes what the model says, and the engine knows of the bookies that cannot
+        list.
+        """
         self.world.become(truth)
-        self.auditor.known_unable = frozenset(name for name, one in truth.bookies.items() if not one.lists)
+        self.auditor.known_unable = frozenset(
+            name for name, one in truth.bookies.items() if not one.lists
+        )
 
     def gone_on_with(self, cut: Cut) -> list[str]:
-        """What is broken, as sentences, where an audit stood still while the cluster became what it is now.
+        """What is broken, as sentences, where an audit stood still while the cluster became what it
+        is now.
 
-        The engine without Spark keeps nothing of an audit that ends early. It stands still instead, before its question number
-        `cut.stage` to ZooKeeper, and goes on.
+        The engine without Spark keeps nothing of an audit that ends early. It stands still instead,
+        before its question number `cut.stage` to ZooKeeper, and goes on.
         """
         self._become(cut.cluster)
         numbers = list(cut.cluster.ledgers)
-        judged, heard = self.auditor.audit_across(numbers, cut.stage, lambda: self.world.become(self.truth))
+        judged, heard = self.auditor.audit_across(
+            numbers, cut.stage, lambda: self.world.become(self.truth)
+        )
         self.went_on = rows = {number: one.row for number, one in judged.items()}
         sentences = [*wrong_across((cut.cluster, self.truth), rows, heard)]
-        return sentences + [sentence for number, one in judged.items() for sentence in broken_by_one(number, one)]
+        return sentences + [
+            sentence for number, one in judged.items() for sentence in broken_by_one(number, one)
+        ]
 
     def run(self, lines: Sequence[str]) -> None:
         """A whole history from its beginning. Raises Broken."""
@@ -156,9 +188,12 @@ class Cluster:
             self.step(line)
 
 
-def told(seed: object, steps: int, truth: Truth, only: Collection[str] = actions.BY_NAME) -> list[str]:
-    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins, and stays as it is. `only`:
-    the names of the actions drawn."""
+def told(
+    seed: object, steps: int, truth: Truth, only: Collection[str] = actions.BY_NAME
+) -> list[str]:
+    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins,
+    and stays as it is. `only`: the names of the actions drawn.
+    """
     chooser, truth = Seeded(seed), deepcopy(truth)
     urn = [action for action in actions.swarm(chooser) if action.name in only]
     lines = actions.draw_beginning(chooser, truth)
@@ -169,8 +204,12 @@ def told(seed: object, steps: int, truth: Truth, only: Collection[str] = actions
     return lines
 
 
-def shortest(lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries_max: int = SHRINKS_MAX) -> list[str]:
-    """The history without the actions that it can do without and still fail: larger parts are left out first."""
+def shortest(
+    lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries_max: int = SHRINKS_MAX
+) -> list[str]:
+    """The history without the actions that it can do without and still fail: larger parts are left
+    out first.
+    """
     found, size, tries = list(lines), max(1, len(lines) // 2), 0
     while tries < tries_max:
         smaller = False
@@ -189,9 +228,13 @@ def shortest(lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries
 
 
 def first_broken(
-    run: Callable[[Sequence[str]], None], histories: Iterable[Sequence[str]], tries_max: int = SHRINKS_MAX
+    run: Callable[[Sequence[str]], None],
+    histories: Iterable[Sequence[str]],
+    tries_max: int = SHRINKS_MAX,
 ) -> Broken | None:
-    """Of the first history that fails the shortest form; None where none fails. `run` is `Cluster.run` or `Cluster.end`."""
+    """Of the first history that fails the shortest form; None where none fails. `run` is
+    `Cluster.run` or `Cluster.end`.
+    """
     for lines in histories:
         failure = _failure(run, lines)
         if failure is not None:

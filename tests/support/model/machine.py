@@ -1,4 +1,6 @@
-"""The Hypothesis state machine: it draws a history action by action, and Hypothesis shrinks the one that fails."""
+"""The Hypothesis state machine: it draws a history action by action, and Hypothesis shrinks the one
+that fails.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ STEPS = 12
 QUICK_HISTORIES = 40
 """Of the quick form, of ten actions on average: half a minute."""
 QUICK_SEED = 36
-"""Chosen for histories with many ledgers of each standing: Hypothesis draws others where other modules are loaded. `make soak`
-draws new ones."""
+"""Chosen for histories with many ledgers of each standing: Hypothesis draws others where other
+modules are loaded. `make soak` draws new ones.
+"""
 ONE_ON_SPARK_OF = 20
 """One history of so many goes through Spark too."""
 FLEETING = "taken through the model again, this history breaks nothing"
@@ -41,8 +44,9 @@ class _Drawn:
 
 
 class Tally:
-    """What the histories of one test did: their actions one by one, how often each happened and each word was said, and what
-    was broken last."""
+    """What the histories of one test did: their actions one by one, how often each happened and
+    each word was said, and what was broken last.
+    """
 
     def __init__(self) -> None:
         self.histories: list[list[str]] = []
@@ -52,7 +56,9 @@ class Tally:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """One history. `cluster` is set by `run_machine`; all histories of a test share it, one after another."""
+    """One history. `cluster` is set by `run_machine`; all histories of a test share it, one after
+    another.
+    """
 
     cluster: ClassVar[Cluster]
     tally: ClassVar[Tally]
@@ -83,12 +89,18 @@ class ClusterMachine(RuleBasedStateMachine):
             raise
         self.tally.actions[line.split()[0]] += 1
         for row in self.cluster.rows.values():
-            self.tally.said.update([row.standing, *row.unknowns, *(one.kind for one in row.findings)])
+            self.tally.said.update(
+                [row.standing, *row.unknowns, *(one.kind for one in row.findings)]
+            )
 
 
-def run_machine(cluster: Cluster, histories: int, run_seed: int, steps: int = STEPS, act: Act = Cluster.step) -> Tally:
-    """So many histories from a seed; the same seed draws the same ones. Raises Broken with the shortest history that fails:
-    Hypothesis finds the simplest words, and every action that is not needed is left out of what it found."""
+def run_machine(
+    cluster: Cluster, histories: int, run_seed: int, steps: int = STEPS, act: Act = Cluster.step
+) -> Tally:
+    """So many histories from a seed; the same seed draws the same ones. Raises Broken with the
+    shortest history that fails: Hypothesis finds the simplest words, and every action that is not
+    needed is left out of what it found.
+    """
     tally = Tally()
 
     class Machine(ClusterMachine):
@@ -105,22 +117,30 @@ def run_machine(cluster: Cluster, histories: int, run_seed: int, steps: int = ST
         suppress_health_check=list(HealthCheck),
     )
     try:
-        with catch_warnings():  # of other threads that draw by chance meanwhile: ZooKeeper's client does
+        with (
+            catch_warnings()
+        ):  # of other threads that draw by chance meanwhile: ZooKeeper's client does
             filterwarnings("ignore", "Do not use the `random` module", HypothesisDeprecationWarning)
             run_state_machine_as_test(seed(run_seed)(Machine), settings=how)
     except (Broken, Flaky):
         if (seen := tally.broken) is None:
             raise
-        short = first_broken(cluster.run, [seen.lines]) or Broken(seen.lines, [*seen.sentences, FLEETING], cluster.where)
+        short = first_broken(cluster.run, [seen.lines]) or Broken(
+            seen.lines, [*seen.sentences, FLEETING], cluster.where
+        )
         raise short from short.__cause__ or seen.__cause__
     return tally
 
 
 def drawn(cluster: Cluster, histories: int, run_seed: int) -> list[list[str]]:
-    """The histories that `run_machine` draws from this seed, where they all hold; nothing is audited. A second or two."""
+    """The histories that `run_machine` draws from this seed, where they all hold; nothing is
+    audited. A second or two.
+    """
     return run_machine(cluster, histories, run_seed, act=Cluster.happen).histories
 
 
 def those_on_spark(histories: Sequence[list[str]], of: int) -> list[list[str]]:
-    """Every twentieth of the first so many. Hypothesis begins some more: it gives up those that it had before."""
+    """Every twentieth of the first so many. Hypothesis begins some more: it gives up those that it
+    had before.
+    """
     return list(histories[ONE_ON_SPARK_OF - 1 : of : ONE_ON_SPARK_OF])

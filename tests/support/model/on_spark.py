@@ -1,4 +1,6 @@
-"""The product asked about the model's cluster on Spark: `auditor run`, and its verdicts as the model's rows."""
+"""The product asked about the model's cluster on Spark: `auditor run`, and its verdicts as the
+model's rows.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class SparkRun(NamedTuple):
 
 
 def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkRun:
-    """`auditor run`, with `more` settings; its accounts are checked, and that a replay says the same (`accounted`).
+    """`auditor run`, with `more` settings; its accounts are checked, and that a replay says the
+    same (`accounted`).
 
     The caller has the fixture `spark`. 2 to 5 s.
     """
@@ -43,7 +46,9 @@ def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkR
 
 
 def judged_again(run: SparkRun) -> SparkRun:
-    """The evidence of a run, judged again by the product as it is patched now. Half a second, no Spark."""
+    """The evidence of a run, judged again by the product as it is patched now. Half a second, no
+    Spark.
+    """
     directory = run.outcome.run_dir
     assert directory is not None
     outcome = replay_run(directory)
@@ -82,7 +87,9 @@ def _finding_row_of_json(found: Json) -> FindingRow:
         found["kind"],
         segment["first_entry_id"] if segment else None,
         written_out(found["entries"]),
-        tuple(sorted((bookie, written_out(ranges)) for bookie, ranges in found["missing_on"].items())),
+        tuple(
+            sorted((bookie, written_out(ranges)) for bookie, ranges in found["missing_on"].items())
+        ),
         copies["confirmed"] if copies else None,
         copies["unknown"] if copies else None,
         flat(found["facts"]),
@@ -90,13 +97,17 @@ def _finding_row_of_json(found: Json) -> FindingRow:
 
 
 def wrong_run(truth: Truth, run: SparkRun) -> Iterator[str]:
-    """Return what a whole run says and is not so, as sentences: of ledgers, bookies, marks and copies."""
+    """Return what a whole run says and is not so, as sentences: of ledgers, bookies, marks and
+    copies.
+    """
     findings = run.outcome.findings
     found = [(one["kind"], one["bookie_id"]) for one in findings if one["bookie_id"] is not None]
     yield from wrong_verdicts(truth, run.rows)
     yield from wrong_bookies(truth, found)
     yield from wrong_facts_of_run(truth, findings)
     if run.outcome.summary:  # a stand-in for a run has none
-        yield from (f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ()))
+        yield from (
+            f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ())
+        )
         yield from wrong_marks(truth, findings, run.outcome.summary["marks"])
         yield from wrong_summary(truth, run.outcome.summary)

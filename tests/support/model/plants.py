@@ -1,4 +1,6 @@
-"""Bugs planted in the product, for the model to find: each a function that patches it until the test is over."""
+"""Bugs planted in the product, for the model to find: each a function that patches it until the
+test is over.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bookies are not asked about a marked ledger."""
     ask = judgement.questions_of
-    monkeypatch.setattr(judgement, "questions_of", lambda record: () if record.mark else ask(record))
+    monkeypatch.setattr(
+        judgement, "questions_of", lambda record: () if record.mark else ask(record)
+    )
 
 
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie of which nothing was heard lacks everything."""
-    monkeypatch.setattr(coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True))
+    monkeypatch.setattr(
+        coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
+    )
 
 
 def a_refusal_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +53,9 @@ def a_refusal_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie that is not registered holds everything."""
-    monkeypatch.setattr(Untold, "share", lambda self, wants: BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY))
+    monkeypatch.setattr(
+        Untold, "share", lambda self, wants: BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY)
+    )
 
 
 def one_look_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +81,9 @@ def the_last_entry_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def shorter(metadata: Any) -> Any:
         last = metadata.last_entry_id
-        return extents(replace(metadata, last_entry_id=last - 1) if last is not None and last > 0 else metadata)
+        return extents(
+            replace(metadata, last_entry_id=last - 1) if last is not None and last > 0 else metadata
+        )
 
     for module in (schedule, coverage, ledger):
         monkeypatch.setattr(module, "extents", shorter)
@@ -87,7 +97,11 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
         record: LedgerRecord = seen.newest.record
         if record.status is not RecordStatus.GONE:
             return state(seen)
-        found = (Finding(Kind.METADATA_MALFORMED, UndecodableFacts("", 0, 0, ""), ledger_id=record.ledger_id),)
+        found = (
+            Finding(
+                Kind.METADATA_MALFORMED, UndecodableFacts("", 0, 0, ""), ledger_id=record.ledger_id
+            ),
+        )
         return Verdict(record.ledger_id, Standing.VIOLATED, findings=found)
 
     monkeypatch.setattr(judgement, "_judge_state", broken)
@@ -127,7 +141,9 @@ def strays_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def marks_stay_young(monkeypatch: pytest.MonkeyPatch) -> None:
     """The younger of a mark's two dates is its age."""
-    monkeypatch.setattr(underreplication, "age_ms", lambda mark, now_ms: max(0, now_ms - mark.created_ms))
+    monkeypatch.setattr(
+        underreplication, "age_ms", lambda mark, now_ms: max(0, now_ms - mark.created_ms)
+    )
 
 
 def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +160,11 @@ def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three ledgers or more one gets no verdict."""
     audit_ledgers = single.audit_ledgers
-    left: Any = lambda asker, numbers, terms: audit_ledgers(asker, numbers, terms)[: max(2, len(numbers) - 1)]  # noqa: E731
-    monkeypatch.setattr(single, "audit_ledgers", left)
+
+    def leave_out(asker: Any, numbers: Any, terms: Any) -> Any:
+        return audit_ledgers(asker, numbers, terms)[: max(2, len(numbers) - 1)]
+
+    monkeypatch.setattr(single, "audit_ledgers", leave_out)
 
 
 def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +195,9 @@ QUICK: tuple[Plant, ...] = (
     two_audits_differ,
     the_last_ledger_is_left_out,
 )
-"""One bug of each sort: what is asked, silence, looks, striping, states, steadiness, the count of ledgers."""
+"""One bug of each sort: what is asked, silence, looks, striping, states, steadiness, the count of
+ledgers.
+"""
 OTHERS: tuple[Plant, ...] = (
     silence_is_absence,
     a_refusal_is_silence,
@@ -208,7 +229,9 @@ def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
             result = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
             entry = Path(self.run.path, JOURNAL, f"{len(self._results) - 1:06}.json")
-            entry.write_text(json.dumps({**json.loads(entry.read_text()), "told": result, "files": sorted(new)}))
+            entry.write_text(
+                json.dumps({**json.loads(entry.read_text()), "told": result, "files": sorted(new)})
+            )
             self._results[stage], self._files = result, self._files | new
         return self._results[stage]
 

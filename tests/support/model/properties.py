@@ -13,7 +13,13 @@ from support.model.truth import Truth
 from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
 
 from auditor.judging.settle import Todo, settle
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    VALID_ANSWERS,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.evidence import Look
 from auditor.model.finding import Family, Kind
 from auditor.second_checker.agreement import differences, worst_entry_of
@@ -22,8 +28,12 @@ LOOKS_OF_AN_ACCUSED = 2
 """Looks at which the bookies are asked before entries are said to be lost."""
 
 
-def broken(truth: Truth, judged: Mapping[int, Judged], before: Mapping[int, Row], untouched: set[int]) -> Iterator[str]:
-    """Every property that is broken, as a sentence. `before`: the rows of the audit before the action."""
+def broken(
+    truth: Truth, judged: Mapping[int, Judged], before: Mapping[int, Row], untouched: set[int]
+) -> Iterator[str]:
+    """Every property that is broken, as a sentence. `before`: the rows of the audit before the
+    action.
+    """
     rows = {number: one.row for number, one in judged.items()}
     yield from wrong_verdicts(truth, rows)
     yield from moved(rows, before, untouched)
@@ -38,17 +48,28 @@ def broken_by_one(number: int, one: Judged) -> Iterator[str]:
 
 
 def wrong_verdicts(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
-    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the truth owes it."""
+    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the
+    truth owes it.
+    """
     for number, row in rows.items():
         owed = truth.owed(number)
         if row.bare() != owed.bare():
-            yield f"{_what_is_wrong(row, owed)} on ledger {number}: the audit says {row}\n  and the truth is {owed}"
+            yield (
+                f"{_what_is_wrong(row, owed)} on ledger {number}: the audit says {row}\n  and the"
+                f" truth is {owed}"
+            )
         elif row != owed:
-            yield from (f"a false fact on ledger {number}: {sentence}" for sentence in wrong_facts(row, owed))
+            yield from (
+                f"a false fact on ledger {number}: {sentence}"
+                for sentence in wrong_facts(row, owed)
+            )
 
 
 def _what_is_wrong(row: Row, owed: Row) -> str:
-    said, true = Counter(one.kind for one in row.findings), Counter(one.kind for one in owed.findings)
+    said, true = (
+        Counter(one.kind for one in row.findings),
+        Counter(one.kind for one in owed.findings),
+    )
     if said - true:
         return "a false alarm"
     if true - said:
@@ -57,40 +78,66 @@ def _what_is_wrong(row: Row, owed: Row) -> str:
 
 
 def moved(rows: Mapping[int, Row], before: Mapping[int, Row], untouched: set[int]) -> Iterator[str]:
-    """A ledger that the action does not touch keeps its verdict. Facts may change: they tell of other bookies too."""
+    """A ledger that the action does not touch keeps its verdict. Facts may change: they tell of
+    other bookies too.
+    """
     for number in sorted(untouched & rows.keys() & before.keys()):
         if rows[number].bare() != before[number].bare():
-            yield f"ledger {number}, which was not touched, was {before[number]}\n  and is {rows[number]}"
+            yield (
+                f"ledger {number}, which was not touched, was {before[number]}\n  and is"
+                f" {rows[number]}"
+            )
 
 
 def hasty(number: int, one: Judged) -> Iterator[str]:
-    """Nothing is said to be lost before its bookies were asked at two looks of the same metadata, which was read once more
-    behind them; and of each bookie that is said to lack entries a list lacks them, and reading the worst one says so."""
-    found = [f for f in one.verdict.findings if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
+    """Nothing is said to be lost before its bookies were asked at two looks of the same metadata,
+    which was read once more behind them; and of each bookie that is said to lack entries a list
+    lacks them, and reading the worst one says so.
+    """
+    found = [
+        f
+        for f in one.verdict.findings
+        if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    ]
     if not found:
         return
     looks = _of_the_same_metadata(one.evidence.looks)
     asked = sum(bool(look.answers) for look in looks)
     if asked < LOOKS_OF_AN_ACCUSED:
-        yield f"ledger {number} is said to have lost entries, and its bookies were asked at {asked} look of the same metadata"
+        yield (
+            f"ledger {number} is said to have lost entries, and its bookies were asked at {asked}"
+            " look of the same metadata"
+        )
     if looks[-1].answers:
-        yield f"ledger {number} is said to have lost entries, and its metadata was not read again behind the answers"
+        yield (
+            f"ledger {number} is said to have lost entries, and its metadata was not read again"
+            " behind the answers"
+        )
     worst = worst_entry_of(found[0])
     assert worst is not None, found
     for bookie, ranges in found[0].missing_on:
         said = _unfounded(looks, bookie, set(written_out(ranges)), worst)
-        yield from (f"of ledger {number} {bookie} is said to lack entries, and {sentence}" for sentence in said)
+        yield from (
+            f"of ledger {number} {bookie} is said to lack entries, and {sentence}"
+            for sentence in said
+        )
 
 
 def _of_the_same_metadata(looks: Sequence[Look]) -> list[Look]:
     """The looks, up to the last one, that saw what it saw."""
     newest = looks[-1].record
-    others = [at for at, look in enumerate(looks) if (look.record.status, look.record.stamp) != (newest.status, newest.stamp)]
+    others = [
+        at
+        for at, look in enumerate(looks)
+        if (look.record.status, look.record.stamp) != (newest.status, newest.stamp)
+    ]
     return list(looks[max(others, default=-1) + 1 :])
 
 
 def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) -> Iterator[str]:
-    """Why what one bookie said, its newest conclusive word on each thing, is not enough to say that it lacks those entries."""
+    """Why what one bookie said, its newest conclusive word on each thing, is not enough to say that
+    it lacks those entries.
+    """
     answers = [look.answers[bookie] for look in looks if bookie in look.answers]
     if len(answers) < LOOKS_OF_AN_ACCUSED:
         yield f"it was asked at {len(answers)} look"
@@ -100,7 +147,12 @@ def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) 
     if not lists and answers[-1].status is not AnswerStatus.UNSUPPORTED:
         yield "it never said what it holds"
         return
-    reads = {read.entry_id: read.status for look in looks for read in look.reads.values() if _tells_of(read, bookie)}
+    reads = {
+        read.entry_id: read.status
+        for look in looks
+        for read in look.reads.values()
+        if _tells_of(read, bookie)
+    }
     listed = {entry for entry in lacks if lists and in_groups(lists[-1].groups, entry)}
     found = {entry for entry in lacks if reads.get(entry, ReadStatus.NO_ENTRY) not in ABSENT_READS}
     if listed or found:
@@ -112,14 +164,21 @@ def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) 
 
 
 def _tells_of(read: EntryRead, bookie: str) -> bool:
-    return read.bookie_id == bookie and read.status in {*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT}
+    return read.bookie_id == bookie and read.status in {
+        *ABSENT_READS,
+        ReadStatus.PRESENT,
+        ReadStatus.CORRUPT,
+    }
 
 
 def disputed(number: int, one: Judged) -> Iterator[str]:
     """The same evidence judged again gives the same verdict, and the second checker confirms it."""
     again = settle(one.evidence, one.terms)
     if again.todo is not Todo.NOTHING or again.verdict != one.verdict:
-        yield f"ledger {number}, judged again from the same evidence, is another: {one.verdict}\n  and {again.verdict}"
+        yield (
+            f"ledger {number}, judged again from the same evidence, is another: {one.verdict}\n "
+            f" and {again.verdict}"
+        )
     for sentence in differences(one.verdict, one.evidence, one.terms):
         yield f"the checkers differ on ledger {number}: {sentence}"
 
@@ -128,7 +187,9 @@ def disputed(number: int, one: Judged) -> Iterator[str]:
 
 
 def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[str]:
-    """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it does not list."""
+    """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it
+    does not list.
+    """
     for number in sorted(single.keys() | spark.keys()):
         one = single.get(number)
         if spark.get(number) != (None if one is not None and one.exempt == "deleted" else one):
@@ -138,8 +199,13 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
 def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
     """No false alarm and no miss on bookies that are silent, gone or failing, as (kind, bookie)."""
     claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(claimed - true_of_bookies(truth)))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed_on_bookies(truth) - claimed))
+    yield from (
+        f"a false alarm: {kind} on {bookie}"
+        for kind, bookie in sorted(claimed - true_of_bookies(truth))
+    )
+    yield from (
+        f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed_on_bookies(truth) - claimed)
+    )
     for kind, bookie in found:
         is_gone = truth.bookies[bookie].registered == UNREGISTERED
         if kind == "BOOKIE_LOST_CONTENT" and (is_gone or not lacks_most(truth, bookie)):

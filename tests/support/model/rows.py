@@ -1,4 +1,5 @@
-"""What an audit says of a ledger, as far as the model owes it: rows, findings, and their facts in one form.
+"""What an audit says of a ledger, as far as the model owes it: rows, findings, and their facts in
+one form.
 
 Facts are (name, value) pairs in order of name. A nested fact has the names of both joined by a dot
 (`search.found_on`), a list is a tuple, an age is in minutes.
@@ -11,15 +12,21 @@ from typing import Any, NamedTuple
 
 Fact = tuple[str, object]
 
-NOT_OWED = frozenset({"created_ms", "changed_ms", "since_ms", "lock_since_ms", "reason", "offset_bytes"})
-"""Facts that the model cannot know: when ZooKeeper wrote a znode, and how a decoder words its error."""
+NOT_OWED = frozenset(
+    {"created_ms", "changed_ms", "since_ms", "lock_since_ms", "reason", "offset_bytes"}
+)
+"""Facts that the model cannot know: when ZooKeeper wrote a znode, and how a decoder words its
+error.
+"""
 AGE_STEP_MINUTES = 25
 """The model's time moves in multiples of this, so a slow machine does not change an age."""
 MINUTE_MS = 60_000
 
 
 class FindingRow(NamedTuple):
-    """A finding as far as the model owes it. `first`: of the segment; `missing`: what each bookie lacks."""
+    """A finding as far as the model owes it. `first`: of the segment; `missing`: what each bookie
+    lacks.
+    """
 
     kind: str
     first: int | None = None
@@ -31,7 +38,9 @@ class FindingRow(NamedTuple):
 
 
 class CopyFacts(NamedTuple):
-    """The copies that a ledger promises: those that a list named, that were read, that are assumed."""
+    """The copies that a ledger promises: those that a list named, that were read, that are
+    assumed.
+    """
 
     expected: int
     listed: int
@@ -57,7 +66,9 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         words = [self.standing, *([f"({self.exempt})"] if self.exempt else []), *self.unknowns]
         if self.copies is not None:
-            words.append(", ".join(f"{count} {word}" for word, count in self.copies._asdict().items()))
+            words.append(
+                ", ".join(f"{count} {word}" for word, count in self.copies._asdict().items())
+            )
         words += ["stale mark"] if self.is_mark_stale else []
         return " ".join([*words, *(f"\n    {_in_words(one)}" for one in self.findings)])
 
@@ -69,7 +80,9 @@ def wrong_facts(said: Row, owed: Row) -> list[str]:
         says, truth = dict(one.facts), dict(other.facts)
         for name in sorted(says.keys() | truth.keys()):
             if says.get(name) != truth.get(name):
-                sentences.append(f"{one.kind}: {name} is {says.get(name)}, and in truth {truth.get(name)}")
+                sentences.append(
+                    f"{one.kind}: {name} is {says.get(name)}, and in truth {truth.get(name)}"
+                )
     if said.copies != owed.copies:
         sentences.append(f"copies: {said.copies}, and in truth {owed.copies}")
     if said.is_mark_stale != owed.is_mark_stale:
@@ -78,7 +91,9 @@ def wrong_facts(said: Row, owed: Row) -> list[str]:
 
 
 def age_minutes(age_ms: int) -> int:
-    """Return the age in the model's steps, to the nearest: an audit that went on may date its judgement before the mark."""
+    """Return the age in the model's steps, to the nearest: an audit that went on may date its
+    judgement before the mark.
+    """
     step_ms = AGE_STEP_MINUTES * MINUTE_MS
     return (age_ms + step_ms // 2) // step_ms * AGE_STEP_MINUTES
 

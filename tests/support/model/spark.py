@@ -1,4 +1,6 @@
-"""A history through whole runs on Spark: what they say, held against the engine without Spark and against the truth."""
+"""A history through whole runs on Spark: what they say, held against the engine without Spark and
+against the truth.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,14 @@ SHRINKS_MAX = 25
 """Histories tried to find a shorter one that fails too: seconds each."""
 
 
-def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int = SHRINKS_MAX) -> None:
-    """A history, its end judged by a whole run, and each audit that is cut down in it and goes on is one too. Raises Broken,
-    with the shortest history found that fails.
+def through_spark(
+    cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int = SHRINKS_MAX
+) -> None:
+    """A history, its end judged by a whole run, and each audit that is cut down in it and goes on
+    is one too. Raises Broken, with the shortest history found that fails.
 
-    The caller has a Spark session (the fixture `spark`). 3 to 10 s, and as much again for each audit that is cut down.
+    The caller has a Spark session (the fixture `spark`). 3 to 10 s, and as much again for each
+    audit that is cut down.
     """
     _holds(_cut_down, cluster, lines, workdir, shrinks_max)
 
@@ -30,7 +35,9 @@ def end_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> 
 
 
 def each_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
-    """The same, and there is one behind each action. Minutes; but where it fails, that is at its end, and is shrunk so."""
+    """The same, and there is one behind each action. Minutes; but where it fails, that is at its
+    end, and is shrunk so.
+    """
     if failure := _failure(_at_each, cluster, lines, workdir):
         end_through_spark(cluster, failure.lines, workdir)
         raise failure
@@ -40,9 +47,15 @@ Way = Callable[[Cluster, Sequence[str], Path], list[str]]
 """A history through the model: what is broken first, as sentences."""
 
 
-def _holds(way: Way, cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int) -> None:
+def _holds(
+    way: Way, cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int
+) -> None:
     if failure := _failure(way, cluster, lines, workdir):
-        short = shortest(failure.lines, lambda some: _failure(way, cluster, some, workdir) is not None, shrinks_max)
+        short = shortest(
+            failure.lines,
+            lambda some: _failure(way, cluster, some, workdir) is not None,
+            shrinks_max,
+        )
         raise _failure(way, cluster, short, workdir) or failure
 
 
@@ -87,7 +100,9 @@ def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) ->
             continue
         if cluster.truth.cut is not None and halves is None:
             cluster.world.become(cluster.truth)
-            halves = Halves(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)), cluster.truth.cut)
+            halves = Halves(
+                cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)), cluster.truth.cut
+            )
             halves.begin()
         if cluster.truth.cut is None and halves is not None:
             cluster.world.become(cluster.truth)

@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 
 BOOKIES = ("b1", "b2", "b3", "b4", "b5", "b6")
 GRACE_MINUTES = 60
-"""How long a mark excuses. Time moves in steps of 25 minutes, so no age is ever near it, or near STUCK_MINUTES."""
+"""How long a mark excuses. Time moves in steps of 25 minutes, so no age is ever near it, or near
+STUCK_MINUTES.
+"""
 STUCK_MINUTES = 120
 """How long a ledger may be open."""
 ENTRIES_MAX = 32
-"""Entries of one ledger: few enough that a finding shows all its ranges and that all lost ones are looked for elsewhere."""
+"""Entries of one ledger: few enough that a finding shows all its ranges and that all lost ones are
+looked for elsewhere.
+"""
 
 OPEN, IN_RECOVERY, CLOSED = "OPEN", "IN_RECOVERY", "CLOSED"
 BYTES, ENDLESS = "bytes", "endless"
-"""What may be wrong with a znode: bytes that nobody can decode; closed, and without its last entry."""
+"""What may be wrong with a znode: bytes that nobody can decode; closed, and without its last
+entry.
+"""
 WRITABLE, READONLY, UNREGISTERED = "writable", "readonly", ""
 LISTED, READ = "listed", "read"
 LACKS, GONE = "lacks", "gone"
@@ -28,7 +34,8 @@ REMARKS = ("LEDGER_STUCK", "ENTRIES_BEYOND_END")
 
 @dataclass
 class Bookie:
-    """One bookie: where it is registered, whether anybody listens, whether it left a cookie, what it holds by ledger.
+    """One bookie: where it is registered, whether anybody listens, whether it left a cookie, what
+    it holds by ledger.
 
     A ledger that is a key is known to the bookie, also with no entry left.
     """
@@ -59,7 +66,11 @@ class Bookie:
 
     def can_read(self, ledger: int, entry: int) -> bool:
         """Whether reading gives the entry that was written."""
-        return self.has(ledger, entry) and not self.is_wrong(ledger, entry) and ledger not in self.mixed_up
+        return (
+            self.has(ledger, entry)
+            and not self.is_wrong(ledger, entry)
+            and ledger not in self.mixed_up
+        )
 
     def store(self, ledger: int, entries: Iterable[int]) -> None:
         """Good copies of these entries arrive, in place of what was there."""
@@ -88,7 +99,9 @@ class Segment:
 
 @dataclass
 class Ledger:
-    """One ledger as its znode and its mark tell it. `written` counts the entries acknowledged so far."""
+    """One ledger as its znode and its mark tell it. `written` counts the entries acknowledged so
+    far.
+    """
 
     ensemble_size: int
     write_quorum: int
@@ -107,8 +120,13 @@ class Ledger:
         return self.segments[-1]
 
     def write_set(self, segment: Segment, entry: int) -> list[str]:
-        """Where an entry goes, copy by copy: the first to the position that the entry's id points to, the others behind it."""
-        return [segment.ensemble[(entry + copy) % self.ensemble_size] for copy in range(self.write_quorum)]
+        """Where an entry goes, copy by copy: the first to the position that the entry's id points
+        to, the others behind it.
+        """
+        return [
+            segment.ensemble[(entry + copy) % self.ensemble_size]
+            for copy in range(self.write_quorum)
+        ]
 
     def segment_of(self, entry: int) -> Segment:
         return [segment for segment in self.segments if segment.first <= entry][-1]
@@ -122,8 +140,9 @@ class Ledger:
         return [segment for segment in self.segments if segment.first in firsts]
 
     def judged_entries(self) -> list[int]:
-        """The entries that the metadata promises: none before it is closed, none where it can't be read; without a last entry
-        all but those of the last segment."""
+        """The entries that the metadata promises: none before it is closed, none where it can't be
+        read; without a last entry all but those of the last segment.
+        """
         if self.state != CLOSED or self.flaw == BYTES:
             return []
         return list(range(self.last_segment().first if self.flaw == ENDLESS else self.written))
@@ -131,7 +150,9 @@ class Ledger:
 
 @dataclass
 class Copies:
-    """One entry: its write set, copy by copy, and what an audit can find out about each of its bookies."""
+    """One entry: its write set, copy by copy, and what an audit can find out about each of its
+    bookies.
+    """
 
     entry: int
     write_set: list[str]
@@ -165,5 +186,10 @@ class Copies:
 
 
 def worst_of(copies: list[Copies]) -> Copies:
-    """The entry with the fewest possible copies, then the fewest confirmed ones, then the lowest id."""
-    return min((one for one in copies if one.lost), key=lambda one: (one.possible, one.confirmed, one.entry))
+    """The entry with the fewest possible copies, then the fewest confirmed ones, then the lowest
+    id.
+    """
+    return min(
+        (one for one in copies if one.lost),
+        key=lambda one: (one.possible, one.confirmed, one.entry),
+    )

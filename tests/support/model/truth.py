@@ -1,9 +1,11 @@
 """The truth of the model: what a small cluster really holds, and what an audit of it owes.
 
-Everything is spelled out entry by entry with sets and loops. Nothing is taken from the product but the words of its catalogue,
-so that a wrong formula there can't be right here too. Time is the model's own, in minutes; nothing moves it but the action
-`time`. Nothing changes while an audit runs, so what an audit owes is exact: the same kinds, the same entries, no more, no less.
-Where an audit is cut down and goes on later, `across.py` says what it owes. `truth_of_bookies.py` has what is true of bookies.
+Everything is spelled out entry by entry with sets and loops. Nothing is taken from the product but
+the words of its catalogue, so that a wrong formula there can't be right here too. Time is the
+model's own, in minutes; nothing moves it but the action `time`. Nothing changes while an audit
+runs, so what an audit owes is exact: the same kinds, the same entries, no more, no less. Where an
+audit is cut down and goes on later, `across.py` says what it owes. `truth_of_bookies.py` has what
+is true of bookies.
 """
 
 from __future__ import annotations
@@ -41,12 +43,16 @@ from support.model.state import (
 
 UNTOLD, HALF, WRITTEN = "untold", "half", "written"
 LEFT = (UNTOLD, HALF, WRITTEN)
-"""What a stage leaves that is cut down: its whole table, of which the journal does not know; half of its files; all of it."""
+"""What a stage leaves that is cut down: its whole table, of which the journal does not know; half
+of its files; all of it.
+"""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """An audit that was cut down: at which of its stages, what of that one is left (`LEFT`), and how the cluster was then."""
+    """An audit that was cut down: at which of its stages, what of that one is left (`LEFT`), and
+    how the cluster was then.
+    """
 
     stage: int
     left: str
@@ -55,7 +61,9 @@ class Cut:
 
 @dataclass
 class Truth:
-    """The whole cluster. `now`: minutes since its history began; `cut`: the audit that may go on."""
+    """The whole cluster. `now`: minutes since its history began; `cut`: the audit that may go
+    on.
+    """
 
     bookies: dict[str, Bookie]
     ledgers: dict[int, Ledger] = field(default_factory=dict)
@@ -70,8 +78,9 @@ class Truth:
     is_real: bool = False
     """Real bookies can do less than those of the sandbox."""
     sample: int | None = None
-    """Entries sampled on a bookie that cannot list, beside the ends of segments; None: all are read. It is not known which are
-    drawn, so with a sample no such bookie may lack anything."""
+    """Entries sampled on a bookie that cannot list, beside the ends of segments; None: all are
+    read. It is not known which are drawn, so with a sample no such bookie may lack anything.
+    """
     around: Truth | None = None
     """The cluster whose switches and registered bookies an audit read; None: this one."""
     unable: frozenset[str] | None = None
@@ -96,7 +105,9 @@ class Truth:
         if ledger.deleted:
             return Row("exempt", "deleted")
         copies = [self._copies(number, ledger, entry) for entry in ledger.judged_entries()]
-        findings = sorted(self._findings(number, ledger, copies), key=lambda one: (one.kind, one.first or 0))
+        findings = sorted(
+            self._findings(number, ledger, copies), key=lambda one: (one.kind, one.first or 0)
+        )
         unknowns = _unknowns(ledger, copies)
         exempt = _exempt(ledger)
         if any(one.kind not in REMARKS for one in findings):
@@ -118,13 +129,21 @@ class Truth:
     # What is true of one entry
 
     def is_forgotten(self, bookie: str) -> bool:
-        """Neither registered nor known by a cookie: unless nobody has one, for then cookies tell nothing."""
+        """Neither registered nor known by a cookie: unless nobody has one, for then cookies tell
+        nothing.
+        """
         one = self.bookies[bookie]
-        return one.registered == UNREGISTERED and not one.cookie and any(other.cookie for other in self.bookies.values())
+        return (
+            one.registered == UNREGISTERED
+            and not one.cookie
+            and any(other.cookie for other in self.bookies.values())
+        )
 
     def _copies(self, number: int, ledger: Ledger, entry: int) -> Copies:
         wanted = ledger.write_set(ledger.segment_of(entry), entry)
-        return Copies(entry, wanted, {bookie: self.word(bookie, number, entry) for bookie in wanted})
+        return Copies(
+            entry, wanted, {bookie: self.word(bookie, number, entry) for bookie in wanted}
+        )
 
     def word(self, bookie: str, number: int, entry: int) -> str:
         """What an audit can find out about an entry on a bookie that should hold it."""
@@ -152,17 +171,24 @@ class Truth:
         age = None if ledger.marked_at is None else self.now - ledger.marked_at
         gone = [one for one in copies if one.possible == 0]
         if gone and age is not None:
-            facts = {"entries": facts_of.entries(self, number, copies), "mark": facts_of.mark(self, number, copies)}
+            facts = {
+                "entries": facts_of.entries(self, number, copies),
+                "mark": facts_of.mark(self, number, copies),
+            }
             yield _finding_row("UNDERREPLICATED_UNRECOVERABLE", ledger, copies, gone, facts)
             return
         if age is not None and age > GRACE_MINUTES:
-            yield FindingRow("UNDERREPLICATED_BEYOND_GRACE", facts=flat(facts_of.mark(self, number, copies)))
+            yield FindingRow(
+                "UNDERREPLICATED_BEYOND_GRACE", facts=flat(facts_of.mark(self, number, copies))
+            )
         is_excused = age is not None and age <= GRACE_MINUTES
         if not is_excused:
             yield from self._on_ensembles(ledger)
         yield from self._on_entries(number, ledger, copies, is_excused=is_excused)
 
-    def _on_entries(self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool) -> Iterator[FindingRow]:
+    def _on_entries(
+        self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool
+    ) -> Iterator[FindingRow]:
         """The strongest kind. A young mark excuses that copies are missing, and no wrong copy."""
         gone = [one for one in copies if one.possible == 0]
         below_ack = [one for one in copies if one.possible < ledger.ack_quorum]
@@ -194,36 +220,54 @@ class Truth:
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
             yield FindingRow("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
         elif beyond:
-            yield FindingRow("ENTRIES_BEYOND_END", entries=beyond, facts=flat(facts_of.beyond(self, number, beyond)))
+            yield FindingRow(
+                "ENTRIES_BEYOND_END",
+                entries=beyond,
+                facts=flat(facts_of.beyond(self, number, beyond)),
+            )
 
     def _on_ensembles(self, ledger: Ledger) -> Iterator[FindingRow]:
-        """One finding a segment with entries: a bookie stands twice in it, or a write set does not span enough racks."""
+        """One finding a segment with entries: a bookie stands twice in it, or a write set does not
+        span enough racks.
+        """
         for segment in ledger.segments_with_entries():
             if len(set(segment.ensemble)) < len(segment.ensemble):
-                yield FindingRow("ENSEMBLE_DUPLICATE_BOOKIE", segment.first, facts=flat(facts_of.duplicate(segment)))
+                yield FindingRow(
+                    "ENSEMBLE_DUPLICATE_BOOKIE",
+                    segment.first,
+                    facts=flat(facts_of.duplicate(segment)),
+                )
             elif facts := facts_of.placement(self, ledger, segment):
                 yield FindingRow("PLACEMENT_FAILED", segment.first, facts=flat(facts))
 
     def listing(self, number: int) -> set[str]:
-        """Return the bookies whose list of the ledger an audit has: they should hold an entry of it, and answer.
+        """Return the bookies whose list of the ledger an audit has: they should hold an entry of
+        it, and answer.
 
-        A bookie that cannot list says all the same that it does not know the ledger, until another ledger shows that it cannot.
+        A bookie that cannot list says all the same that it does not know the ledger, until another
+        ledger shows that it cannot.
         """
         asked, unable = self.due(self.ledgers[number]), self.known_unable()
         return {
             name
             for name in asked
-            if self.bookies[name].can_be_asked and name not in unable and self._answers_list(name, number)
+            if self.bookies[name].can_be_asked
+            and name not in unable
+            and self._answers_list(name, number)
         }
 
     def _answers_list(self, bookie: str, number: int) -> bool:
         return self.bookies[bookie].lists or number not in self.bookies[bookie].holds
 
     def known_unable(self) -> frozenset[str]:
-        """Return the bookies that cannot list and are asked for the list of a ledger that they know."""
+        """Return the bookies that cannot list and are asked for the list of a ledger that they
+        know.
+        """
         if self.unable is not None:
             return self.unable
-        asked = [(name, number) for number in self.listed() for name in self.due(self.ledgers[number])]
+        asked = [
+            (name, number) for number in self.listed() for name in self.due(self.ledgers[number])
+        ]
         return frozenset(name for name, number in asked if not self._answers_list(name, number))
 
     def needing(self, bookie: str) -> list[int]:
@@ -232,7 +276,11 @@ class Truth:
 
     def due(self, ledger: Ledger) -> set[str]:
         """The bookies that should hold some entry of the ledger."""
-        return {b for entry in ledger.judged_entries() for b in ledger.write_set(ledger.segment_of(entry), entry)}
+        return {
+            b
+            for entry in ledger.judged_entries()
+            for b in ledger.write_set(ledger.segment_of(entry), entry)
+        }
 
 
 def _unknowns(ledger: Ledger, copies: list[Copies]) -> tuple[str, ...]:
@@ -240,7 +288,11 @@ def _unknowns(ledger: Ledger, copies: list[Copies]) -> tuple[str, ...]:
     words = {word for one in copies for word in one.words.values()}
     unheard = SILENT in words or (AWAY in words and ledger.marked_at is None)
     is_wrong = WRONG_IDS in words or WRONG_DIGEST in words
-    reasons = {"bookie_silent": unheard, "bookie_refused": REFUSED in words, "answer_invalid": is_wrong}
+    reasons = {
+        "bookie_silent": unheard,
+        "bookie_refused": REFUSED in words,
+        "answer_invalid": is_wrong,
+    }
     return tuple(reason for reason, holds in reasons.items() if holds)
 
 
@@ -254,8 +306,12 @@ def _exempt(ledger: Ledger) -> str | None:
     return "empty" if ledger.written == 0 and ledger.flaw != ENDLESS else None
 
 
-def _finding_row(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]) -> FindingRow:
-    """A finding on entries: those it is true of, what every bookie lacks, and the worst entry that lost a copy."""
+def _finding_row(
+    kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]
+) -> FindingRow:
+    """A finding on entries: those it is true of, what every bookie lacks, and the worst entry that
+    lost a copy.
+    """
     worst = worst_of(copies)
     return FindingRow(
         kind,

@@ -1,4 +1,6 @@
-"""What is true of the bookies of the model's cluster, and which findings on them an audit may give and owes."""
+"""What is true of the bookies of the model's cluster, and which findings on them an audit may give
+and owes.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,20 @@ FAILING_LEDGERS_MIN = 3
 
 def silent(truth: Truth) -> set[str]:
     """The bookies that are `down`, of those that an audit has to ask."""
-    return {name for number in truth.listed() for name in truth.due(truth.ledgers[number])} & down(truth)
+    return {name for number in truth.listed() for name in truth.due(truth.ledgers[number])} & down(
+        truth
+    )
 
 
 def down(truth: Truth) -> set[str]:
-    """The registered bookies at which nobody listens. An audit may ask any of them, for an entry that is lost elsewhere."""
-    return {name for name, one in truth.bookies.items() if one.registered != UNREGISTERED and not one.listens}
+    """The registered bookies at which nobody listens. An audit may ask any of them, for an entry
+    that is lost elsewhere.
+    """
+    return {
+        name
+        for name, one in truth.bookies.items()
+        if one.registered != UNREGISTERED and not one.listens
+    }
 
 
 def unnoticed(truth: Truth) -> set[str]:
@@ -25,9 +35,13 @@ def unnoticed(truth: Truth) -> set[str]:
 
 
 def gone(truth: Truth) -> set[str]:
-    """The bookies that are not registered, of those that unmarked ledgers need. One that left a cookie may be restarting:
-    it depends on the time between two looks whether an audit tells that it is gone."""
-    unmarked = [one for number in truth.listed() if (one := truth.ledgers[number]).marked_at is None]
+    """The bookies that are not registered, of those that unmarked ledgers need. One that left a
+    cookie may be restarting: it depends on the time between two looks whether an audit tells that
+    it is gone.
+    """
+    unmarked = [
+        one for number in truth.listed() if (one := truth.ledgers[number]).marked_at is None
+    ]
     due = {name for ledger in unmarked for name in truth.due(ledger)}
     return {name for name in due if truth.bookies[name].registered == UNREGISTERED}
 
@@ -55,7 +69,11 @@ def _found(*, silent: set[str], failing: set[str], lost: set[str]) -> set[tuple[
 def failing(truth: Truth) -> set[str]:
     """The bookies that refuse each request, about three ledgers at least that need them."""
     refusing = {n for n, one in truth.bookies.items() if one.refuses and one.listens}
-    return {n for n in refusing if truth.bookies[n].registered and len(truth.needing(n)) >= FAILING_LEDGERS_MIN}
+    return {
+        n
+        for n in refusing
+        if truth.bookies[n].registered and len(truth.needing(n)) >= FAILING_LEDGERS_MIN
+    }
 
 
 def _is_served(truth: Truth) -> bool:
@@ -68,6 +86,10 @@ def lacks_most(truth: Truth, bookie: str) -> bool:
     poor = 0
     for number in truth.listed():
         ledger = truth.ledgers[number]
-        due = [e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)]
+        due = [
+            e
+            for e in ledger.judged_entries()
+            if bookie in ledger.write_set(ledger.segment_of(e), e)
+        ]
         poor += 2 * sum(not truth.bookies[bookie].has(number, entry) for entry in due) > len(due)
     return poor >= 3

@@ -1,4 +1,5 @@
-"""The truth of each fact that a finding of the model's cluster may state, spelled out with sets and loops.
+"""The truth of each fact that a finding of the model's cluster may state, spelled out with sets and
+loops.
 
 Facts have the names of the product's, nested as there; `rows.flat` brings both into one form.
 """
@@ -54,14 +55,20 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
     return {
         "worst_entry": worst.entry,
         "write_set": worst.bookies,
-        "listed_outside": sorted(name for name in outside if truth.bookies[name].has(number, worst.entry)),
-        "gone": sorted({bookie for one in copies for bookie in one.bookies if one.words[bookie] == GONE}),
+        "listed_outside": sorted(
+            name for name in outside if truth.bookies[name].has(number, worst.entry)
+        ),
+        "gone": sorted(
+            {bookie for one in copies for bookie in one.bookies if one.words[bookie] == GONE}
+        ),
         "at_tail": worst.confirmed >= ledger.ack_quorum and _is_at_tail(ledger, copies),
     } | _search(truth, number, [one for one in copies if one.possible == 0])
 
 
 def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
-    """Each bookie that lacks entries holds all it should before them, and some of the last segment."""
+    """Each bookie that lacks entries holds all it should before them, and some of the last
+    segment.
+    """
     if ledger.flaw == ENDLESS or any(len(one.bookies) < len(one.write_set) for one in copies):
         return False
     last = ledger.last_segment().first
@@ -77,15 +84,23 @@ def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
 
 
 def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
-    """Where the entries without a copy were looked for, by the list of each other bookie or by reading there."""
+    """Where the entries without a copy were looked for, by the list of each other bookie or by
+    reading there.
+    """
     scopes = _scopes(truth, number, lost)
     if not scopes:
         return {"search": None}
     named = {name for name in truth.bookies if truth.ledgers[number].names(name)}
     looked_for = _looked_for(truth, number, [one.entry for one in lost], scopes)
-    words = {name: _words(truth, number, name, [e for e in scope if e in looked_for]) for name, scope in scopes.items()}
+    words = {
+        name: _words(truth, number, name, [e for e in scope if e in looked_for])
+        for name, scope in scopes.items()
+    }
     words = {name: said for name, said in words.items() if said}
-    holders = {entry: {name for name, said in words.items() if said.get(entry) == "held"} for entry in looked_for}
+    holders = {
+        entry: {name for name, said in words.items() if said.get(entry) == "held"}
+        for entry in looked_for
+    }
 
     def of(word: str) -> list[str]:
         return [name for name, said in words.items() if word in said.values()]
@@ -102,7 +117,9 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
             "corrupt_on": of("wrong"),
             "unheard": of("nothing"),
             "not_asked": [],
-            "found_first": [min(e for e, on in holders.items() if name in on) for name in of("held")],
+            "found_first": [
+                min(e for e, on in holders.items() if name in on) for name in of("held")
+            ],
         }
     }
 
@@ -110,7 +127,8 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
 def _scopes(truth: Truth, number: int, lost: list[Copies]) -> dict[str, list[int]]:
     """Return the entries that each other bookie is looked at for.
 
-    It was registered when the audit began, or lists the ledger; a bookie that should hold some of the ledger is not gone.
+    It was registered when the audit began, or lists the ledger; a bookie that should hold some of
+    the ledger is not gone.
     """
     begun, due = truth.around or truth, truth.due(truth.ledgers[number])
     registered = {n for n, one in begun.bookies.items() if one.registered != UNREGISTERED}
@@ -125,10 +143,18 @@ def read_elsewhere(truth: Truth, number: int, lost: list[Copies]) -> frozenset[i
     return frozenset(_read(truth, number, entries, scopes) if lost else ())
 
 
-def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> list[int]:
-    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for."""
+def _looked_for(
+    truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]
+) -> list[int]:
+    """All entries where each other bookie speaks for all of them; else the lowest, and those that
+    some bookie was read for.
+    """
     lists = truth.listing(number)
-    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
+    speak = [
+        name in lists
+        or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds)
+        for name in scopes
+    ]
     read = _read(truth, number, lost, scopes) | (truth.read_before & set(lost))
     return lost if all(speak) else sorted(read)
 
@@ -165,8 +191,13 @@ def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[
 
 def wrong_digests(wrong: list[Copies]) -> Json:
     """Each bookie with the entries of which its copy does not match its digest."""
-    bookies = sorted({bookie for one in wrong for bookie in one.bookies if one.words[bookie] == WRONG_DIGEST})
-    copies = [(bookie, tuple(one.entry for one in wrong if one.words.get(bookie) == WRONG_DIGEST)) for bookie in bookies]
+    bookies = sorted(
+        {bookie for one in wrong for bookie in one.bookies if one.words[bookie] == WRONG_DIGEST}
+    )
+    copies = [
+        (bookie, tuple(one.entry for one in wrong if one.words.get(bookie) == WRONG_DIGEST))
+        for bookie in bookies
+    ]
     return {"worst_entry": wrong[0].entry, "write_set": wrong[0].bookies, "copies": copies}
 
 
@@ -220,7 +251,9 @@ def _why(truth: Truth, number: int, copies: list[Copies]) -> Iterator[str]:
     if not around.auditor:
         yield "no_auditor"
     writable = {name for name, one in around.bookies.items() if one.registered == WRITABLE}
-    in_need = [ledger.segment_of(one.entry) for one in copies if one.confirmed < ledger.write_quorum]
+    in_need = [
+        ledger.segment_of(one.entry) for one in copies if one.confirmed < ledger.write_quorum
+    ]
     if any(not writable - set(segment.ensemble) for segment in in_need):
         yield "no_spare_bookie"
     if ledger.locked_by is not None:
@@ -236,7 +269,9 @@ def is_stale(truth: Truth, number: int, copies: list[Copies]) -> bool:
     ledger, counts = truth.ledgers[number], copy_counts(truth, number, copies)
     if ledger.flaw or counts is None or counts.assumed:
         return False
-    return len(copies) == ledger.written and all(one.confirmed == ledger.write_quorum for one in copies)
+    return len(copies) == ledger.written and all(
+        one.confirmed == ledger.write_quorum for one in copies
+    )
 
 
 # Metadata
@@ -252,7 +287,12 @@ def malformed(ledger: Ledger) -> Json:
 def stuck(truth: Truth, ledger: Ledger) -> Json:
     """How long the ledger is open. Its metadata says so: the znode was written by the test."""
     age_ms, limit_ms = (truth.now - ledger.made_at) * MINUTE_MS, STUCK_MINUTES * MINUTE_MS
-    return {"state": ledger.state, "by_metadata": True, "age_ms": age_ms, "stuck_after_ms": limit_ms}
+    return {
+        "state": ledger.state,
+        "by_metadata": True,
+        "age_ms": age_ms,
+        "stuck_after_ms": limit_ms,
+    }
 
 
 def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
@@ -261,16 +301,28 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
     if ledger.state != CLOSED or ledger.flaw:
         return ()
     holders = [truth.bookies[name] for name in _listing_last(truth, number)]
-    above = {entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written}
-    return tuple(e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum)
+    above = {
+        entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written
+    }
+    return tuple(
+        e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum
+    )
 
 
 def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
-    """The end by the metadata, and the bookies of the last ensemble that list one of the entries behind it."""
+    """The end by the metadata, and the bookies of the last ensemble that list one of the entries
+    behind it.
+    """
     ledger = truth.ledgers[number]
     names = _listing_last(truth, number)
-    listed_by = sorted(name for name in names if any(truth.bookies[name].has(number, entry) for entry in found))
-    return {"last_entry_id": ledger.written - 1, "ack_quorum": ledger.ack_quorum, "listed_by": listed_by}
+    listed_by = sorted(
+        name for name in names if any(truth.bookies[name].has(number, entry) for entry in found)
+    )
+    return {
+        "last_entry_id": ledger.written - 1,
+        "ack_quorum": ledger.ack_quorum,
+        "listed_by": listed_by,
+    }
 
 
 def _listing_last(truth: Truth, number: int) -> set[str]:
@@ -282,8 +334,13 @@ def _listing_last(truth: Truth, number: int) -> set[str]:
 
 def duplicate(segment: Segment) -> Json:
     """Each bookie that stands more than once, with its positions."""
-    at = {name: tuple(p for p, one in enumerate(segment.ensemble) if one == name) for name in segment.ensemble}
-    return {"positions": [(name, positions) for name, positions in at.items() if len(positions) > 1]}
+    at = {
+        name: tuple(p for p, one in enumerate(segment.ensemble) if one == name)
+        for name in segment.ensemble
+    }
+    return {
+        "positions": [(name, positions) for name, positions in at.items() if len(positions) > 1]
+    }
 
 
 def placement(truth: Truth, ledger: Ledger, segment: Segment) -> Json | None:
@@ -303,7 +360,10 @@ def placement(truth: Truth, ledger: Ledger, segment: Segment) -> Json | None:
     return {
         "policy": "rack",
         "java_mode": False,
-        "parameters": [("minNumRacksPerWriteQuorum", str(RACKS_MIN)), ("enforceMinNumRacksPerWriteQuorum", "false")],
+        "parameters": [
+            ("minNumRacksPerWriteQuorum", str(RACKS_MIN)),
+            ("enforceMinNumRacksPerWriteQuorum", "false"),
+        ],
         "write_sets": len(starts),
         "deciding": len(shown),
         "shown": shown[:WRITE_SETS_SHOWN_MAX],

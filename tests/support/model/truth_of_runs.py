@@ -25,18 +25,29 @@ def wrong_facts_of_run(truth: Truth, findings: Iterable[Json]) -> Iterator[str]:
     for found in findings:
         for name, says, is_so in _compared(truth, found):
             if says != is_so:
-                yield f"a false fact on {found['bookie_id'] or 'the cluster'}: {name} is {says}, and in truth {is_so}"
+                yield (
+                    f"a false fact on {found['bookie_id'] or 'the cluster'}: {name} is {says}, and"
+                    f" in truth {is_so}"
+                )
 
 
 def wrong_marks(truth: Truth, findings: Iterable[Json], counts: Mapping[str, int]) -> Iterator[str]:
-    """No false alarm and no miss of marks without a ledger, and no false count of marks; a sentence where it is not so."""
+    """No false alarm and no miss of marks without a ledger, and no false count of marks; a sentence
+    where it is not so.
+    """
     old = old_marks_without_ledger(truth)
     if bool(old) != any(one["kind"] == "MARK_WITHOUT_LEDGER" for one in findings):
-        yield f"{'a miss' if old else 'a false alarm'}: MARK_WITHOUT_LEDGER, where these are such marks: {sorted(old)}"
+        yield (
+            f"{'a miss' if old else 'a false alarm'}: MARK_WITHOUT_LEDGER, where these are such"
+            f" marks: {sorted(old)}"
+        )
     owed = mark_counts(truth)
     for name in sorted(owed.keys() | counts.keys()):
         if counts.get(name) != owed.get(name):
-            yield f"a false count of marks: {name} is {counts.get(name)}, and in truth {owed.get(name)}"
+            yield (
+                f"a false count of marks: {name} is {counts.get(name)}, and in truth"
+                f" {owed.get(name)}"
+            )
 
 
 def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]:
@@ -70,7 +81,9 @@ def wrong_summary(truth: Truth, summary: Json) -> Iterator[str]:
 
 
 def lost(truth: Truth, bookie: str) -> Json:
-    """BOOKIE_LOST_UNNOTICED: how many ledgers that need it are unmarked, and how many are marked. Nothing changes meanwhile."""
+    """BOOKIE_LOST_UNNOTICED: how many ledgers that need it are unmarked, and how many are marked.
+    Nothing changes meanwhile.
+    """
     needing = truth.needing(bookie)
     unmarked = [number for number in needing if truth.ledgers[number].marked_at is None]
     marked = len(needing) - len(unmarked)
@@ -96,7 +109,9 @@ def silent(truth: Truth, bookie: str) -> Json:
 
 
 def failing(truth: Truth, bookie: str) -> Json:
-    """BOOKIE_FAILING_REQUESTS. `statuses` without the requests that `lists_refused` and `reads_refused` count."""
+    """BOOKIE_FAILING_REQUESTS. `statuses` without the requests that `lists_refused` and
+    `reads_refused` count.
+    """
     needing = truth.needing(bookie)
     return {
         "registration": truth.bookies[bookie].registered,
@@ -111,7 +126,9 @@ def bookies_renamed(truth: Truth) -> list[Json]:
     """Every gone bookie that is there under another name, and the ledgers by which that is told."""
     names = [(name, renamed_to(truth, name)) for name in sorted(truth.bookies)]
     return [
-        {"bookie_id": name, "renamed_to": other, "ledgers": compared(truth, name)} for name, other in names if other is not None
+        {"bookie_id": name, "renamed_to": other, "ledgers": compared(truth, name)}
+        for name, other in names
+        if other is not None
     ]
 
 
@@ -121,8 +138,9 @@ def compared(truth: Truth, bookie: str) -> list[int]:
 
 
 def renamed_to(truth: Truth, bookie: str) -> str | None:
-    """The registered bookie that none of the ledgers compared names and that holds all that a gone one should; None unless
-    it is one."""
+    """The registered bookie that none of the ledgers compared names and that holds all that a gone
+    one should; None unless it is one.
+    """
     if not truth.is_forgotten(bookie):
         return None
     numbers = compared(truth, bookie)
@@ -131,13 +149,17 @@ def renamed_to(truth: Truth, bookie: str) -> str | None:
         for name, one in truth.bookies.items()
         if one.can_be_asked
         and not any(truth.ledgers[number].names(name) for number in numbers)
-        and all(_seems_to_hold(one, number, _share(truth.ledgers[number], bookie)) for number in numbers)
+        and all(
+            _seems_to_hold(one, number, _share(truth.ledgers[number], bookie)) for number in numbers
+        )
     ]
     return holders[0] if len(holders) == 1 and numbers else None
 
 
 def _seems_to_hold(bookie: Bookie, number: int, share: list[int]) -> bool:
-    """By its list. Of a bookie that cannot list the first, the middle and the last of these entries are read."""
+    """By its list. Of a bookie that cannot list the first, the middle and the last of these entries
+    are read.
+    """
     if bookie.lists:
         return all(bookie.has(number, entry) for entry in share)
     read = (share[0], share[len(share) // 2], share[-1])
@@ -145,14 +167,18 @@ def _seems_to_hold(bookie: Bookie, number: int, share: list[int]) -> bool:
 
 
 def _share(ledger: Ledger, bookie: str) -> list[int]:
-    return [e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)]
+    return [
+        e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)
+    ]
 
 
 # Copies
 
 
 def verified(truth: Truth) -> Json:
-    """What the copies rest on of all ledgers that are sound or violated, and the share that was verified."""
+    """What the copies rest on of all ledgers that are sound or violated, and the share that was
+    verified.
+    """
     rows = [truth.owed(number) for number in truth.listed()]
     counted = [row.copies for row in rows if row.copies and row.standing in ("sound", "violated")]
     total = CopyFacts(*map(sum, zip(*counted, strict=True))) if counted else CopyFacts(0, 0, 0)
@@ -166,7 +192,11 @@ def verified(truth: Truth) -> Json:
 
 def old_marks_without_ledger(truth: Truth) -> dict[int, int]:
     """The age in minutes of each mark beyond the grace whose ledger has no metadata."""
-    ages = {n: truth.now - one.marked_at for n, one in truth.ledgers.items() if one.deleted and one.marked_at is not None}
+    ages = {
+        n: truth.now - one.marked_at
+        for n, one in truth.ledgers.items()
+        if one.deleted and one.marked_at is not None
+    }
     return {number: age for number, age in ages.items() if age > GRACE_MINUTES}
 
 
@@ -184,9 +214,15 @@ def marks_without_ledger(truth: Truth) -> Json:
 
 
 def mark_counts(truth: Truth) -> dict[str, int]:
-    """The marks by age; and beside them, at any age, those without a ledger and those with nothing to replicate."""
+    """The marks by age; and beside them, at any age, those without a ledger and those with nothing
+    to replicate.
+    """
     marked = {number: one for number, one in truth.ledgers.items() if one.marked_at is not None}
-    beyond = [n for n, one in marked.items() if one.marked_at is not None and truth.now - one.marked_at > GRACE_MINUTES]
+    beyond = [
+        n
+        for n, one in marked.items()
+        if one.marked_at is not None and truth.now - one.marked_at > GRACE_MINUTES
+    ]
     return {
         "total": len(marked),
         "within_grace": len(marked) - len(beyond),

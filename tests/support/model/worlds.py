@@ -1,4 +1,5 @@
-"""Clusters that become what the model says: `Sandbox` over the embedded cluster, `Real` over real BookKeeper.
+"""Clusters that become what the model says: `Sandbox` over the embedded cluster, `Real` over real
+BookKeeper.
 
 A world knows what it was last, and changes only what differs.
 """
@@ -12,7 +13,17 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
-from support.model.state import BOOKIES, BYTES, CLOSED, ENDLESS, OPEN, READONLY, UNREGISTERED, Bookie, Ledger
+from support.model.state import (
+    BOOKIES,
+    BYTES,
+    CLOSED,
+    ENDLESS,
+    OPEN,
+    READONLY,
+    UNREGISTERED,
+    Bookie,
+    Ledger,
+)
 from support.model.truth import Truth
 from support.model.truth_of_facts import NONSENSE
 from support.real_cluster import RealCluster
@@ -64,14 +75,24 @@ class World(ABC):
         if ledger is None or ledger.deleted:
             if before is not None and not before.deleted:
                 self._cluster.delete_ledger(number)
-        elif before is None or before.deleted or _znode(before, self._was.now) != _znode(ledger, truth.now):
+        elif (
+            before is None
+            or before.deleted
+            or _znode(before, self._was.now) != _znode(ledger, truth.now)
+        ):
             self._write(number, ledger, truth.now)
         if marked is None:
             if before is not None and before.marked_at is not None:
                 self._cluster.unmark(number)
-        elif before is None or before.marked_at is None or self._was.now - before.marked_at != truth.now - marked:
+        elif (
+            before is None
+            or before.marked_at is None
+            or self._was.now - before.marked_at != truth.now - marked
+        ):
             # By the mark's own word: ZooKeeper dates the znode itself.
-            self._cluster.mark(number, (), int(time.time() * 1000) - (truth.now - marked) * MINUTE_MS)
+            self._cluster.mark(
+                number, (), int(time.time() * 1000) - (truth.now - marked) * MINUTE_MS
+            )
         locked_by = None if ledger is None else ledger.locked_by
         if locked_by != (None if before is None else before.locked_by):
             self._lock(number, locked_by)
@@ -81,7 +102,9 @@ class World(ABC):
             self._cluster.set_raw(number, NONSENSE)
         else:
             made_ms = int(time.time() * 1000) - (now - ledger.made_at) * MINUTE_MS
-            self._cluster.add_ledger(number, replace(metadata_of(notation(ledger)), ctime_ms=made_ms))
+            self._cluster.add_ledger(
+                number, replace(metadata_of(notation(ledger)), ctime_ms=made_ms)
+            )
 
     @abstractmethod
     def _bookie(self, name: str, bookie: Bookie, before: Bookie) -> None:
@@ -99,14 +122,20 @@ class World(ABC):
 def notation(ledger: Ledger) -> str:
     """The ledger in the notation of the sandbox."""
     quorums = f"e{ledger.ensemble_size} w{ledger.write_quorum} a{ledger.ack_quorum}"
-    segments = " ".join(f"{segment.first}:[{' '.join(segment.ensemble)}]" for segment in ledger.segments)
+    segments = " ".join(
+        f"{segment.first}:[{' '.join(segment.ensemble)}]" for segment in ledger.segments
+    )
     if ledger.state != CLOSED:
         return f"{quorums} {segments} {ledger.state.lower()}"
-    return f"{quorums} {segments} closed" + ("" if ledger.flaw == ENDLESS else f" {ledger.written - 1}")
+    return f"{quorums} {segments} closed" + (
+        "" if ledger.flaw == ENDLESS else f" {ledger.written - 1}"
+    )
 
 
 def _znode(ledger: Ledger, now: int) -> tuple[object, ...]:
-    """What stands in the znode. The age of an open ledger does: its own word on it is what moves back as time goes on."""
+    """What stands in the znode. The age of an open ledger does: its own word on it is what moves
+    back as time goes on.
+    """
     return notation(ledger), ledger.flaw, now - ledger.made_at if ledger.state == OPEN else 0
 
 
@@ -127,7 +156,9 @@ class Sandbox(World):
                 for entry in bookie.wrong.get(number, ()):
                     self._sandbox.corrupt(name, number, entry)
         for number in bookie.mixed_up ^ before.mixed_up:
-            self._sandbox.fault(name, number, LedgerFault.WRONG_IDS if number in bookie.mixed_up else None)
+            self._sandbox.fault(
+                name, number, LedgerFault.WRONG_IDS if number in bookie.mixed_up else None
+            )
         behaviour = self._sandbox.bookie(name).behaviour
         behaviour.storage = Storage.SORTED if bookie.lists else Storage.DB
         behaviour.refuses = bookie.refuses
@@ -140,7 +171,11 @@ class Sandbox(World):
         if truth.auditor != before.auditor:
             self._sandbox.elect_auditor(truth.auditor or None)
         if truth.replication_disabled != before.replication_disabled:
-            switch = self._sandbox.disable_replication if truth.replication_disabled else self._sandbox.enable_replication
+            switch = (
+                self._sandbox.disable_replication
+                if truth.replication_disabled
+                else self._sandbox.enable_replication
+            )
             switch()
         if truth.lost_bookie_recovery_delay_s != before.lost_bookie_recovery_delay_s:
             self._sandbox.set_lost_bookie_recovery_delay(truth.lost_bookie_recovery_delay_s)
@@ -156,14 +191,17 @@ class Sandbox(World):
         if bookie.registered == UNREGISTERED:
             self._sandbox.unregister(name)
         else:
-            (self._sandbox.readonly if bookie.registered == READONLY else self._sandbox.register)(name)
+            (self._sandbox.readonly if bookie.registered == READONLY else self._sandbox.register)(
+                name
+            )
 
 
 class Real(World):
     """Over real BookKeeper, with a bookie for each of the model's.
 
-    An entry can't be taken from a real bookie: it is wiped and gets the rest anew, as soon as it is up. A bookie that is `gone`
-    lost its disks too: it comes back empty, and is given what the model says it kept.
+    An entry can't be taken from a real bookie: it is wiped and gets the rest anew, as soon as it is
+    up. A bookie that is `gone` lost its disks too: it comes back empty, and is given what the model
+    says it kept.
     """
 
     is_real = True
@@ -179,8 +217,12 @@ class Real(World):
                 self._stop(name, bookie)
             return
         on_disk = self._stored[name]
-        is_less = any(entries - bookie.holds.get(number, set()) for number, entries in on_disk.items())
-        is_more = any(entries - on_disk.get(number, set()) for number, entries in bookie.holds.items())
+        is_less = any(
+            entries - bookie.holds.get(number, set()) for number, entries in on_disk.items()
+        )
+        is_more = any(
+            entries - on_disk.get(number, set()) for number, entries in bookie.holds.items()
+        )
         restarts = is_less or not before.listens
         if before.registered == READONLY and (is_more or bookie.registered != READONLY):
             restarts = True

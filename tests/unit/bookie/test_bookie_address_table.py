@@ -43,13 +43,23 @@ def test_a_registered_bookie_whose_address_is_unreadable_is_not_gone() -> None:
 
 
 def test_a_bookie_with_an_address_is_dialled() -> None:
-    """Nothing is recorded for it, not even for no question; an unregistered one is recorded as such."""
+    """Nothing is recorded for it, not even for no question; an unregistered one is recorded as
+    such.
+    """
     table = AddressTable.from_records(
-        [BookieRecord("b1", 1, 0, Registration.READONLY, "h", 3181), BookieRecord("b2", 1, 0, Registration.NONE, "h", 3181)]
+        [
+            BookieRecord("b1", 1, 0, Registration.READONLY, "h", 3181),
+            BookieRecord("b2", 1, 0, Registration.NONE, "h", 3181),
+        ]
     )
-    assert (None, None) == (table.undialled_answers("b1", [], 1, int), table.undialled_reads("b1", [], 1, int))
+    assert (None, None) == (
+        table.undialled_answers("b1", [], 1, int),
+        table.undialled_reads("b1", [], 1, int),
+    )
     assert ("h", 3181) == table.address_of("b1")
-    assert [ReadStatus.UNREGISTERED] == [read.status for read in table.undialled_reads("b2", [READ], 1, int) or ()]
+    assert [ReadStatus.UNREGISTERED] == [
+        read.status for read in table.undialled_reads("b2", [READ], 1, int) or ()
+    ]
 
 
 def test_a_registration_without_port_is_no_address() -> None:

@@ -39,11 +39,18 @@ def refusing():
         yield [stack.enter_context(GuardedBookie(password="p")) for _ in range(2)]
 
 
-def test_bookies_that_all_refuse_are_told_with_the_first_reason(refusing: list[GuardedBookie]) -> None:
+def test_bookies_that_all_refuse_are_told_with_the_first_reason(
+    refusing: list[GuardedBookie],
+) -> None:
     """Each was asked once; one whose address is not known says nothing either way."""
-    records = [record("lost", None), *(record(f"b{n}", bookie.port) for n, bookie in enumerate(refusing, 1))]
+    records = [
+        record("lost", None),
+        *(record(f"b{n}", bookie.port) for n, bookie in enumerate(refusing, 1)),
+    ]
     sentence = said(*records)
-    assert sentence.startswith("all 2 bookies refuse this client, so that nothing can be audited (b1: EUA")
+    assert sentence.startswith(
+        "all 2 bookies refuse this client, so that nothing can be audited (b1: EUA"
+    )
     assert [len(bookie.connections) for bookie in refusing] == [1, 1]
     assert said(records[1]).startswith("the only bookie refuses this client")
 
@@ -61,8 +68,12 @@ def test_nobody_is_asked_after_one_that_does_not_refuse(refusing: list[GuardedBo
     assert not refusing[1].connections
 
 
-def test_many_bookies_that_refuse_are_asked_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster of hundreds whose bookies refuse slowly is not asked one by one. Each is asked once."""
+def test_many_bookies_that_refuse_are_asked_several_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cluster of hundreds whose bookies refuse slowly is not asked one by one. Each is asked
+    once.
+    """
     now, most, asked = 0, 0, []
     lanes: list[tuple[object, ...]] = []
 

@@ -42,11 +42,15 @@ def list_event(status: int, payload: bytes = b"") -> Answered:
     return answered(Operation.GET_LIST_OF_ENTRIES_OF_LEDGER, status, payload)
 
 
-def the_answer(status: AnswerStatus, detail: str, received_bytes: int = EARLIER_BYTES + 50) -> Answer:
+def the_answer(
+    status: AnswerStatus, detail: str, received_bytes: int = EARLIER_BYTES + 50
+) -> Answer:
     return Answer("b1", LEDGER, LOOK, ASKED_AT_MS, status, b"", detail, 2, 1, received_bytes)
 
 
-def the_read(status: ReadStatus, detail: str, received_bytes: int = EARLIER_BYTES + 50) -> EntryRead:
+def the_read(
+    status: ReadStatus, detail: str, received_bytes: int = EARLIER_BYTES + 50
+) -> EntryRead:
     return EntryRead("b1", LEDGER, ENTRY, LOOK, ASKED_AT_MS, status, detail, 2, 1, received_bytes)
 
 
@@ -60,7 +64,9 @@ def the_read(status: ReadStatus, detail: str, received_bytes: int = EARLIER_BYTE
     ],
 )
 def test_a_status_is_an_answer_without_entries(status: int, expected: Answer) -> None:
-    """With BookKeeper's word for it, and what it means where we know more; bytes of all tries are counted."""
+    """With BookKeeper's word for it, and what it means where we know more; bytes of all tries are
+    counted.
+    """
     assert expected == evidence().from_event(ask(ListQuestion(LEDGER)), list_event(status))
 
 
@@ -68,7 +74,9 @@ def test_a_list_is_held_as_it_was_sent() -> None:
     """With its entries, and no detail."""
     payload = encode_runs([0, 1, 5])
     expected = replace(the_answer(AnswerStatus.HELD, ""), groups=payload[HEADER_BYTES:])
-    assert expected == evidence().from_event(ask(ListQuestion(LEDGER)), list_event(Status.EOK, payload))
+    assert expected == evidence().from_event(
+        ask(ListQuestion(LEDGER)), list_event(Status.EOK, payload)
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,19 +85,29 @@ def test_a_list_is_held_as_it_was_sent() -> None:
         (Status.ENOENTRY, the_read(ReadStatus.NO_ENTRY, "")),
         (Status.ENOLEDGER, the_read(ReadStatus.NO_LEDGER, "")),
         (Status.EUA, the_read(ReadStatus.REFUSED, "EUA")),
-        (Status.EOK, the_read(ReadStatus.INVALID, "what was read, 0 bytes, is not this entry: too short")),
+        (
+            Status.EOK,
+            the_read(ReadStatus.INVALID, "what was read, 0 bytes, is not this entry: too short"),
+        ),
     ],
 )
 def test_a_status_is_a_read_without_an_entry(status: int, expected: EntryRead) -> None:
     """The detail is empty where the status says it all."""
-    assert expected == evidence().from_event(ask(ReadQuestion(LEDGER, ENTRY)), answered(Operation.READ_ENTRY, status))
+    assert expected == evidence().from_event(
+        ask(ReadQuestion(LEDGER, ENTRY)), answered(Operation.READ_ENTRY, status)
+    )
 
 
 def test_what_is_too_large_is_counted_beside_what_came_before() -> None:
     """Its length and the four bytes that say so; for a list and for a read."""
     too_large = AnswerTooLarge(1, 11, 2_000_000, False)
-    received, why = EARLIER_BYTES + 2_000_000 + LENGTH_BYTES, "the answer has 2000000 bytes, frame_bytes_max accepts 1048576"
-    assert the_answer(AnswerStatus.TOO_LARGE, why, received) == evidence().from_event(ask(ListQuestion(LEDGER)), too_large)
+    received, why = (
+        EARLIER_BYTES + 2_000_000 + LENGTH_BYTES,
+        "the answer has 2000000 bytes, frame_bytes_max accepts 1048576",
+    )
+    assert the_answer(AnswerStatus.TOO_LARGE, why, received) == evidence().from_event(
+        ask(ListQuestion(LEDGER)), too_large
+    )
     expected = the_read(ReadStatus.TOO_LARGE, why, received)
     assert expected == evidence().from_event(ask(ReadQuestion(LEDGER, ENTRY)), too_large)
 

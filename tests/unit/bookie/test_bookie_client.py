@@ -26,20 +26,29 @@ def never_lists(_: Connection, request: pb.Request) -> bool:
         (True, Greeting.ANSWERED, AnswerStatus.TIMED_OUT),
     ],
 )
-def test_who_listed_earlier_in_the_run_has_only_timed_out(has_listed: bool, greeting: Greeting, status: AnswerStatus) -> None:
+def test_who_listed_earlier_in_the_run_has_only_timed_out(
+    has_listed: bool, greeting: Greeting, status: AnswerStatus
+) -> None:
     """Where no list comes in this conversation either way."""
     limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
     with ScriptedBookie(ledgers(3), never_lists) as bookie:
-        made = AsyncLane("b1:3181", "127.0.0.1", bookie.port, limits, LOOK, lambda: NOW_MS, has_listed=has_listed)
+        made = AsyncLane(
+            "b1:3181", "127.0.0.1", bookie.port, limits, LOOK, lambda: NOW_MS, has_listed=has_listed
+        )
         with Lane(made) as asker:
             answers = asker.lists([ListQuestion(ledger_id) for ledger_id in (1, 2, 3)])
-            assert (greeting, [status] * 3) == (asker.greeting()[0], [one.status for one in answers])
+            assert (greeting, [status] * 3) == (
+                asker.greeting()[0],
+                [one.status for one in answers],
+            )
 
 
 def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """In seconds."""
     given: list[object] = []
-    monkeypatch.setattr(client, "LateLists", lambda *these: (given.append(these[3]), LateLists(*these))[1])
+    monkeypatch.setattr(
+        client, "LateLists", lambda *these: (given.append(these[3]), LateLists(*these))[1]
+    )
     limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
     AsyncLane("b1:3181", "h", 1, limits, LOOK, lambda: NOW_MS)
     assert [0.25] == given
@@ -49,7 +58,9 @@ def test_the_host_that_was_named_is_the_one_that_is_called() -> None:
     """Not whoever listens on this machine."""
     limits = BookieLimits(**{**LIMITS, "connect_attempts_max": 1})  # type: ignore[arg-type]
     with ScriptedBookie(ledgers(1)) as bookie:
-        asker = Lane(AsyncLane("b1:3181", "no such host", bookie.port, limits, LOOK, lambda: NOW_MS))
+        asker = Lane(
+            AsyncLane("b1:3181", "no such host", bookie.port, limits, LOOK, lambda: NOW_MS)
+        )
         greeting, why = asker.greet()
         asker.close()
     assert (Greeting.SILENT, True) == (greeting, "no such host" in why)

@@ -178,7 +178,9 @@ def test_what_goes_unanswered_while_the_bookie_speaks_has_timed_out(operation: i
         if request.header.txnId == 2:
             return True
         if request.header.operation == LIST:
-            connection.later(0.5, list_answer(request.header.txnId, listed(request) or 0, encode_runs([0])))
+            connection.later(
+                0.5, list_answer(request.header.txnId, listed(request) or 0, encode_runs([0]))
+            )
         elif request.header.operation == READ:
             entry_id = request.readRequest.entryId
             connection.later(0.5, read_answer(request.header.txnId, 1, entry_id, None, pb.ENOENTRY))
@@ -222,7 +224,9 @@ def test_a_bookie_that_said_nothing_since_is_asked_whether_it_is_there() -> None
         found = ask_reads(loop, asker, 0, 1, 2, 3, 4)
         assert (pytest.approx(0.0625 + RPC_S, abs=1e-4), 2) == (loop.time(), asker.probes)
     late = ReadStatus.TIMED_OUT
-    assert [ReadStatus.PRESENT, ReadStatus.PRESENT, late, ReadStatus.NO_ENTRY, late] == statuses(found)
+    assert [ReadStatus.PRESENT, ReadStatus.PRESENT, late, ReadStatus.NO_ENTRY, late] == statuses(
+        found
+    )
 
 
 def test_a_bookie_that_is_gone_is_tried_once_more_and_then_silent() -> None:
@@ -257,7 +261,9 @@ def test_a_bookie_that_is_sending_a_large_answer_is_there() -> None:
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is not None:
-            data = list_answer(request.header.txnId, 1, encode_runs([(3 * n, 2) for n in range(30_000)]))
+            data = list_answer(
+                request.header.txnId, 1, encode_runs([(3 * n, 2) for n in range(30_000)])
+            )
             size = len(data) // 6 + 1
             for at in range(6):
                 connection.later(2.0 + at, data[at * size : (at + 1) * size])
@@ -294,7 +300,9 @@ def test_a_late_list_that_was_given_up_does_no_harm() -> None:
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is not None:
-            connection.later(3.0, list_answer(request.header.txnId, listed(request) or 0, encode_runs([0])))
+            connection.later(
+                3.0, list_answer(request.header.txnId, listed(request) or 0, encode_runs([0]))
+            )
         return listed(request) is not None
 
     bookie = ScriptedBookie(ledgers(9), act)
@@ -395,10 +403,14 @@ def test_a_read_lost_with_its_connection_needs_no_new_connection() -> None:
     with VirtualLoop(ScriptedBookie(ledgers(1), act)) as loop:
         (read,) = ask_reads(loop, loop.lane(retries_max=0), 0)
         assert (ReadStatus.TIMED_OUT, 1) == (read.status, len(loop.connects))
-    assert "the connection was lost (reset by peer) each of the 1 times this was asked" == read.detail
+    assert (
+        "the connection was lost (reset by peer) each of the 1 times this was asked" == read.detail
+    )
 
 
-@pytest.mark.parametrize(("held_first", "connects", "expected"), [(True, 1, TIMED_OUT), (False, 2, UNSUPPORTED)])
+@pytest.mark.parametrize(
+    ("held_first", "connects", "expected"), [(True, 1, TIMED_OUT), (False, 2, UNSUPPORTED)]
+)
 def test_a_list_lost_with_its_connection_is_followed_by_a_greeting_where_none_ever_came(
     held_first: bool, connects: int, expected: object
 ) -> None:
@@ -418,7 +430,9 @@ def test_a_list_lost_with_its_connection_is_followed_by_a_greeting_where_none_ev
 
 
 @pytest.mark.parametrize(("last_words", "expected"), [(b"", SILENT), (b"\0\0\0\5hello", INVALID)])
-def test_a_bookie_that_never_answers_before_it_hangs_up_is_left_alone(last_words: bytes, expected: object) -> None:
+def test_a_bookie_that_never_answers_before_it_hangs_up_is_left_alone(
+    last_words: bytes, expected: object
+) -> None:
     """After so many connections in a row, with the reason for every question and the bookie."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
@@ -450,7 +464,9 @@ def test_a_connection_closed_between_two_calls_costs_no_time_and_no_try() -> Non
 def test_the_rate_spreads_the_questions() -> None:
     """One at a time at 50 a second: five take four fiftieths."""
     with VirtualLoop(ScriptedBookie(ledgers(5))) as loop:
-        assert [HELD] * 5 == statuses(ask_lists(loop, loop.lane(requests_per_second=50), 1, 2, 3, 4, 5))
+        assert [HELD] * 5 == statuses(
+            ask_lists(loop, loop.lane(requests_per_second=50), 1, 2, 3, 4, 5)
+        )
         assert 0.08 == pytest.approx(loop.time(), abs=1e-4)
 
 
@@ -527,7 +543,9 @@ def fails(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("where", ["on_answers", "make_out", "overdue", "send"])
-def test_a_fault_of_ours_is_raised_wherever_it_happens(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_raised_wherever_it_happens(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While answers come in, time passes or something is asked; the lane closes all the same."""
     bookie = ScriptedBookie(ledgers(1), never_lists)
     with VirtualLoop(bookie) as loop:

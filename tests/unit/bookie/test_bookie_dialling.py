@@ -55,7 +55,9 @@ def login(tmp_path: Path) -> SaslLogin:
 def user(folder: Path, password: str, name: str = USER) -> SaslLogin:
     path = folder / f"{len(password)}.secret"
     path.write_text(password)
-    return SaslLogin(name, SecretSource("the password for --bookie-sasl", "AUDITOR_X", file=str(path)))
+    return SaslLogin(
+        name, SecretSource("the password for --bookie-sasl", "AUDITOR_X", file=str(path))
+    )
 
 
 def tls(pki: Pki, **files: Any) -> TlsFiles:
@@ -66,13 +68,17 @@ def lane(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -
     return Lane(AsyncLane("b1", host, bookie.port, replace(QUICK, access=access), 1, lambda: 1))
 
 
-def greet(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> tuple[Greeting, str]:
+def greet(
+    bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1"
+) -> tuple[Greeting, str]:
     with bookie, lane(bookie, access, host) as one:
         return one.greet()
 
 
 def refusal(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> str:
-    """Why the bookie was not talked to. It was dialled once: refused credentials are not tried again."""
+    """Why the bookie was not talked to. It was dialled once: refused credentials are not tried
+    again.
+    """
     greeting, detail = greet(bookie, access, host)
     assert greeting is Greeting.REFUSED, (greeting, detail)
     assert detail.startswith(NOT_ADMITTED)
@@ -85,8 +91,12 @@ def refusal(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1"
 def test_a_bookie_is_asked_inside_tls_and_logged_in_there(
     pki: Pki, login: SaslLogin, version: ssl.TLSVersion, wants_login: bool
 ) -> None:
-    """Only START_TLS goes in clear. The second answer to START_TLS is ignored. The user's name is not ASCII."""
-    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD if wants_login else None, version=version)
+    """Only START_TLS goes in clear. The second answer to START_TLS is ignored. The user's name is
+    not ASCII.
+    """
+    bookie = GuardedBookie(
+        tls=pki.issue("b"), password=PASSWORD if wants_login else None, version=version
+    )
     access = BookieAccess(tls(pki), login if wants_login else None)
     with bookie, lane(bookie, access) as one:
         answers = one.lists([ListQuestion(1), ListQuestion(2)])
@@ -142,16 +152,25 @@ def test_bytes_in_clear_behind_the_answer_to_start_tls_end_the_connection(pki: P
         ({"san": "DNS:elsewhere"}, "localhost", "is for another name"),
     ],
 )
-def test_each_fault_of_the_bookies_certificate_has_its_word(pki: Pki, issued: Any, host: str, why: str) -> None:
+def test_each_fault_of_the_bookies_certificate_has_its_word(
+    pki: Pki, issued: Any, host: str, why: str
+) -> None:
     """Unknown CA, expired, another name: and the name of an address is that of the address."""
-    assert why in refusal(GuardedBookie(tls=pki.issue("faulty", **issued)), BookieAccess(tls(pki)), host)
+    assert why in refusal(
+        GuardedBookie(tls=pki.issue("faulty", **issued)), BookieAccess(tls(pki)), host
+    )
 
 
 def test_the_name_alone_may_be_left_unchecked(pki: Pki) -> None:
     """The CA is checked all the same."""
     access = BookieAccess(tls(pki, is_hostname_verified=False))
-    assert greet(GuardedBookie(tls=pki.issue("c", san="DNS:elsewhere")), access)[0] is Greeting.ANSWERED
-    assert "not from a CA" in refusal(GuardedBookie(tls=pki.issue("d", by="other", san="DNS:elsewhere")), access)
+    assert (
+        greet(GuardedBookie(tls=pki.issue("c", san="DNS:elsewhere")), access)[0]
+        is Greeting.ANSWERED
+    )
+    assert "not from a CA" in refusal(
+        GuardedBookie(tls=pki.issue("d", by="other", san="DNS:elsewhere")), access
+    )
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -163,8 +182,12 @@ def test_the_name_alone_may_be_left_unchecked(pki: Pki) -> None:
         ({"is_expired": True}, "our certificate has expired|refused our certificate"),
     ],
 )
-def test_each_fault_of_our_certificate_has_its_word(pki: Pki, version: ssl.TLSVersion, ours: Any, why: str) -> None:
-    """Missing, of another CA, expired: with TLS 1.3 that comes after the handshake, or as a bare reset."""
+def test_each_fault_of_our_certificate_has_its_word(
+    pki: Pki, version: ssl.TLSVersion, ours: Any, why: str
+) -> None:
+    """Missing, of another CA, expired: with TLS 1.3 that comes after the handshake, or as a bare
+    reset.
+    """
     files: dict[str, str] = {}
     if ours is not None:
         issued = pki.issue("ours", **ours)
@@ -214,11 +237,16 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
     bookie.act = say_nothing
     detail = refusal(bookie, BookieAccess(sasl=login))
     shown = plugin.encode()[:60].decode(errors="replace")
-    assert f"does not offer SASL DIGEST-MD5: its plug-in {shown!a} answered AUTH without a challenge" in detail
+    assert (
+        f"does not offer SASL DIGEST-MD5: its plug-in {shown!a} answered AUTH without a challenge"
+        in detail
+    )
 
 
 def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
-    """A bookie in a pause of its garbage collection is slow. The next connection may find it quicker."""
+    """A bookie in a pause of its garbage collection is slow. The next connection may find it
+    quicker.
+    """
     bookie = GuardedBookie(password=PASSWORD)
     guard = bookie.act
     late: list[pb.Request] = []
@@ -249,7 +277,9 @@ def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> N
         return guard(connection, request)
 
     async def dial_by_turns() -> None:
-        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        dialler = Dialler(
+            ("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login))
+        )
         for _ in range(3):
             lost[0] = True
             for _ in range(QUICK.connect_attempts_max - 1):
@@ -264,8 +294,12 @@ def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> N
 
 
 @pytest.mark.parametrize("in_tls", [False, True])
-def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(pki: Pki, login: SaslLogin, in_tls: bool) -> None:
-    """A paused process accepts connections and answers nothing: that is a finding, and no fault of ours."""
+def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(
+    pki: Pki, login: SaslLogin, in_tls: bool
+) -> None:
+    """A paused process accepts connections and answers nothing: that is a finding, and no fault of
+    ours.
+    """
     bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
     bookie.act = lambda connection, request: True
     greeting, _ = greet(bookie, BookieAccess(tls(pki) if in_tls else None, login))
@@ -273,7 +307,9 @@ def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(pki: Pki, 
 
 
 def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: Pki) -> None:
-    """It answers START_TLS: a bare reset can be its refusal of our certificate. Unknown, not a finding."""
+    """It answers START_TLS: a bare reset can be its refusal of our certificate. Unknown, not a
+    finding.
+    """
     bookie = GuardedBookie(tls=pki.issue("b"))
     guard = bookie.act
 
@@ -299,15 +335,21 @@ def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
 def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: Path) -> None:
     """Where an executor lacks one, that bookie is not asked, and the file is named."""
     bookie = GuardedBookie(tls=pki.issue("b"))
-    assert "none.pem cannot be read" in refusal(bookie, BookieAccess(tls(pki, ca=str(tmp_path / "none.pem"))))
+    assert "none.pem cannot be read" in refusal(
+        bookie, BookieAccess(tls(pki, ca=str(tmp_path / "none.pem")))
+    )
     assert not bookie.connections
 
 
-def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_for_a_secret_does_not_hold_up_other_conversations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It ends when another task of the loop has done its part, so it must not stop the loop."""
     monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 5.0)
     there = tmp_path / "there"
-    wait = f"import pathlib, time\nwhile not pathlib.Path({str(there)!r}).exists(): time.sleep(0.01)"
+    wait = (
+        f"import pathlib, time\nwhile not pathlib.Path({str(there)!r}).exists(): time.sleep(0.01)"
+    )
     program = f"{wait}\nprint({PASSWORD!r})"
     command = shlex.join([sys.executable, "-X", "utf8", "-c", program])
     login = SaslLogin(USER, SecretSource("the password", "AUDITOR_X", command=command))
@@ -317,7 +359,9 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: P
         there.touch()
 
     async def dial() -> None:
-        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        dialler = Dialler(
+            ("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login))
+        )
         link, _ = await asyncio.gather(dialler.open(Unused()), answer_the_command())
         link.abort()
 
@@ -325,8 +369,12 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: P
         asyncio.run(dial())
 
 
-def test_credentials_are_read_once_for_a_bookie(pki: Pki, login: SaslLogin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command for a secret may take seconds, and a bookie is dialled again after each loss. What fails is tried again."""
+def test_credentials_are_read_once_for_a_bookie(
+    pki: Pki, login: SaslLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command for a secret may take seconds, and a bookie is dialled again after each loss. What
+    fails is tried again.
+    """
     read: list[str] = []
     faults = [ConfigError("the vault is sealed")]
 
@@ -345,7 +393,9 @@ def test_credentials_are_read_once_for_a_bookie(pki: Pki, login: SaslLogin, monk
             (await dialler.open(Unused())).abort()
 
     monkeypatch.setattr(dialling, "read_secret", read_secret)
-    monkeypatch.setattr(dialling, "shared_context", lambda files: (read.append("tls"), shared_context(files))[1])
+    monkeypatch.setattr(
+        dialling, "shared_context", lambda files: (read.append("tls"), shared_context(files))[1]
+    )
     with GuardedBookie(tls=pki.issue("b"), password=PASSWORD) as bookie:
         asyncio.run(dial(BookieAccess(tls(pki), login)))
     assert read == ["tls", login.password.what] * 2
@@ -355,7 +405,9 @@ def test_credentials_are_read_once_for_a_bookie(pki: Pki, login: SaslLogin, monk
     assert read == ["tls"]
 
 
-def test_the_handshake_of_tls_has_the_time_for_connecting(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_handshake_of_tls_has_the_time_for_connecting(
+    pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nothing more is read in clear once the bookie agreed to it."""
     asked: list[Any] = []
     stop_reading = Link.stop_reading
@@ -366,10 +418,14 @@ def test_the_handshake_of_tls_has_the_time_for_connecting(pki: Pki, monkeypatch:
 
     async def dial() -> None:
         with pytest.raises(BookieUnreachable, match="no handshake"):
-            await Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(tls(pki)))).open(Unused())
+            await Dialler(
+                ("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(tls(pki)))
+            ).open(Unused())
 
     monkeypatch.setattr(Link, "start_tls", start_tls)
-    monkeypatch.setattr(Link, "stop_reading", lambda self: (asked.append("stopped"), stop_reading(self))[1])
+    monkeypatch.setattr(
+        Link, "stop_reading", lambda self: (asked.append("stopped"), stop_reading(self))[1]
+    )
     with GuardedBookie(tls=pki.issue("b")) as bookie:
         asyncio.run(dial())
     assert asked == ["stopped", ("127.0.0.1", QUICK.connect_timeout_ms / 1000)]
@@ -392,8 +448,12 @@ def test_each_login_has_a_nonce_of_its_own(login: SaslLogin) -> None:
     assert len(set(nonces)) == 2
 
 
-@pytest.mark.parametrize(("operation", "name"), [(Operation.START_TLS, "START_TLS"), (Operation.AUTH, "AUTH")])
-def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(operation: Operation, name: str) -> None:
+@pytest.mark.parametrize(
+    ("operation", "name"), [(Operation.START_TLS, "START_TLS"), (Operation.AUTH, "AUTH")]
+)
+def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(
+    operation: Operation, name: str
+) -> None:
     """The bookie may be starting: it is worth trying again."""
     with pytest.raises(BookieUnreachable, match=f"^the bookie answered EIO to {name}$"):
         dialling._require_ok(Answered(1, operation, Status.EIO, b"", 0, False))
@@ -402,8 +462,16 @@ def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(operation: Ope
 @pytest.mark.parametrize(
     ("happen", "raised", "says"),
     [
-        (lambda replies: replies.on_answers(None, [AnswerTooLarge(1, 9, 10**7, False)]), PeerProtocolError, "10000000 bytes"),
-        (lambda replies: replies.on_lost(None, "garbage", breach=True), PeerProtocolError, "garbage"),
+        (
+            lambda replies: replies.on_answers(None, [AnswerTooLarge(1, 9, 10**7, False)]),
+            PeerProtocolError,
+            "10000000 bytes",
+        ),
+        (
+            lambda replies: replies.on_lost(None, "garbage", breach=True),
+            PeerProtocolError,
+            "garbage",
+        ),
         (lambda replies: replies.on_lost(None, "reset", breach=False), dialling._Lost, "reset"),
         (lambda replies: replies.on_failed(KeyError("ours")), KeyError, "ours"),
     ],
@@ -450,7 +518,9 @@ def test_a_connection_is_opened_and_secured_in_the_time_that_is_set(
         raise BookieUnreachable("nobody is there")
 
     async def dial(access: BookieAccess) -> None:
-        limits = BookieLimits(rpc_timeout_ms=rpc_timeout_ms, connect_timeout_ms=2_500, access=access)
+        limits = BookieLimits(
+            rpc_timeout_ms=rpc_timeout_ms, connect_timeout_ms=2_500, access=access
+        )
         with pytest.raises(BookieUnreachable, match="nobody is there"):
             await Dialler(("b1.example", 3181), limits).open(listener)
 

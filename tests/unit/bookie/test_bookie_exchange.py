@@ -22,7 +22,12 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 def exchange(**limits: float) -> Exchange:
     made = BookieLimits(**{"requests_per_second": 0, **limits})  # type: ignore[arg-type]
-    return Exchange(made, Evidence("b1", 1, made.groups_max, made.frame_bytes_max, lambda: NOW_MS), 0.0, ListingProof())
+    return Exchange(
+        made,
+        Evidence("b1", 1, made.groups_max, made.frame_bytes_max, lambda: NOW_MS),
+        0.0,
+        ListingProof(),
+    )
 
 
 def asks(count: int) -> list[Ask]:
@@ -46,7 +51,9 @@ def answer(talk: Exchange, wire: BookieConnection, txn_ids: range, now: float = 
 
 
 def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
-    """As many go out as the window has room for, in one piece; after answers, as many as there were."""
+    """As many go out as the window has room for, in one piece; after answers, as many as there
+    were.
+    """
     talk, wire, questions = exchange(inflight_max=8), BookieConnection(2**20), asks(20)
     talk.begin(questions)
     assert frames(talk.send(wire, 0.0)[0]) == 8
@@ -79,7 +86,9 @@ def test_the_rate_holds_back_and_says_for_how_long() -> None:
 
 
 def test_nothing_goes_out_during_a_setback() -> None:
-    """A failure is followed by a pause, told in seconds, twice as long each time in a row; an answer starts it anew."""
+    """A failure is followed by a pause, told in seconds, twice as long each time in a row; an
+    answer starts it anew.
+    """
     talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
     talk.begin(asks(3))
     pauses = []
@@ -96,7 +105,9 @@ def test_nothing_goes_out_during_a_setback() -> None:
 
 
 def test_time_behind_a_large_answer_is_not_waiting() -> None:
-    """While a large answer is coming in, the others are stuck behind it: their time counts from then."""
+    """While a large answer is coming in, the others are stuck behind it: their time counts from
+    then.
+    """
     talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
     talk.begin(asks(4))
     talk.send(wire, 0.0)
@@ -120,8 +131,13 @@ def test_txn_ids_of_a_new_connection_are_not_those_of_the_old() -> None:
 
 
 def test_the_byte_budget_is_free_again_after_each_answer() -> None:
-    """Two answers fit: two are asked for, and after each two, two more; what was not sent does not count against the rate."""
-    talk, wire = exchange(inflight_bytes_max=1_000, requests_per_second=300), BookieConnection(2**20)
+    """Two answers fit: two are asked for, and after each two, two more; what was not sent does not
+    count against the rate.
+    """
+    talk, wire = (
+        exchange(inflight_bytes_max=1_000, requests_per_second=300),
+        BookieConnection(2**20),
+    )
     talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 7)])
     for first in (1, 3, 5):
         assert frames(talk.send(wire, 0.0)[0]) == 2
@@ -130,7 +146,9 @@ def test_the_byte_budget_is_free_again_after_each_answer() -> None:
 
 
 def hear(talk: Exchange, wire: BookieConnection, data: bytes, now: float = 0.0) -> list[int]:
-    """Hand these answers over and make them out; the transactions of those that are no question's."""
+    """Hand these answers over and make them out; the transactions of those that are no
+    question's.
+    """
     strays = talk.on_answers(wire.receive(data), now)
     talk.make_out()
     return [event.txn_id for event in strays]
@@ -147,7 +165,12 @@ def no_entry(txn_id: int, entry_id: int) -> bytes:
 def test_a_new_exchange_has_met_no_trouble_and_sends_at_once() -> None:
     """Nothing refused, nothing lost, nothing to wait for."""
     talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
-    assert (False, 0, 0.0, 0.0) == (talk.refused, talk.fruitless, talk.resume_at, talk.slowest_read_s)
+    assert (False, 0, 0.0, 0.0) == (
+        talk.refused,
+        talk.fruitless,
+        talk.resume_at,
+        talk.slowest_read_s,
+    )
     assert talk.refused is False
     assert (True, (b"", 0.0)) == (talk.done, talk.send(wire, 0.0))
     talk.begin(asks(1))
@@ -204,7 +227,9 @@ def test_a_setback_is_over_at_its_time_and_never_longer_than_the_longest() -> No
 
 
 def test_what_is_expected_fills_the_byte_budget_exactly() -> None:
-    """As much as may be outstanding, and not a byte more; a question larger than all of it goes alone."""
+    """As much as may be outstanding, and not a byte more; a question larger than all of it goes
+    alone.
+    """
     talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
     sizes = (300, 300, 400, 1, 999, 5_000, 1)
     talk.begin([Ask(ListQuestion(n, size)) for n, size in enumerate(sizes, 1)])
@@ -219,7 +244,9 @@ def test_what_is_expected_fills_the_byte_budget_exactly() -> None:
 
 @pytest.mark.parametrize("how", ["answered", "lost", "given up", "dropped"])
 def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
-    """Three of 400, 300 and 300 bytes fill the budget; once they are gone, however, three more fit."""
+    """Three of 400, 300 and 300 bytes fill the budget; once they are gone, however, three more
+    fit.
+    """
     talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
     talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
     assert frames(talk.send(wire, 0.0)[0]) == 3
@@ -238,7 +265,10 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
 
 def test_what_the_byte_budget_holds_back_is_given_back_to_the_rate_exactly() -> None:
     """A burst is six: three times two go out at once, and the seventh waits for the rate."""
-    talk, wire = exchange(inflight_bytes_max=1_000, requests_per_second=300), BookieConnection(2**20)
+    talk, wire = (
+        exchange(inflight_bytes_max=1_000, requests_per_second=300),
+        BookieConnection(2**20),
+    )
     talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 13)])
     for first in (1, 3, 5):
         data, wait_s = talk.send(wire, 0.0)
@@ -249,7 +279,9 @@ def test_what_the_byte_budget_holds_back_is_given_back_to_the_rate_exactly() -> 
 
 
 def test_what_was_answered_is_counted_for_what_it_was() -> None:
-    """Lists, and ledgers that are not there, are counted of lists alone, whatever else was answered between."""
+    """Lists, and ledgers that are not there, are counted of lists alone, whatever else was answered
+    between.
+    """
     talk, wire = exchange(), BookieConnection(2**20)
     questions = [ListQuestion(1), ListQuestion(2), ListQuestion(3), ListQuestion(4)]
     talk.begin([Ask(one) for one in questions])
@@ -259,7 +291,11 @@ def test_what_was_answered_is_counted_for_what_it_was() -> None:
     assert [] == hear(talk, wire, data)
     talk.begin([Ask(ReadQuestion(1, 0)), Ask(ReadQuestion(1, 1)), Ask(ReadQuestion(1, 2))])
     talk.send(wire, 0.0)
-    hear(talk, wire, read_answer(5, 1, 0, bytes(32)) + read_answer(6, 1, 1, None, pb.ENOLEDGER) + no_entry(7, 2))
+    hear(
+        talk,
+        wire,
+        read_answer(5, 1, 0, bytes(32)) + read_answer(6, 1, 1, None, pb.ENOLEDGER) + no_entry(7, 2),
+    )
     assert (2, 2, 0) == (talk.proof.listed, talk.proof.no_such_ledger, talk.proof.unanswered)
 
 
@@ -277,7 +313,9 @@ def test_the_slowest_read_is_remembered_and_no_list_is_one() -> None:
 
 
 def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -> None:
-    """GET_BOOKIE_INFO among lists: each list behind it counts, and it is no answer that lets the window grow."""
+    """GET_BOOKIE_INFO among lists: each list behind it counts, and it is no answer that lets the
+    window grow.
+    """
     talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
     talk.begin(asks(9))
     talk.send(wire, 0.0)
@@ -292,7 +330,9 @@ def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -
 
 
 def test_a_full_read_queue_is_asked_again_until_no_try_is_left() -> None:
-    """What each try cost is added up; those behind it are heard all the same; a new answer of it is a refusal in the end."""
+    """What each try cost is added up; those behind it are heard all the same; a new answer of it is
+    a refusal in the end.
+    """
     talk, wire, (busy, held) = exchange(retries_max=2), BookieConnection(2**20), asks(2)
     talk.begin([busy, held])
     talk.send(wire, 0.0)
@@ -316,7 +356,9 @@ def test_a_full_read_queue_is_asked_again_until_no_try_is_left() -> None:
 
 
 def test_a_full_read_queue_halves_the_window_once_a_pause() -> None:
-    """Whatever was sent before the pause says the same once more; what is said after it halves again."""
+    """Whatever was sent before the pause says the same once more; what is said after it halves
+    again.
+    """
     talk, wire = exchange(inflight_max=16, retries_max=9), BookieConnection(2**20)
     talk.begin(asks(16))
     assert frames(talk.send(wire, 1.0)[0]) == 16
@@ -353,7 +395,10 @@ def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None
         assert 1 + tries == talk.fruitless
         if breach:
             assert question.outcome is not None
-            assert (INVALID, "gone (asked 2 times)") == (question.outcome.status, question.outcome.detail)
+            assert (INVALID, "gone (asked 2 times)") == (
+                question.outcome.status,
+                question.outcome.detail,
+            )
         else:
             assert question.unanswered is True
             assert "gone each of the 2 times this was asked" == question.trouble
@@ -362,7 +407,9 @@ def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None
 
 
 def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() -> None:
-    """ETOOMANYREQUESTS is a response: what is lost behind it says nothing about the storage, and each failure is counted."""
+    """ETOOMANYREQUESTS is a response: what is lost behind it says nothing about the storage, and
+    each failure is counted.
+    """
     talk, (question,) = exchange(retries_max=2), asks(1)
     talk.begin([question])
     for txn_id, is_lost in ((1, False), (2, True), (3, True)):
@@ -374,17 +421,25 @@ def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() ->
         else:
             hear(talk, wire, too_many(1, 1), now)
     assert (0, 0, True) == (talk.proof.lost, talk.proof.unanswered, question.unanswered)
-    assert "asked 3 times: the bookie closed the connection 2 times, ETOOMANYREQUESTS 1 time" == question.trouble
+    assert (
+        "asked 3 times: the bookie closed the connection 2 times, ETOOMANYREQUESTS 1 time"
+        == question.trouble
+    )
 
 
 def test_connections_lost_for_different_reasons_are_told_apart() -> None:
     """No reason is given for a try that failed for another."""
     talk, (question,) = exchange(retries_max=1), asks(1)
     talk.begin([question])
-    for n, why in enumerate(("no answer to anything within 1000 ms", "the bookie closed the connection")):
+    for n, why in enumerate(
+        ("no answer to anything within 1000 ms", "the bookie closed the connection")
+    ):
         talk.send(BookieConnection(2**20), 10.0 * n)
         talk.on_lost(why, breach=False)
-    expected = "asked 2 times: no answer to anything within 1000 ms 1 time, the bookie closed the connection 1 time"
+    expected = (
+        "asked 2 times: no answer to anything within 1000 ms 1 time, the bookie closed the"
+        " connection 1 time"
+    )
     assert (expected, 1) == (question.trouble, talk.proof.unanswered)
 
 

@@ -1,4 +1,6 @@
-"""A lane against a bookie that behaves, or misbehaves about one ledger: every question gets exactly one answer."""
+"""A lane against a bookie that behaves, or misbehaves about one ledger: every question gets exactly
+one answer.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def test_held_and_unknown_ledgers_are_told_apart_and_dated() -> None:
-    """HELD with canonical groups, NO_SUCH_LEDGER with none; each with its look, its time and what it cost."""
+    """HELD with canonical groups, NO_SUCH_LEDGER with none; each with its look, its time and what
+    it cost.
+    """
     with ScriptedBookie({7: [0, 2, 4]}) as bookie:
         (held, unknown), greeting = ask(bookie, [7, 8])
     size = len(list_answer(2, 7, encode_runs([0, 2, 4])))
@@ -58,12 +62,16 @@ def test_held_and_unknown_ledgers_are_told_apart_and_dated() -> None:
 
 
 def test_many_ledgers_are_asked_once_each_over_one_connection() -> None:
-    """A thousand lists: one connection, one GET_BOOKIE_INFO, no question twice, never more outstanding than the window."""
+    """A thousand lists: one connection, one GET_BOOKIE_INFO, no question twice, never more
+    outstanding than the window.
+    """
     waiting: list[tuple[Connection, pb.Request]] = []
     most = 0
 
     def hold_back(connection: Connection, request: pb.Request) -> bool:
-        """Answer only when eight wait or the bookie has nothing more to expect: a client that sends more shows it."""
+        """Answer only when eight wait or the bookie has nothing more to expect: a client that sends
+        more shows it.
+        """
         nonlocal most
         if listed(request) is None:
             return False
@@ -80,7 +88,9 @@ def test_many_ledgers_are_asked_once_each_over_one_connection() -> None:
     with ScriptedBookie(ledgers(1000), hold_back) as bookie:
         answers, _ = ask(bookie, range(1, 1001), inflight_max=8)
         assert {HELD: 1000} == Counter(statuses(answers))
-        assert {1: 1} == Counter(number for number, operation, *_ in bookie.requests if operation == INFO)
+        assert {1: 1} == Counter(
+            number for number, operation, *_ in bookie.requests if operation == INFO
+        )
         assert list(range(1, 1001)) == bookie.asked(LIST)
         assert 8 == most
         assert 1 == len(bookie.connections)
@@ -111,7 +121,9 @@ def test_calls_go_on_over_the_same_connection() -> None:
         assert (Greeting.SILENT, "the bookie was not asked") == asker.greeting()
         assert (Greeting.ANSWERED, "") == asker.greet()
         assert [HELD] == statuses(asker.lists([ListQuestion(1)]))
-        assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)]))
+        assert [ReadStatus.PRESENT] == statuses(
+            asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)])
+        )
         assert (Greeting.ANSWERED, "") == asker.greet()
         assert [] == asker.lists([])
         assert 1 == len(bookie.connections)
@@ -123,9 +135,14 @@ def test_several_lanes_run_at_once_in_one_event_loop() -> None:
 
     async def all_at_once(bookies: list[ScriptedBookie]) -> list[list[Answer]]:
         limits = BookieLimits(**LIMITS)  # type: ignore[arg-type]
-        lanes = [AsyncLane(f"b{b.port}", "127.0.0.1", b.port, limits, LOOK, lambda: NOW_MS) for b in bookies]
+        lanes = [
+            AsyncLane(f"b{b.port}", "127.0.0.1", b.port, limits, LOOK, lambda: NOW_MS)
+            for b in bookies
+        ]
         try:
-            return await asyncio.gather(*(each.lists([ListQuestion(n) for n in range(1, 30)]) for each in lanes))
+            return await asyncio.gather(
+                *(each.lists([ListQuestion(n) for n in range(1, 30)]) for each in lanes)
+            )
         finally:
             for each in lanes:
                 await each.close()
@@ -138,7 +155,9 @@ def test_several_lanes_run_at_once_in_one_event_loop() -> None:
 
 
 def test_expected_bytes_hold_questions_back() -> None:
-    """No more answer bytes are expected at once than allowed, yet a list larger than that is asked, alone."""
+    """No more answer bytes are expected at once than allowed, yet a list larger than that is asked,
+    alone.
+    """
     waiting: set[int] = set()
     together: set[frozenset[int]] = set()
 
@@ -156,7 +175,10 @@ def test_expected_bytes_hold_questions_back() -> None:
         asyncio.get_running_loop().call_later(0.002, later)
         return True
 
-    with ScriptedBookie(ledgers(20), watch) as bookie, lane(bookie, inflight_bytes_max=1000) as asker:
+    with (
+        ScriptedBookie(ledgers(20), watch) as bookie,
+        lane(bookie, inflight_bytes_max=1000) as asker,
+    ):
         answers = asker.lists([ListQuestion(n, 5000 if n == 10 else 400) for n in range(1, 21)])
     assert {HELD: 20} == Counter(statuses(answers))
     assert 2 == max(len(at_once) for at_once in together)
@@ -165,7 +187,11 @@ def test_expected_bytes_hold_questions_back() -> None:
 
 def test_a_bookie_that_sends_disorder_is_heard_and_told() -> None:
     """A list that had to be put right is HELD, with its flag."""
-    payload = struct.pack(">ii56s", 0, 2, bytes(56)) + struct.pack(">qqii", 5, 5, 1, 0) + struct.pack(">qqii", 0, 0, 2, 0)
+    payload = (
+        struct.pack(">ii56s", 0, 2, bytes(56))
+        + struct.pack(">qqii", 5, 5, 1, 0)
+        + struct.pack(">qqii", 0, 0, 2, 0)
+    )
     with ScriptedBookie() as bookie:
         bookie.ledgers[1] = payload
         (held,), _ = ask(bookie, [1])
@@ -194,7 +220,9 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
         if listed(request) == 1:
             connection.later(0.65, list_answer(request.header.txnId, 1, encode_runs([1])))
         elif listed(request) is not None and listed(request) > 2:
-            connection.later(0.02, list_answer(request.header.txnId, listed(request), encode_runs([1])))
+            connection.later(
+                0.02, list_answer(request.header.txnId, listed(request), encode_runs([1]))
+            )
         else:
             return False
         return True
@@ -209,7 +237,11 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
     ("status", "expected", "says"),
     [
         (pb.EIO, REFUSED, "EIO: the bookie's storage failed"),
-        (pb.EUNKNOWNLEDGERSTATE, REFUSED, "EUNKNOWNLEDGERSTATE: the bookie does not know what it holds"),
+        (
+            pb.EUNKNOWNLEDGERSTATE,
+            REFUSED,
+            "EUNKNOWNLEDGERSTATE: the bookie does not know what it holds",
+        ),
         (pb.EBADREQ, REFUSED, "EBADREQ"),
         (pb.EBADVERSION, REFUSED, "EBADVERSION"),
         (pb.EFENCED, REFUSED, "EFENCED"),
@@ -218,7 +250,9 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
     ],
 )
 def test_a_status_is_about_its_own_ledger(status: int, expected: AnswerStatus, says: str) -> None:
-    """Any refusal but EUA and ETOOMANYREQUESTS is for one question, with BookKeeper's name; it is not asked again."""
+    """Any refusal but EUA and ETOOMANYREQUESTS is for one question, with BookKeeper's name; it is
+    not asked again.
+    """
 
     def refuse(connection: Connection, request: pb.Request) -> bool:
         if listed(request) != 2:
@@ -234,7 +268,9 @@ def test_a_status_is_about_its_own_ledger(status: int, expected: AnswerStatus, s
     assert Greeting.ANSWERED is greeting[0]
 
 
-@pytest.mark.parametrize("payload", [b"", bytes(63), encode_runs([1])[:-1], struct.pack(">ii", 1, 0) + bytes(56)])
+@pytest.mark.parametrize(
+    "payload", [b"", bytes(63), encode_runs([1])[:-1], struct.pack(">ii", 1, 0) + bytes(56)]
+)
 def test_a_list_that_cannot_be_decoded_is_invalid(payload: bytes) -> None:
     """A truncated or broken list is INVALID, with the rule it breaks, never anything missing."""
     with ScriptedBookie(ledgers(3)) as bookie:
@@ -247,7 +283,9 @@ def test_a_list_that_cannot_be_decoded_is_invalid(payload: bytes) -> None:
 
 
 def test_an_answer_too_large_is_named_and_the_others_are_heard() -> None:
-    """Its length and the limit are told; its bytes are skipped, on the same connection, and nothing is asked twice."""
+    """Its length and the limit are told; its bytes are skipped, on the same connection, and nothing
+    is asked twice.
+    """
     with ScriptedBookie(ledgers(20)) as bookie:
         bookie.ledgers[5] = encode_runs([(3 * n, 2) for n in range(50_000)])
         answers, _ = ask(bookie, range(1, 21))
@@ -260,16 +298,22 @@ def test_an_answer_too_large_is_named_and_the_others_are_heard() -> None:
 
 
 def test_answers_stuck_behind_a_large_one_are_not_late() -> None:
-    """A list that takes longer than the time-out to come in holds up all others: nobody times out while it comes."""
+    """A list that takes longer than the time-out to come in holds up all others: nobody times out
+    while it comes.
+    """
     busy = 0
 
     def slowly(connection: Connection, request: pb.Request) -> bool:
         nonlocal busy
         if listed(request) is None:
             return False
-        data = list_answer(request.header.txnId, listed(request), bookie.ledgers[listed(request) or 0])
+        data = list_answer(
+            request.header.txnId, listed(request), bookie.ledgers[listed(request) or 0]
+        )
         for at in range(0, len(data), 60_000):
-            asyncio.get_running_loop().call_later(0.1 * busy, connection.send, data[at : at + 60_000])
+            asyncio.get_running_loop().call_later(
+                0.1 * busy, connection.send, data[at : at + 60_000]
+            )
             busy += len(data) > 60_000
         return True
 
@@ -284,8 +328,14 @@ def test_answers_stuck_behind_a_large_one_are_not_late() -> None:
 
 
 def test_a_fault_of_ours_is_raised_and_not_taken_for_silence() -> None:
-    """A question no ledger can have is a bug: it raises, and the lane is of no more use, but closes."""
-    with ScriptedBookie(ledgers(3)) as bookie, lane(bookie) as asker, pytest.raises(LocalProtocolError):
+    """A question no ledger can have is a bug: it raises, and the lane is of no more use, but
+    closes.
+    """
+    with (
+        ScriptedBookie(ledgers(3)) as bookie,
+        lane(bookie) as asker,
+        pytest.raises(LocalProtocolError),
+    ):
         asker.lists([ListQuestion(-1)])
 
 
@@ -300,7 +350,9 @@ def test_an_exception_while_answers_come_in_is_raised_where_they_were_asked() ->
 
     with (
         ScriptedBookie(ledgers(50)) as bookie,
-        Lane(AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(inflight_max=2), LOOK, clock)) as asker,
+        Lane(
+            AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(inflight_max=2), LOOK, clock)
+        ) as asker,
         pytest.raises(RuntimeError, match="the clock failed"),
     ):
         asker.lists([ListQuestion(n) for n in range(1, 50)])

@@ -1,4 +1,6 @@
-"""A lane against a bookie that does everything wrong at random: each question answered once, and no answer a lie."""
+"""A lane against a bookie that does everything wrong at random: each question answered once, and no
+answer a lie.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def holding(ledger_id: int) -> list[int]:
 
 
 class Chaos:
-    """Each request may be dropped, answered late, twice, with another's id, refused, cut short, or with the connection."""
+    """Each request may be dropped, answered late, twice, with another's id, refused, cut short, or
+    with the connection.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -46,7 +50,9 @@ class Chaos:
         elif chance < 0.09:
             connection.send(right + right)
         elif chance < 0.10:
-            connection.send(list_answer(txn_id + self.rng.randint(1, 3), ledger_id, encode_runs([])))
+            connection.send(
+                list_answer(txn_id + self.rng.randint(1, 3), ledger_id, encode_runs([]))
+            )
         elif chance < 0.11:
             connection.send(self.rng.randbytes(80))
         elif chance < 0.14:
@@ -64,18 +70,27 @@ class Chaos:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_every_question_is_answered_once_and_no_answer_is_a_lie(seed: int) -> None:
-    """Whatever was broken: what is HELD is exactly what is held, what is said not to be there is not, the rest is unknown."""
+    """Whatever was broken: what is HELD is exactly what is held, what is said not to be there is
+    not, the rest is unknown.
+    """
     chaos = Chaos(seed)
     with ScriptedBookie(act=chaos) as bookie:
-        answers, _ = ask(bookie, range(1, LEDGERS + 1), inflight_max=8, rpc_timeout_ms=250, deadline_ms=20_000)
+        answers, _ = ask(
+            bookie, range(1, LEDGERS + 1), inflight_max=8, rpc_timeout_ms=250, deadline_ms=20_000
+        )
     for answer in answers:
         told = f"seed {seed}: {answer}"
         if answer.status is HELD:
-            assert canonical(groups_of(encode_periodic(holding(answer.ledger_id))[64:])) == answer.groups, told
+            assert (
+                canonical(groups_of(encode_periodic(holding(answer.ledger_id))[64:]))
+                == answer.groups
+            ), told
         elif answer.status is NO_SUCH_LEDGER:
             assert answer.ledger_id > HELD_UNTIL, told
         else:
             assert answer.detail, told
             assert answer.groups == b"", told
-        assert answer.status is not INVALID or answer.ledger_id in chaos.spoiled or answer.retries == 3, told
+        assert (
+            answer.status is not INVALID or answer.ledger_id in chaos.spoiled or answer.retries == 3
+        ), told
         assert answer.retries == max(0, answer.requests - 1) <= 3, told

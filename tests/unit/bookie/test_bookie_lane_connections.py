@@ -37,7 +37,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def test_a_reset_is_asked_again_and_counted() -> None:
-    """What was outstanding goes out again on a new connection; nobody is accused, and the tries are told."""
+    """What was outstanding goes out again on a new connection; nobody is accused, and the tries are
+    told.
+    """
 
     def reset_once(connection: Connection, request: pb.Request) -> bool:
         if connection.number == 1 and len(bookie.asked(LIST)) == 30:
@@ -54,7 +56,9 @@ def test_a_reset_is_asked_again_and_counted() -> None:
 
 
 def test_a_reset_halves_the_window() -> None:
-    """A full read queue closes the connection: half as many are sent at once on the next, and half again."""
+    """A full read queue closes the connection: half as many are sent at once on the next, and half
+    again.
+    """
     bursts: Counter[int] = Counter()
 
     def crowded(connection: Connection, request: pb.Request) -> bool:
@@ -73,7 +77,9 @@ def test_a_reset_halves_the_window() -> None:
 
 
 def test_a_ledger_that_always_resets_harms_no_other() -> None:
-    """The last try is made alone: the neighbours of a poisonous ledger are answered, it alone is not."""
+    """The last try is made alone: the neighbours of a poisonous ledger are answered, it alone is
+    not.
+    """
 
     def poison(connection: Connection, request: pb.Request) -> bool:
         if listed(request) != 13:
@@ -114,8 +120,12 @@ def test_a_ledger_that_always_resets_harms_no_other() -> None:
         "empty frame",
     ],
 )
-def test_a_breach_of_the_protocol_ends_as_invalid_for_its_question_alone(bad: Callable[[int, int], bytes]) -> None:
-    """The connection is closed, what was outstanding is asked again; what breaks it each time, even alone, is INVALID."""
+def test_a_breach_of_the_protocol_ends_as_invalid_for_its_question_alone(
+    bad: Callable[[int, int], bytes],
+) -> None:
+    """The connection is closed, what was outstanding is asked again; what breaks it each time, even
+    alone, is INVALID.
+    """
 
     def breach(connection: Connection, request: pb.Request) -> bool:
         if listed(request) != 3:
@@ -133,7 +143,9 @@ def test_a_breach_of_the_protocol_ends_as_invalid_for_its_question_alone(bad: Ca
 
 
 def test_an_answer_given_twice_costs_a_connection_and_nothing_else() -> None:
-    """The first of two equal answers stands; the second is a breach, after which the rest is asked on a new connection."""
+    """The first of two equal answers stands; the second is a breach, after which the rest is asked
+    on a new connection.
+    """
 
     def twice(connection: Connection, request: pb.Request) -> bool:
         if listed(request) == 5 and connection.number == 1:
@@ -181,9 +193,17 @@ def _wait_for(true: Callable[[], bool]) -> None:
     raise AssertionError("not within 2 s")
 
 
-@pytest.mark.parametrize(("last_words", "expected"), [(b"", SILENT), (b"\0\0\0\5hello", INVALID)], ids=["reset", "garbage"])
-def test_a_bookie_that_spoils_every_question_is_left_alone(last_words: bytes, expected: AnswerStatus) -> None:
-    """It has shown that it can list, then no connection brings an answer any more: after 20 in a row the rest is not asked."""
+@pytest.mark.parametrize(
+    ("last_words", "expected"),
+    [(b"", SILENT), (b"\0\0\0\5hello", INVALID)],
+    ids=["reset", "garbage"],
+)
+def test_a_bookie_that_spoils_every_question_is_left_alone(
+    last_words: bytes, expected: AnswerStatus
+) -> None:
+    """It has shown that it can list, then no connection brings an answer any more: after 20 in a
+    row the rest is not asked.
+    """
 
     def spoil(connection: Connection, request: pb.Request) -> bool:
         if (listed(request) or 1) == 1:
@@ -200,4 +220,7 @@ def test_a_bookie_that_spoils_every_question_is_left_alone(last_words: bytes, ex
         assert len(bookie.asked(LIST)) < 200
     assert answers[0].status is HELD
     assert {expected: 1} == Counter(statuses(answers[-1000:])) - Counter({expected: 999})
-    assert (Greeting.ANSWERED, True) == (greeting, why.startswith("20 connections in a row were lost"))
+    assert (Greeting.ANSWERED, True) == (
+        greeting,
+        why.startswith("20 connections in a row were lost"),
+    )

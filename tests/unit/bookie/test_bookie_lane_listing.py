@@ -35,12 +35,16 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def db_ledger_storage(connection: Connection, request: pb.Request) -> bool:
-    """Never answers a list of a ledger it holds (ids up to 100), says ENOLEDGER at once for others, answers all else."""
+    """Never answers a list of a ledger it holds (ids up to 100), says ENOLEDGER at once for others,
+    answers all else.
+    """
     return listed(request) is not None and listed(request) <= 100
 
 
 def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
-    """Held ledgers unanswered, GET_BOOKIE_INFO answered on the same connection: UNSUPPORTED for the whole rest, unasked."""
+    """Held ledgers unanswered, GET_BOOKIE_INFO answered on the same connection: UNSUPPORTED for the
+    whole rest, unasked.
+    """
     with ScriptedBookie(act=db_ledger_storage) as bookie, lane(bookie, inflight_max=8) as asker:
         answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
         assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
@@ -48,7 +52,10 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
         assert Counter({1: 8, 0: 82}) == Counter(a.requests for a in answers[2:])
         assert (Greeting.UNSUPPORTED, answers[5].detail) == asker.greeting()
         assert "cannot list" in answers[5].detail
-        assert [(LIST, 1), (INFO, None)] == [(bookie.requests[3][1], bookie.requests[3][2]), bookie.requests[-1][1:3]]
+        assert [(LIST, 1), (INFO, None)] == [
+            (bookie.requests[3][1], bookie.requests[3][2]),
+            bookie.requests[-1][1:3],
+        ]
         assert 1 == len(bookie.connections)
         assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(101)]))
         assert 10 == len(bookie.asked(LIST))
@@ -57,15 +64,21 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
 def test_a_bookie_that_cannot_list_can_be_read() -> None:
     """UNSUPPORTED is about lists; reads go on over the same connection."""
     with ScriptedBookie(ledgers(5), db_ledger_storage) as bookie, lane(bookie) as asker:
-        assert {UNSUPPORTED: 5} == Counter(statuses(asker.lists([ListQuestion(n) for n in range(1, 6)])))
-        assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)]))
+        assert {UNSUPPORTED: 5} == Counter(
+            statuses(asker.lists([ListQuestion(n) for n in range(1, 6)]))
+        )
+        assert [ReadStatus.PRESENT] == statuses(
+            asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)])
+        )
         assert 1 == len(bookie.connections)
         assert Greeting.UNSUPPORTED is asker.greeting()[0]
 
 
 @pytest.mark.parametrize(("held", "unknown"), [(1, 0), (2, 0), (1, 10), (2, 10), (3, 0)])
 def test_fewer_than_three_held_ledgers_suffice_if_they_are_all(held: int, unknown: int) -> None:
-    """All of what it may hold went unanswered: UNSUPPORTED, also with one ledger; ENOLEDGER proves no ability to list."""
+    """All of what it may hold went unanswered: UNSUPPORTED, also with one ledger; ENOLEDGER proves
+    no ability to list.
+    """
     questions = [*range(1, held + 1), *range(101, 101 + unknown)]
     with ScriptedBookie(act=db_ledger_storage) as bookie:
         answers, (greeting, _) = ask(bookie, questions)
@@ -74,7 +87,9 @@ def test_fewer_than_three_held_ledgers_suffice_if_they_are_all(held: int, unknow
 
 
 def test_one_at_a_time_three_time_outs_are_enough() -> None:
-    """With a window of one, the third unanswered ledger decides, and the first two are UNSUPPORTED as well."""
+    """With a window of one, the third unanswered ledger decides, and the first two are UNSUPPORTED
+    as well.
+    """
     with ScriptedBookie(act=db_ledger_storage) as bookie:
         answers, _ = ask(bookie, range(1, 50), inflight_max=1, rpc_timeout_ms=250)
         assert [1, 2, 3] == bookie.asked(LIST)
@@ -82,8 +97,12 @@ def test_one_at_a_time_three_time_outs_are_enough() -> None:
 
 
 def test_one_list_answered_proves_that_the_bookie_can_list() -> None:
-    """However many others go unanswered: they have timed out, one by one, and the bookie is not called unable."""
-    with ScriptedBookie(ledgers(12), lambda connection, request: (listed(request) or 1) > 1) as bookie:
+    """However many others go unanswered: they have timed out, one by one, and the bookie is not
+    called unable.
+    """
+    with ScriptedBookie(
+        ledgers(12), lambda connection, request: (listed(request) or 1) > 1
+    ) as bookie:
         answers, (greeting, _) = ask(bookie, range(1, 13), inflight_max=4, rpc_timeout_ms=250)
     assert [HELD] + [TIMED_OUT] * 11 == statuses(answers)
     assert Greeting.ANSWERED is greeting
@@ -96,7 +115,9 @@ def reset_lists(connection: Connection, request: pb.Request) -> bool:
 
 
 def test_a_bookie_that_resets_every_list_again_cannot_list() -> None:
-    """No read threads: each list of a held ledger resets the connection, GET_BOOKIE_INFO is answered on the next one."""
+    """No read threads: each list of a held ledger resets the connection, GET_BOOKIE_INFO is
+    answered on the next one.
+    """
     with ScriptedBookie(act=reset_lists) as bookie:
         answers, (greeting, _) = ask(bookie, range(1, 500), 2, inflight_max=4, retries_max=1)
         assert len(bookie.asked(LIST)) < 20
@@ -105,8 +126,12 @@ def test_a_bookie_that_resets_every_list_again_cannot_list() -> None:
 
 
 @pytest.mark.parametrize(("expected", "count"), [({TIMED_OUT}, 3), ({TIMED_OUT, SILENT}, 499)])
-def test_at_the_first_look_lists_that_reset_prove_nothing(expected: set[object], count: int) -> None:
-    """A network does that too, for a while: a sample taken for that would pass for all there is. The second look tells."""
+def test_at_the_first_look_lists_that_reset_prove_nothing(
+    expected: set[object], count: int
+) -> None:
+    """A network does that too, for a while: a sample taken for that would pass for all there is.
+    The second look tells.
+    """
     with ScriptedBookie(act=reset_lists) as bookie:
         answers, (greeting, _) = ask(bookie, range(1, count + 1), inflight_max=4, retries_max=1)
         assert len(bookie.asked(LIST)) < 100
@@ -114,7 +139,9 @@ def test_at_the_first_look_lists_that_reset_prove_nothing(expected: set[object],
 
 
 def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
-    """Three have timed out, yet the first was answered in the end: the bookie is slow, not unable."""
+    """Three have timed out, yet the first was answered in the end: the bookie is slow, not
+    unable.
+    """
 
     def one_late(connection: Connection, request: pb.Request) -> bool:
         if listed(request) == 1:
@@ -128,11 +155,20 @@ def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
 
 
 def test_get_bookie_info_must_be_answered_after_the_lists() -> None:
-    """Answered at the start only, it proves nothing: the questions are tried again before anything is said of the bookie."""
+    """Answered at the start only, it proves nothing: the questions are tried again before anything
+    is said of the bookie.
+    """
 
     def only_once(connection: Connection, request: pb.Request) -> bool:
         if request.header.operation == INFO:
-            return sum(1 for number, sent, *_ in bookie.requests if number == connection.number and sent == INFO) > 1
+            return (
+                sum(
+                    1
+                    for number, sent, *_ in bookie.requests
+                    if number == connection.number and sent == INFO
+                )
+                > 1
+            )
         return db_ledger_storage(connection, request)
 
     with ScriptedBookie(act=only_once) as bookie:
@@ -155,7 +191,9 @@ def test_a_bookie_that_resets_lists_and_then_dies_is_silent() -> None:
 
 
 def test_no_list_is_asked_for_while_get_bookie_info_is_awaited() -> None:
-    """Once it is in doubt whether the bookie can list, it is not asked for more lists until that is known."""
+    """Once it is in doubt whether the bookie can list, it is not asked for more lists until that is
+    known.
+    """
     in_doubt: list[int] = []
 
     def slow_info(connection: Connection, request: pb.Request) -> bool:
@@ -165,7 +203,9 @@ def test_no_list_is_asked_for_while_get_bookie_info_is_awaited() -> None:
             return True
         if ledger_id is None and len(bookie.requests) > 1:
             in_doubt.append(len(bookie.asked(LIST)))
-            asyncio.get_running_loop().call_later(0.15, lambda: in_doubt.append(len(bookie.asked(LIST))))
+            asyncio.get_running_loop().call_later(
+                0.15, lambda: in_doubt.append(len(bookie.asked(LIST)))
+            )
             connection.later(0.15, info_answer(txn_id))
             return True
         return ledger_id is not None

@@ -30,7 +30,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 def read(bookie: ScriptedBookie, *questions: ReadQuestion, **changes: float) -> list[EntryRead]:
     with lane(bookie, **changes) as asker:
         reads = asker.reads(questions)
-        assert [(q.ledger_id, q.entry_id) for q in questions] == [(r.ledger_id, r.entry_id) for r in reads]
+        assert [(q.ledger_id, q.entry_id) for q in questions] == [
+            (r.ledger_id, r.entry_id) for r in reads
+        ]
         return reads
 
 
@@ -41,7 +43,9 @@ def reading(body: bytes | None, status: int = 0) -> Callable[[Connection, pb.Req
         if request.header.operation != READ:
             return False
         asked = request.readRequest
-        connection.send(read_answer(request.header.txnId, asked.ledgerId, asked.entryId, body, status))
+        connection.send(
+            read_answer(request.header.txnId, asked.ledgerId, asked.entryId, body, status)
+        )
         return True
 
     return act
@@ -60,7 +64,9 @@ def test_an_entry_that_is_there_and_right_is_present(digest_type: DigestType) ->
 def test_hmac_without_its_password_is_present_by_its_ids() -> None:
     """The ids suffice, and the doubt is told; wrong ids do not."""
     with ScriptedBookie(act=reading(entry_body(5, 6, DigestType.HMAC, b"pw"))) as bookie:
-        right, wrong = read(bookie, ReadQuestion(5, 6, DigestType.HMAC), ReadQuestion(5, 7, DigestType.HMAC))
+        right, wrong = read(
+            bookie, ReadQuestion(5, 6, DigestType.HMAC), ReadQuestion(5, 7, DigestType.HMAC)
+        )
     assert (ReadStatus.PRESENT, "digest unverified") == (right.status, right.detail)
     assert (ReadStatus.INVALID, True) == (wrong.status, "wrong ids" in wrong.detail)
 
@@ -89,13 +95,17 @@ CHECKED = [digest for digest in DigestType if digest is not DigestType.DUMMY]
 @pytest.mark.parametrize("digest_type", CHECKED)
 @pytest.mark.parametrize("at", [-1, 20, 33])
 def test_the_right_entry_with_a_changed_byte_is_corrupt(digest_type: DigestType, at: int) -> None:
-    """In its payload, its last confirmed id or the digest itself: CORRUPT, and no byte of it is told."""
+    """In its payload, its last confirmed id or the digest itself: CORRUPT, and no byte of it is
+    told.
+    """
     body = bytearray(entry_body(5, 6, digest_type, b"pw"))
     body[at] ^= 0x40
     with ScriptedBookie(act=reading(bytes(body))) as bookie:
         (found,) = read(bookie, ReadQuestion(5, 6, digest_type, b"pw"))
     assert ReadStatus.CORRUPT is found.status
-    assert found.detail == f"this entry, {len(body)} bytes, does not match the digest stored with it"
+    assert (
+        found.detail == f"this entry, {len(body)} bytes, does not match the digest stored with it"
+    )
 
 
 def test_a_digest_of_another_kind_than_the_metadata_names_is_corrupt() -> None:
@@ -130,9 +140,15 @@ def test_only_enoentry_and_enoledger_are_absence(status: int, expected: ReadStat
 
 def test_a_read_that_is_never_answered_times_out_alone() -> None:
     """Neither absence nor silence: the others are answered."""
-    with ScriptedBookie(ledgers(3), lambda connection, request: request.readRequest.entryId == 2) as bookie:
-        reads = read(bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)), inflight_max=2)
-    assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(reads)
+    with ScriptedBookie(
+        ledgers(3), lambda connection, request: request.readRequest.entryId == 2
+    ) as bookie:
+        reads = read(
+            bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)), inflight_max=2
+        )
+    assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(
+        reads
+    )
 
 
 def test_too_many_requests_is_asked_again_after_a_pause() -> None:

@@ -1,4 +1,6 @@
-"""A lane and bookies that say nothing, or let nobody ask: one time-out is paid, not one a ledger."""
+"""A lane and bookies that say nothing, or let nobody ask: one time-out is paid, not one a
+ledger.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def test_a_refused_connection_is_tried_so_many_times_and_then_silent() -> None:
-    """Nobody listens: connect_attempts_max attempts, then everything is SILENT, now and in later calls, unasked."""
+    """Nobody listens: connect_attempts_max attempts, then everything is SILENT, now and in later
+    calls, unasked.
+    """
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         dead = ScriptedBookie()
@@ -57,12 +61,29 @@ def test_a_refused_connection_is_tried_so_many_times_and_then_silent() -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["", "a" * 70 + ".example", "nobody.invalid", "::zz", "a b", "\0", "127.0.0.1:99", "münchen..de"]
+    "host",
+    [
+        "",
+        "a" * 70 + ".example",
+        "nobody.invalid",
+        "::zz",
+        "a b",
+        "\0",
+        "127.0.0.1:99",
+        "münchen..de",
+    ],
 )
 def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
     """Whatever stands in the metadata as a host: SILENT with a reason, never an exception."""
     with Lane(
-        AsyncLane("b1", host, 1, BookieLimits(connect_attempts_max=1, connect_timeout_ms=2000), LOOK, lambda: NOW_MS)
+        AsyncLane(
+            "b1",
+            host,
+            1,
+            BookieLimits(connect_attempts_max=1, connect_timeout_ms=2000),
+            LOOK,
+            lambda: NOW_MS,
+        )
     ) as asker:
         (only,) = asker.lists([ListQuestion(1)])
         assert (SILENT, True) == (only.status, "no connection to" in only.detail)
@@ -71,7 +92,11 @@ def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
 @pytest.mark.parametrize("port", [0, -1, 70_000])
 def test_a_port_that_is_none_is_silence(port: int) -> None:
     """As for a host."""
-    with Lane(AsyncLane("b1", "127.0.0.1", port, BookieLimits(connect_attempts_max=1), LOOK, lambda: NOW_MS)) as asker:
+    with Lane(
+        AsyncLane(
+            "b1", "127.0.0.1", port, BookieLimits(connect_attempts_max=1), LOOK, lambda: NOW_MS
+        )
+    ) as asker:
         assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
 
 
@@ -81,7 +106,10 @@ def test_a_bookie_that_accepts_and_says_nothing_is_silent_after_one_time_out() -
         answers, (greeting, why) = ask(bookie, range(1, 200))
         assert [INFO] == [operation for _, operation, *_ in bookie.requests]
     assert {(SILENT, 0)} == {(a.status, a.requests) for a in answers}
-    assert (Greeting.SILENT, "connected, but GET_BOOKIE_INFO was not answered within 500 ms") == (greeting, why)
+    assert (Greeting.SILENT, "connected, but GET_BOOKIE_INFO was not answered within 500 ms") == (
+        greeting,
+        why,
+    )
 
 
 def test_a_bookie_that_closes_every_connection_at_once_is_silent() -> None:
@@ -95,14 +123,18 @@ def test_a_bookie_that_closes_every_connection_at_once_is_silent() -> None:
 
 def test_something_that_is_no_bookie_is_silent() -> None:
     """A peer that speaks another protocol: three breaches, then silence with the reason."""
-    with ScriptedBookie(ledgers(9), greet=lambda connection: connection.send(b"SSH-2.0-OpenSSH_9.2\r\n" * 9)) as bookie:
+    with ScriptedBookie(
+        ledgers(9), greet=lambda connection: connection.send(b"SSH-2.0-OpenSSH_9.2\r\n" * 9)
+    ) as bookie:
         answers, (greeting, why) = ask(bookie, range(1, 10))
     assert {SILENT: 9} == Counter(statuses(answers))
     assert (Greeting.SILENT, True) == (greeting, "does not begin as an answer does" in why)
 
 
 def test_a_bookie_that_falls_silent_is_tried_once_more_and_then_left() -> None:
-    """Half-open: it answered, then nothing, GET_BOOKIE_INFO included. One new connection, then silence for all the rest."""
+    """Half-open: it answered, then nothing, GET_BOOKIE_INFO included. One new connection, then
+    silence for all the rest.
+    """
     heard = itertools.count()
 
     def fall_silent(connection: Connection, request: pb.Request) -> bool:
@@ -117,7 +149,9 @@ def test_a_bookie_that_falls_silent_is_tried_once_more_and_then_left() -> None:
 
 
 def test_a_half_open_connection_is_replaced() -> None:
-    """One connection goes dead, the next one works: everything is answered, the dead one's questions at the second try."""
+    """One connection goes dead, the next one works: everything is answered, the dead one's
+    questions at the second try.
+    """
 
     def dead_after_ten(connection: Connection, request: pb.Request) -> bool:
         return connection.number == 1 and len(bookie.requests) > 10
@@ -131,7 +165,9 @@ def test_a_half_open_connection_is_replaced() -> None:
 
 
 def test_the_deadline_ends_the_conversation() -> None:
-    """What is not answered by then is SILENT, and says so; what was answered stays; a later call asks nothing."""
+    """What is not answered by then is SILENT, and says so; what was answered stays; a later call
+    asks nothing.
+    """
 
     def slow(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is None:
@@ -139,7 +175,10 @@ def test_the_deadline_ends_the_conversation() -> None:
         connection.later(0.05, list_answer(request.header.txnId, listed(request), encode_runs([1])))
         return True
 
-    with ScriptedBookie(ledgers(100), slow) as bookie, lane(bookie, inflight_max=1, deadline_ms=400) as asker:
+    with (
+        ScriptedBookie(ledgers(100), slow) as bookie,
+        lane(bookie, inflight_max=1, deadline_ms=400) as asker,
+    ):
         answers = asker.lists([ListQuestion(n) for n in range(1, 101)])
         asked = len(bookie.requests)
         assert 0 < Counter(statuses(answers))[HELD] < 12
@@ -170,7 +209,9 @@ def test_eua_refuses_everything_without_asking_each() -> None:
 
 
 def test_eua_to_a_list_ends_the_asking() -> None:
-    """A bookie that answers GET_BOOKIE_INFO and refuses lists: the first window is all it is asked, or what was read of it."""
+    """A bookie that answers GET_BOOKIE_INFO and refuses lists: the first window is all it is asked,
+    or what was read of it.
+    """
 
     def eua(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is None:

@@ -43,7 +43,9 @@ def lister(tmp_path: Path) -> Iterator[ListerUnderTest]:
 
 
 @contextmanager
-def lane_of(lister: ListerUnderTest, listers: Listers | None = None, *, is_unable: bool = False) -> Iterator[Lane]:
+def lane_of(
+    lister: ListerUnderTest, listers: Listers | None = None, *, is_unable: bool = False
+) -> Iterator[Lane]:
     """The lane of the bookie with its lister, or with another map of listers."""
     where = listers or Listers(INSTANCE, lister.port)
     address = (HOST, lister.bookie_listener.port)
@@ -63,27 +65,38 @@ def statuses(answers: Sequence[Answer]) -> list[AnswerStatus]:
 
 
 def test_a_bookie_that_cannot_list_is_listed_by_its_lister(lister: ListerUnderTest) -> None:
-    """Its greeting says where from. The bookie is asked for no list; one entry of each is read there."""
+    """Its greeting says where from. The bookie is asked for no list; one entry of each is read
+    there.
+    """
     for ledger_id in (1, 2, 3):
         lister.hold(ledger_id, (0, 9))
     with lane_of(lister) as lane:
         answers = ask(lane, 1, 2, 3)
         assert (Greeting.ANSWERED, f"{LISTED_BY_LISTER}{HOST}:{lister.port}") == lane.greeting()
-    assert [(AnswerStatus.HELD, TEN, True, 2)] * 3 == [(a.status, a.groups, a.is_from_lister, a.requests) for a in answers]
+    assert [(AnswerStatus.HELD, TEN, True, 2)] * 3 == [
+        (a.status, a.groups, a.is_from_lister, a.requests) for a in answers
+    ]
     assert {} == lister.bookie.asked
     assert 3 == lister.bookie.operations[1]
 
 
 def test_of_a_list_that_lacks_entries_no_listed_one_is_read(lister: ListerUnderTest) -> None:
-    """A read would make the bookie cache the lost ones behind it. They are left to the confirming reads."""
+    """A read would make the bookie cache the lost ones behind it. They are left to the confirming
+    reads.
+    """
     lister.hold(1, (0, 4))
     with lane_of(lister) as lane:
         (answer,) = ask(lane, 1)
-    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (answer.status, answer.groups)
+    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (
+        answer.status,
+        answer.groups,
+    )
 
 
 def test_entries_that_are_not_flushed_yet_make_no_list(lister: ListerUnderTest) -> None:
-    """All that the list lacks can be read: it is too early, and entries are probed as without a lister."""
+    """All that the list lacks can be read: it is too early, and entries are probed as without a
+    lister.
+    """
     lister.hold(1, (0, 4))
     lister.bookie.hold(1, [(0, 9)])
     with lane_of(lister) as lane:
@@ -101,8 +114,12 @@ def test_a_bookie_of_the_map_that_nobody_knows_is_said() -> None:
     assert [] == strangers_in(None, []) == strangers_in(Listers(INSTANCE, 3182), ["b1"])
 
 
-def test_lists_that_come_one_after_another_are_awaited(lister: ListerUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Together they take longer than one may: with each the time starts anew, because a lister makes them in turn."""
+def test_lists_that_come_one_after_another_are_awaited(
+    lister: ListerUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they take longer than one may: with each the time starts anew, because a lister
+    makes them in turn.
+    """
     monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 2_000)
     real = lister.reader.first_lists
 
@@ -136,12 +153,17 @@ def test_entry_logs_that_are_missing_come_with_the_list(lister: ListerUnderTest)
 
 
 def test_a_list_of_which_some_lacking_entries_can_be_read_stays(lister: ListerUnderTest) -> None:
-    """It is no early list if one of them cannot: what is lost must not be hidden by what is cached."""
+    """It is no early list if one of them cannot: what is lost must not be hidden by what is
+    cached.
+    """
     lister.hold(1, (0, 4))
     lister.bookie.hold(1, [(0, 4), (6, 9)])
     with lane_of(lister) as lane:
         (answer,) = ask(lane, 1)
-    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (answer.status, answer.groups)
+    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (
+        answer.status,
+        answer.groups,
+    )
 
 
 def test_a_lister_that_lists_what_the_bookie_lacks_is_not_believed(lister: ListerUnderTest) -> None:
@@ -155,11 +177,17 @@ def test_a_lister_that_lists_what_the_bookie_lacks_is_not_believed(lister: Liste
         greeting, detail = lane.greeting()
     assert [AnswerStatus.INVALID] * 3 == statuses([*answers, *later])
     assert greeting is Greeting.ANSWERED
-    assert detail.startswith(LISTER_CONTRADICTED) and "of ledger 2" in detail and str(lister.port) in detail
+    assert (
+        detail.startswith(LISTER_CONTRADICTED)
+        and "of ledger 2" in detail
+        and str(lister.port) in detail
+    )
 
 
 def test_a_listed_ledger_that_the_bookie_does_not_know_is_not_held(lister: ListerUnderTest) -> None:
-    """Its keys linger after a deletion, or the bookie lost the ledger: its own word counts, for this ledger alone."""
+    """Its keys linger after a deletion, or the bookie lost the ledger: its own word counts, for
+    this ledger alone.
+    """
     for ledger_id in (1, 2):
         lister.hold(ledger_id, (0, 9))
     lister.bookie.forget(2)
@@ -167,7 +195,9 @@ def test_a_listed_ledger_that_the_bookie_does_not_know_is_not_held(lister: Liste
         assert [AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER] == statuses(ask(lane, 1, 2))
 
 
-def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(lister: ListerUnderTest) -> None:
+def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(
+    lister: ListerUnderTest,
+) -> None:
     """EIO: the index names it, and the log may be gone."""
     for ledger_id in (1, 2):
         lister.hold(ledger_id, (0, 9))
@@ -178,8 +208,12 @@ def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(lister: Li
 
 @pytest.mark.parametrize("is_unable", [False, True])
 @pytest.mark.parametrize("wrong", ["cluster", "bookie", "a bookie's own port", "nobody"])
-def test_without_its_lister_a_bookie_is_asked_as_today(lister: ListerUnderTest, wrong: str, is_unable: bool) -> None:
-    """A lister of another cluster or bookie, none at all, or a port that is not a lister's: it cannot list."""
+def test_without_its_lister_a_bookie_is_asked_as_today(
+    lister: ListerUnderTest, wrong: str, is_unable: bool
+) -> None:
+    """A lister of another cluster or bookie, none at all, or a port that is not a lister's: it
+    cannot list.
+    """
     for ledger_id in (1, 2, 3):
         lister.hold(ledger_id, (0, 9))
     listers = {
@@ -230,12 +264,16 @@ def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
     """The lister serves none."""
     lister.hold(1, (0, 9))
     with lane_of(lister) as lane:
-        assert ["present", "no_entry"] == [read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])]
+        assert ["present", "no_entry"] == [
+            read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])
+        ]
 
 
 def test_a_map_of_listers_goes_before_the_port() -> None:
     """A line for each bookie, with comments."""
-    listers = Listers("i", 3182, parse_map("# all\nb1 10.0.0.1:4000 # here\n\nb2:3181 [::1]:4001\n", "map"))
+    listers = Listers(
+        "i", 3182, parse_map("# all\nb1 10.0.0.1:4000 # here\n\nb2:3181 [::1]:4001\n", "map")
+    )
     assert ("10.0.0.1", 4000) == listers.address_of("b1", "h")
     assert ("::1", 4001) == listers.address_of("b2:3181", "h")
     assert ("h", 3182) == listers.address_of("b3", "h")

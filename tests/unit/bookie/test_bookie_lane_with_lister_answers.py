@@ -36,7 +36,11 @@ from auditor.model.availability import (
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 
 WHERE, LOOK, NOW_MS = "h:3182", 2, 77
-ANSWERED, SILENT, REFUSED = (Greeting.ANSWERED, ""), (Greeting.SILENT, "no route"), (Greeting.REFUSED, "of another bookie")
+ANSWERED, SILENT, REFUSED = (
+    (Greeting.ANSWERED, ""),
+    (Greeting.SILENT, "no route"),
+    (Greeting.REFUSED, "of another bookie"),
+)
 PRESENT, NO_ENTRY = ReadStatus.PRESENT, ReadStatus.NO_ENTRY
 Result = TypeVar("Result")
 
@@ -82,7 +86,10 @@ class Words:
 
     async def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         self.asked.append([(question.ledger_id, question.entry_id) for question in questions])
-        return [EntryRead("b1", i, e, LOOK, 6, self.entry(i, e), "said", 1, 0, 40) for i, e, *_ in questions]
+        return [
+            EntryRead("b1", i, e, LOOK, 6, self.entry(i, e), "said", 1, 0, 40)
+            for i, e, *_ in questions
+        ]
 
     async def settle_late_lists(self) -> list[Answer]:
         return [held(8, (0, 1))]
@@ -92,7 +99,13 @@ class Words:
 
     @property
     def read(self) -> list[tuple[int, int]]:
-        return [pair for asked in self.asked if isinstance(asked, list) for pair in asked if isinstance(pair, tuple)]
+        return [
+            pair
+            for asked in self.asked
+            if isinstance(asked, list)
+            for pair in asked
+            if isinstance(pair, tuple)
+        ]
 
 
 def both(bookie: Words, lister: Words, *, is_unable: bool = False) -> LaneWithLister:
@@ -124,14 +137,32 @@ def test_a_lister_is_greeted_only_where_its_bookie_answers() -> None:
     [
         (ANSWERED, ANSWERED, False, (Greeting.ANSWERED, f"its lister at {WHERE} answers")),
         (ANSWERED, ANSWERED, True, (Greeting.UNSUPPORTED, f"its lister at {WHERE} answers")),
-        ((Greeting.ANSWERED, "so"), ANSWERED, False, (Greeting.ANSWERED, f"its lister at {WHERE} answers; so")),
-        (ANSWERED, REFUSED, True, (Greeting.UNSUPPORTED, f"{LISTER_SILENT}{WHERE}: of another bookie")),
-        ((Greeting.ANSWERED, "so"), REFUSED, False, (Greeting.ANSWERED, f"{LISTER_SILENT}{WHERE}: of another bookie; so")),
+        (
+            (Greeting.ANSWERED, "so"),
+            ANSWERED,
+            False,
+            (Greeting.ANSWERED, f"its lister at {WHERE} answers; so"),
+        ),
+        (
+            ANSWERED,
+            REFUSED,
+            True,
+            (Greeting.UNSUPPORTED, f"{LISTER_SILENT}{WHERE}: of another bookie"),
+        ),
+        (
+            (Greeting.ANSWERED, "so"),
+            REFUSED,
+            False,
+            (Greeting.ANSWERED, f"{LISTER_SILENT}{WHERE}: of another bookie; so"),
+        ),
         (SILENT, ANSWERED, True, SILENT),
     ],
 )
 def test_a_greeting_says_whether_the_lister_answers(
-    bookie: tuple[Greeting, str], lister: tuple[Greeting, str], is_unable: bool, expected: tuple[Greeting, str]
+    bookie: tuple[Greeting, str],
+    lister: tuple[Greeting, str],
+    is_unable: bool,
+    expected: tuple[Greeting, str],
 ) -> None:
     """Beside what the bookie itself says, which cannot list if it showed that before."""
     lane = both(Words(bookie), Words(lister), is_unable=is_unable)
@@ -158,7 +189,12 @@ def test_a_list_costs_what_was_asked_of_both() -> None:
     """The lister's list, and the entry that was read on the bookie."""
     bookie, lister = Words(), Words(says={1: held(1, (0, 10), requests=2)})
     (answer,) = ask(both(bookie, lister), 1)
-    assert replace(held(1, (0, 10)), detail=f"{LISTED_BY_LISTER}{WHERE}", requests=3, received_bytes=140) == answer
+    assert (
+        replace(
+            held(1, (0, 10)), detail=f"{LISTED_BY_LISTER}{WHERE}", requests=3, received_bytes=140
+        )
+        == answer
+    )
     ((ledger, entry),) = bookie.read
     assert (1, True) == (ledger, entry in range(10))
 
@@ -170,7 +206,11 @@ def test_each_list_is_held_against_its_own_reads() -> None:
     answers = ask(both(bookie, Words(says=says)), 3, 2, 1)
     expected = [(3, AnswerStatus.HELD), (2, AnswerStatus.NO_SUCH_LEDGER), (1, AnswerStatus.HELD)]
     assert expected == [(one.ledger_id, one.status) for one in answers]
-    assert b"" == answers[1].groups and "lists entry" in answers[1].detail and "no such ledger" in answers[1].detail
+    assert (
+        b"" == answers[1].groups
+        and "lists entry" in answers[1].detail
+        and "no such ledger" in answers[1].detail
+    )
     bookie.asked.clear()
     lane = both(bookie, Words(says=says))
     assert [AnswerStatus.HELD] == [one.status for one in ask(lane, 2, expected=None)]
@@ -185,23 +225,33 @@ def test_each_list_is_held_against_its_own_reads() -> None:
         (AnswerStatus.NO_SUCH_LEDGER, "why"),
     ],
 )
-def test_a_lister_that_gives_no_list_leaves_the_bookie_to_be_probed(status: AnswerStatus, told: str) -> None:
-    """Also where it knows no such ledger: it may look at another directory. No entry is read for it."""
+def test_a_lister_that_gives_no_list_leaves_the_bookie_to_be_probed(
+    status: AnswerStatus, told: str
+) -> None:
+    """Also where it knows no such ledger: it may look at another directory. No entry is read for
+    it.
+    """
     bookie, refused = Words(), Answer("b1", 1, LOOK, 5, status, b"x", "why")
     lane = both(bookie, Words(says={1: refused}))
     why = f"the bookie cannot list, and its lister at {WHERE} did not: {told}"
-    assert [replace(refused, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)] == ask(lane, 1)
+    assert [replace(refused, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)] == ask(
+        lane, 1
+    )
     assert ([], (Greeting.ANSWERED, f"{LISTER_SILENT}{why}")) == (bookie.read, lane.greeting())
 
 
 def test_a_status_without_a_word_is_its_own_word() -> None:
     """A person must see why."""
-    (answer,) = ask(both(Words(), Words(says={1: Answer("b1", 1, LOOK, 5, AnswerStatus.TOO_LARGE)})), 1)
+    (answer,) = ask(
+        both(Words(), Words(says={1: Answer("b1", 1, LOOK, 5, AnswerStatus.TOO_LARGE)})), 1
+    )
     assert answer.detail.endswith(f"did not: {AnswerStatus.TOO_LARGE.value}")
 
 
 def test_a_lister_that_listed_once_is_no_lister_that_does_not_list() -> None:
-    """The ledger that it could not list is another matter. A bookie that fell silent since is silent."""
+    """The ledger that it could not list is another matter. A bookie that fell silent since is
+    silent.
+    """
     doubt = Answer("b1", 2, LOOK, 5, AnswerStatus.REFUSED)
     bookie = Words()
     lane = both(bookie, Words(says={1: held(1, (0, 10)), 2: doubt}))
@@ -213,11 +263,15 @@ def test_a_lister_that_listed_once_is_no_lister_that_does_not_list() -> None:
 
 
 @pytest.mark.parametrize("status", [ReadStatus.SILENT, ReadStatus.TIMED_OUT, ReadStatus.REFUSED])
-def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_as_the_read_ended(status: ReadStatus) -> None:
+def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_as_the_read_ended(
+    status: ReadStatus,
+) -> None:
     """Nothing that the list names is believed then."""
     (answer,) = ask(both(Words(entry=lambda *_: status), Words(says={1: held(1, (0, 10))})), 1)
     assert (status.value, b"", 2) == (answer.status.value, answer.groups, answer.requests)
-    assert answer.detail.startswith(f"the lister at {WHERE} lists entry ") and answer.detail.endswith("; read: said")
+    assert answer.detail.startswith(
+        f"the lister at {WHERE} lists entry "
+    ) and answer.detail.endswith("; read: said")
 
 
 @pytest.mark.parametrize("status", [PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE])
@@ -231,16 +285,26 @@ def test_a_listed_entry_that_is_there_in_any_form_confirms_the_list(status: Read
 def test_a_lister_that_its_bookie_contradicts_is_not_asked_again(status: ReadStatus) -> None:
     """Its lists are invalid, before and after; what the bookie says of other things stays."""
     bookie = Words(entry=lambda ledger, _: status if ledger == 2 else PRESENT)
-    lister = Words(says={n: held(n, (0, 10)) for n in (1, 2, 3)} | {4: Answer("b1", 4, LOOK, 5, AnswerStatus.TIMED_OUT)})
+    lister = Words(
+        says={n: held(n, (0, 10)) for n in (1, 2, 3)}
+        | {4: Answer("b1", 4, LOOK, 5, AnswerStatus.TIMED_OUT)}
+    )
     lane = both(bookie, lister)
     first = ask(lane, 1, 2, 4)
     lister.asked.clear()
     later = ask(lane, 3)
-    assert ([AnswerStatus.INVALID] * 2, AnswerStatus.UNSUPPORTED) == ([one.status for one in first[:2]], first[2].status)
+    assert ([AnswerStatus.INVALID] * 2, AnswerStatus.UNSUPPORTED) == (
+        [one.status for one in first[:2]],
+        first[2].status,
+    )
     assert [Answer("b1", 3, LOOK, NOW_MS, AnswerStatus.INVALID, detail=lane.contradiction)] == later
-    assert {b""} == {one.groups for one in first} and {lane.contradiction} == {one.detail for one in first[:2]}
+    assert {b""} == {one.groups for one in first} and {lane.contradiction} == {
+        one.detail for one in first[:2]
+    }
     assert lane.contradiction.startswith(f"{LISTER_CONTRADICTED}the lister at {WHERE} lists entry ")
-    assert lane.contradiction.endswith(f" of ledger 2, but the bookie does not have it ({status.value})")
+    assert lane.contradiction.endswith(
+        f" of ledger 2, but the bookie does not have it ({status.value})"
+    )
     assert ([], (Greeting.ANSWERED, lane.contradiction)) == (lister.asked, lane.greeting())
     bookie.greets = SILENT
     assert Greeting.SILENT is lane.greeting()[0]
@@ -253,30 +317,49 @@ def test_a_list_that_is_too_early_is_no_list(status: ReadStatus) -> None:
     """All that it lacks is there."""
     (answer,) = ask(both(Words(entry=lambda *_: status), Words(says={1: held(1, (0, 4))})), 1)
     assert (AnswerStatus.UNSUPPORTED, b"") == (answer.status, answer.groups)
-    assert "entries that the lister at h:3182 does not list were read: not in the index" in answer.detail
+    assert (
+        "entries that the lister at h:3182 does not list were read: not in the index"
+        in answer.detail
+    )
 
 
 @pytest.mark.parametrize("status", [NO_ENTRY, ReadStatus.TIMED_OUT, ReadStatus.INVALID])
 def test_a_list_of_which_an_entry_that_it_lacks_is_not_there_stays(status: ReadStatus) -> None:
     """What is lost must not be hidden by what is there."""
-    (answer,) = ask(both(Words(entry=lambda _, e: status if e == 9 else PRESENT), Words(says={1: held(1, (0, 4))})), 1)
+    (answer,) = ask(
+        both(
+            Words(entry=lambda _, e: status if e == 9 else PRESENT),
+            Words(says={1: held(1, (0, 4))}),
+        ),
+        1,
+    )
     assert (AnswerStatus.HELD, groups((0, 4))) == (answer.status, answer.groups)
 
 
 @pytest.mark.parametrize("greeting", [Greeting.ANSWERED, Greeting.UNSUPPORTED])
 @pytest.mark.parametrize(("detail", "told"), [("so", "so"), ("", FOUND_OUT_BEFORE)])
-def test_a_bookie_that_showed_that_it_cannot_list_is_not_asked_again(greeting: Greeting, detail: str, told: str) -> None:
-    """Where its lister cannot be asked because the bookie says that it is unable; else with the lister's trouble."""
+def test_a_bookie_that_showed_that_it_cannot_list_is_not_asked_again(
+    greeting: Greeting, detail: str, told: str
+) -> None:
+    """Where its lister cannot be asked because the bookie says that it is unable; else with the
+    lister's trouble.
+    """
     bookie = Words((greeting, detail))
     lane = both(bookie, Words(REFUSED), is_unable=True)
     trouble = f"{LISTER_SILENT}{WHERE}: of another bookie"
     why = trouble if greeting is Greeting.ANSWERED else told
-    assert [Answer("b1", n, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=why) for n in (4, 5)] == ask(lane, 4, 5)
+    assert [
+        Answer("b1", n, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=why) for n in (4, 5)
+    ] == ask(lane, 4, 5)
     assert {"greet"} == set(bookie.asked)
 
 
-@pytest.mark.parametrize(("greets", "is_unable"), [(ANSWERED, False), (SILENT, True), (SILENT, False)])
-def test_without_its_lister_a_bookie_is_asked_itself(greets: tuple[Greeting, str], is_unable: bool) -> None:
+@pytest.mark.parametrize(
+    ("greets", "is_unable"), [(ANSWERED, False), (SILENT, True), (SILENT, False)]
+)
+def test_without_its_lister_a_bookie_is_asked_itself(
+    greets: tuple[Greeting, str], is_unable: bool
+) -> None:
     """Unless it is known to be unable; one that is silent says so of each ledger."""
     bookie = Words(greets, {1: held(1, (0, 3))})
     assert [held(1, (0, 3))] == ask(both(bookie, Words(SILENT), is_unable=is_unable), 1)
@@ -288,7 +371,9 @@ def test_entries_late_lists_and_the_end_are_the_bookies() -> None:
     bookie, lister = Words(probes=3, has_late_lists=True), Words(probes=4)
     lane = both(bookie, lister)
     assert (7, True) == (lane.probes, lane.has_late_lists)
-    assert [(1, 2)] == [(one.ledger_id, one.entry_id) for one in done(lane.reads([ReadQuestion(1, 2)]))]
+    assert [(1, 2)] == [
+        (one.ledger_id, one.entry_id) for one in done(lane.reads([ReadQuestion(1, 2)]))
+    ]
     assert [held(8, (0, 1))] == done(lane.settle_late_lists())
     done(lane.close())
     assert (["close"], "close") == (lister.asked, bookie.asked[-1])
@@ -304,7 +389,9 @@ def test_of_a_list_that_has_all_one_entry_is_read() -> None:
     due = groups((0, 5), (100, 5))
     drawn = {wanted(due, due, at) for at in range(200)}
     assert {(e,) for e in (*range(5), *range(100, 105))} == drawn
-    assert [wanted(due, groups((0, 200)), at) for at in range(50)] == [wanted(due, due, at) for at in range(50)]
+    assert [wanted(due, groups((0, 200)), at) for at in range(50)] == [
+        wanted(due, due, at) for at in range(50)
+    ]
 
 
 def test_of_a_list_that_lacks_entries_some_of_these_are_read() -> None:
@@ -312,7 +399,10 @@ def test_of_a_list_that_lacks_entries_some_of_these_are_read() -> None:
     due = groups((0, 1_000))
     for at in range(50):
         found = wanted(due, groups((0, 100), (900, 50)), at)
-        assert ((100, 999), True) == ((found[0], found[-1]), set(found) <= {*range(100, 900), *range(950, 1_000)})
+        assert ((100, 999), True) == (
+            (found[0], found[-1]),
+            set(found) <= {*range(100, 900), *range(950, 1_000)},
+        )
         assert list(found) == sorted(set(found)) and len(found) <= UNLISTED_READS + 2
     assert UNLISTED_READS + 2 == max(len(wanted(due, groups((0, 100)), at)) for at in range(50))
     assert (4,) == wanted(groups((0, 5)), groups((0, 4)))
@@ -328,7 +418,9 @@ LISTERS = Listers("i", 3182, not_believed={"b2": "it lists what is not there"})
 
 
 def opened(bookie: str, listers: Listers | None, **options: Any) -> AsyncLane:
-    return open_lane(bookie, ("10.0.0.1", 3181), BookieLimits(), LOOK, lambda: NOW_MS, listers, **options)
+    return open_lane(
+        bookie, ("10.0.0.1", 3181), BookieLimits(), LOOK, lambda: NOW_MS, listers, **options
+    )
 
 
 def test_a_lane_without_a_lister_is_the_bookies_own() -> None:
@@ -364,20 +456,32 @@ def test_a_lane_is_opened_with_what_is_known_of_the_bookie(lanes: list[Any]) -> 
     """Whether it listed, how long its lists may take, and whether it is unable."""
     limits, patience, now = BookieLimits(), cast(ListPatience, object()), lambda: NOW_MS
     lane = open_lane(
-        "b1", ("h", 9), limits, LOOK, now, Listers("i", addresses={"b1": ("l", 4)}), has_listed=True, is_unable=True,
+        "b1", ("h", 9), limits, LOOK, now, Listers("i", addresses={"b1": ("l", 4)}),
+        has_listed=True, is_unable=True,
         patience=patience,
     )  # fmt: skip
     (_, bookie, known), (lister, (identity, where, *rest), _) = lanes
-    assert (("b1", "h", 9, limits, LOOK, now), {"has_listed": True, "patience": patience}) == (bookie, known)
-    assert (("b1", "i"), ("l", 4), [limits, LOOK, now]) == ((identity.bookie_id, identity.instance_id), where, rest)
+    assert (("b1", "h", 9, limits, LOOK, now), {"has_listed": True, "patience": patience}) == (
+        bookie,
+        known,
+    )
+    assert (("b1", "i"), ("l", 4), [limits, LOOK, now]) == (
+        (identity.bookie_id, identity.instance_id),
+        where,
+        rest,
+    )
     assert (Greeting.UNSUPPORTED, "its lister at l:4 answers") == done(lane.greet())
     lister.greets = REFUSED
     told = f"{LISTER_SILENT}l:4: of another bookie"
-    assert [Answer("b1", 7, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=told)] == ask(cast(LaneWithLister, lane), 7)
+    assert [Answer("b1", 7, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=told)] == ask(
+        cast(LaneWithLister, lane), 7
+    )
 
 
 def test_of_a_bookie_of_which_nothing_is_known_nothing_is_assumed(lanes: list[Any]) -> None:
-    """It may list, and it may be unable to. Its lister is on its own host where no map says otherwise."""
+    """It may list, and it may be unable to. Its lister is on its own host where no map says
+    otherwise.
+    """
     lane = open_lane("b1", ("h", 9), BookieLimits(), LOOK, lambda: NOW_MS, Listers("i", 3182))
     (_, _, known), (_, (_, where, *_), _) = lanes
     assert ({"has_listed": False, "patience": None}, ("h", 3182)) == (known, where)

@@ -1,4 +1,6 @@
-"""A lane whose caller does not wait for overdue lists: it reads beside them, and a list that comes late counts."""
+"""A lane whose caller does not wait for overdue lists: it reads beside them, and a list that comes
+late counts.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,18 @@ def lists_after(delay_s: float, *ledger_ids: int) -> Act:
         ledger_id = listed(request)
         if ledger_id in ledger_ids and ledger_id not in done:
             done.add(ledger_id)
-            connection.later(delay_s, list_answer(request.header.txnId, ledger_id, encode_runs([0])))
+            connection.later(
+                delay_s, list_answer(request.header.txnId, ledger_id, encode_runs([0]))
+            )
         return ledger_id is not None
 
     return act
 
 
 def test_entries_are_read_before_the_time_out_of_a_list() -> None:
-    """A bookie that never lists is read, and found unable to list, long before the time-out of a request."""
+    """A bookie that never lists is read, and found unable to list, long before the time-out of a
+    request.
+    """
     with (
         ScriptedBookie(ledgers(1), never_lists) as bookie,
         lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
@@ -144,7 +150,10 @@ def test_a_late_answer_without_a_list_counts_too() -> None:
             connection.later(0.15, list_answer(request.header.txnId, 2, None, pb.ENOLEDGER))
         return listed(request) is not None
 
-    with ScriptedBookie(act=act) as bookie, lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker:
+    with (
+        ScriptedBookie(act=act) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+    ):
         asker.lists([ListQuestion(1), ListQuestion(2)])
         assert [UNSUPPORTED, NO_SUCH_LEDGER] == statuses(asker.settle_late_lists())
         assert Greeting.UNSUPPORTED is asker.greeting()[0]
@@ -170,7 +179,9 @@ def test_a_lost_connection_proves_nothing_of_the_lists_awaited_on_it() -> None:
 
 
 def test_a_bookie_that_is_slow_at_reads_gets_longer_for_its_lists() -> None:
-    """A list is waited for ten times as long as a read took, before the bookie counts as unable to list."""
+    """A list is waited for ten times as long as a read took, before the bookie counts as unable to
+    list.
+    """
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if request.header.operation == READ:
@@ -200,7 +211,9 @@ def test_a_bookie_that_says_nothing_at_all_is_silent() -> None:
 
 
 def test_a_bookie_that_has_listed_is_waited_for_as_ever() -> None:
-    """One list in time settles that it can list: the other has the whole time-out, and nothing is assumed."""
+    """One list in time settles that it can list: the other has the whole time-out, and nothing is
+    assumed.
+    """
     with (
         ScriptedBookie(ledgers(2), lambda connection, request: listed(request) == 2) as bookie,
         lane(bookie, patience=PATIENCE, rpc_timeout_ms=500) as asker,

@@ -73,7 +73,9 @@ def test_patience_counts_from_the_last_list_that_was_sent_or_from_a_large_answer
 
 
 @pytest.mark.parametrize(("patience", "timeout_s"), [(None, 10.0), (PATIENCE, 0.5)])
-def test_nothing_is_kept_where_the_time_of_a_list_is_over(patience: ListPatience | None, timeout_s: float) -> None:
+def test_nothing_is_kept_where_the_time_of_a_list_is_over(
+    patience: ListPatience | None, timeout_s: float
+) -> None:
     """Then no answer is waited for."""
     lists, asks = late(patience, timeout_s=timeout_s), asked(1)
     lists.keep_awaiting(overdue(*asks))
@@ -168,7 +170,9 @@ def test_what_is_asked_anew_is_as_if_it_had_not_been_asked() -> None:
     lists = late(proof=proof)
     lists.keep_awaiting(overdue(*asks))
     lists.on_connection_lost()
-    asks[0].outcome = Evidence("b1", 1, 100, 2**20, lambda: NOW_MS).without(asks[0], "unsupported", "assumed")
+    asks[0].outcome = Evidence("b1", 1, 100, 2**20, lambda: NOW_MS).without(
+        asks[0], "unsupported", "assumed"
+    )
     lists.ask_without_patience(asks)
     assert (3, 0, False, TIMEOUT_S) == (
         proof.asked,
@@ -177,7 +181,9 @@ def test_what_is_asked_anew_is_as_if_it_had_not_been_asked() -> None:
         lists.overdue_s,
     )
     assert lists.is_inconclusive is False
-    assert [(False, 0, None, 1)] * 2 == [(one.unanswered, one.losses, one.outcome, one.requests) for one in asks]
+    assert [(False, 0, None, 1)] * 2 == [
+        (one.unanswered, one.losses, one.outcome, one.requests) for one in asks
+    ]
     assert all(one.unanswered is False for one in asks)
     lists.add(asks)
     assert not lists

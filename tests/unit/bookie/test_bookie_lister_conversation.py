@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from support.scripted_bookie import INFO, LIST, Connection, ScriptedBookie, frame, info_answer, list_answer
+from support.scripted_bookie import (
+    INFO,
+    LIST,
+    Connection,
+    ScriptedBookie,
+    frame,
+    info_answer,
+    list_answer,
+)
 from support.scripted_bookie import answer as header_of
 
 from auditor.bookie import lister_conversation
@@ -20,14 +28,22 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.lister_identity import ListerIdentity, with_identity
 
 MINE = ListerIdentity("b1", "cluster-1")
-LIMITS = BookieLimits(rpc_timeout_ms=5_000, connect_timeout_ms=2_000, deadline_ms=60_000, frame_bytes_max=2**12, groups_max=3)
+LIMITS = BookieLimits(
+    rpc_timeout_ms=5_000,
+    connect_timeout_ms=2_000,
+    deadline_ms=60_000,
+    frame_bytes_max=2**12,
+    groups_max=3,
+)
 LOOK, NOW_MS = 2, 1_700_000_000_000
 
 
 class Lister(ScriptedBookie):
     """Says who it is; each connection may hear something else."""
 
-    def __init__(self, *who: ListerIdentity | None, status: int = 0, expected: ListerIdentity = MINE) -> None:
+    def __init__(
+        self, *who: ListerIdentity | None, status: int = 0, expected: ListerIdentity = MINE
+    ) -> None:
         super().__init__({1: range(10), 2: range(0, 20, 5)}, self.say)
         self.who, self.status, self.expected = who, status, expected
 
@@ -41,8 +57,15 @@ class Lister(ScriptedBookie):
 
 
 @contextmanager
-def lane_of(lister: ScriptedBookie, limits: BookieLimits = LIMITS, expected: ListerIdentity = MINE) -> Iterator[Lane]:
-    with lister, Lane(ListerLane(expected, ("127.0.0.1", lister.port), limits, LOOK, lambda: NOW_MS)) as lane:
+def lane_of(
+    lister: ScriptedBookie, limits: BookieLimits = LIMITS, expected: ListerIdentity = MINE
+) -> Iterator[Lane]:
+    with (
+        lister,
+        Lane(
+            ListerLane(expected, ("127.0.0.1", lister.port), limits, LOOK, lambda: NOW_MS)
+        ) as lane,
+    ):
         yield lane
 
 
@@ -63,7 +86,9 @@ def test_what_its_lister_says_is_the_bookies_answer() -> None:
 def test_a_list_is_bounded_as_a_bookies_is() -> None:
     """Four groups, where three are accepted."""
     with lane_of(Lister(MINE)) as lane:
-        assert [AnswerStatus.HELD, AnswerStatus.INVALID] == [one.status for one in lists(lane, 1, 2)]
+        assert [AnswerStatus.HELD, AnswerStatus.INVALID] == [
+            one.status for one in lists(lane, 1, 2)
+        ]
 
 
 def test_an_answer_is_bounded_as_a_bookies_is() -> None:
@@ -108,7 +133,10 @@ def test_clusters_without_an_id_are_told_by_the_bookie() -> None:
 def test_a_lister_whose_bookie_does_not_serve_is_refused() -> None:
     """It says so itself, whoever it is."""
     with lane_of(Lister(MINE, status=pb.EIO)) as lane:
-        assert (Greeting.REFUSED, "EIO: its lister says that the bookie does not serve") == lane.greet()
+        assert (
+            Greeting.REFUSED,
+            "EIO: its lister says that the bookie does not serve",
+        ) == lane.greet()
 
 
 def test_a_lister_that_became_another_is_not_believed() -> None:
@@ -132,7 +160,9 @@ def test_what_is_behind_a_strangers_greeting_in_one_packet_does_not_count() -> N
     """The conversation is over with the first word of somebody else."""
 
     def crowd(connection: Connection, request: pb.Request) -> bool:
-        stranger = with_identity(info_answer(request.header.txnId), ListerIdentity("b2", "cluster-1"))
+        stranger = with_identity(
+            info_answer(request.header.txnId), ListerIdentity("b2", "cluster-1")
+        )
         connection.send(stranger + list_answer(request.header.txnId + 1, 1, None, pb.ENOLEDGER))
         return True
 
@@ -141,14 +171,19 @@ def test_what_is_behind_a_strangers_greeting_in_one_packet_does_not_count() -> N
         assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
 
 
-def test_a_list_that_stays_away_does_not_make_a_lister_unable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_stays_away_does_not_make_a_lister_unable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A lister can list: it is not asked only because of that. The other lists count."""
     monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 300)
     lister = Lister(MINE)
     plain = lister.act
 
     def keep(connection: Connection, request: pb.Request) -> bool:
-        is_kept = request.header.operation == LIST and request.getListOfEntriesOfLedgerRequest.ledgerId > 10
+        is_kept = (
+            request.header.operation == LIST
+            and request.getListOfEntriesOfLedgerRequest.ledgerId > 10
+        )
         return is_kept or plain(connection, request)
 
     lister.act = keep
@@ -164,20 +199,31 @@ def test_an_error_about_a_list_is_no_error_of_the_greeting() -> None:
     plain = lister.act
 
     def fail(connection: Connection, request: pb.Request) -> bool:
-        if request.header.operation == LIST and request.getListOfEntriesOfLedgerRequest.ledgerId == 9:
+        if (
+            request.header.operation == LIST
+            and request.getListOfEntriesOfLedgerRequest.ledgerId == 9
+        ):
             connection.send(list_answer(request.header.txnId, 9, None, pb.EIO))
             return True
         return plain(connection, request)
 
     lister.act = fail
     with lane_of(lister) as lane:
-        assert [AnswerStatus.REFUSED, AnswerStatus.HELD] == [one.status for one in lists(lane, 9, 1)]
+        assert [AnswerStatus.REFUSED, AnswerStatus.HELD] == [
+            one.status for one in lists(lane, 9, 1)
+        ]
 
 
 def test_a_lister_is_connected_once_and_soon() -> None:
-    """It is beside the bookie, which was reached; whoever waits less for a bookie waits less for its lister."""
-    far = BookieLimits(connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77)
-    assert replace(far, connect_attempts_max=1, connect_timeout_ms=CONNECT_TIMEOUT_MS) == of_lister(far)
+    """It is beside the bookie, which was reached; whoever waits less for a bookie waits less for
+    its lister.
+    """
+    far = BookieLimits(
+        connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77
+    )
+    assert replace(far, connect_attempts_max=1, connect_timeout_ms=CONNECT_TIMEOUT_MS) == of_lister(
+        far
+    )
     assert 5 == of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
 
 
@@ -185,7 +231,11 @@ def test_a_lister_that_is_not_there_is_not_tried_again() -> None:
     """A firewall that drops what goes to its port must not cost more."""
     with ScriptedBookie({}) as bookie:
         port = bookie.port
-    with Lane(ListerLane(MINE, ("127.0.0.1", port), replace(LIMITS, connect_attempts_max=5), LOOK, lambda: NOW_MS)) as lane:
+    with Lane(
+        ListerLane(
+            MINE, ("127.0.0.1", port), replace(LIMITS, connect_attempts_max=5), LOOK, lambda: NOW_MS
+        )
+    ) as lane:
         greeting, why = lane.greet()
     assert greeting is Greeting.SILENT and why.endswith("(1 attempts)")
 

@@ -70,7 +70,9 @@ def test_a_line_that_cannot_be_used_is_named(text: str, says: str) -> None:
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """As it was given."""
     (tmp_path / "map").write_text("b1")
-    with pytest.raises(ConfigError, match=r"line 1 of the map of listers /.*/map is not of the form"):
+    with pytest.raises(
+        ConfigError, match=r"line 1 of the map of listers /.*/map is not of the form"
+    ):
         read_listers(0, str(tmp_path / "map"), "i")
 
 

@@ -82,7 +82,9 @@ def test_a_large_late_list_is_waited_for_while_it_comes_in() -> None:
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if listed(request) == 1:
-            data = list_answer(request.header.txnId, 1, encode_runs([(3 * n, 2) for n in range(30_000)]))
+            data = list_answer(
+                request.header.txnId, 1, encode_runs([(3 * n, 2) for n in range(30_000)])
+            )
             half = len(data) // 2
             connection.later(4.0, data[:half])
             connection.later(8.0, data[half:])
@@ -157,7 +159,9 @@ def test_a_bookie_that_dies_before_its_lists_came_is_silent() -> None:
 
 def test_a_bookie_that_ends_while_its_lists_are_awaited_is_asked_again() -> None:
     """On a new connection, as one list is as good as any."""
-    bookie = ScriptedBookie(ledgers(1), lambda connection, request: connection.number == 1 and listed(request) == 1)
+    bookie = ScriptedBookie(
+        ledgers(1), lambda connection, request: connection.number == 1 and listed(request) == 1
+    )
     with VirtualLoop(bookie) as loop:
         asker = loop.lane(patience=PATIENCE, rpc_timeout_ms=LONG_MS)
         ask_lists(loop, asker, 1)
@@ -196,7 +200,11 @@ def test_the_deadline_holds_for_late_lists_too() -> None:
         ask_lists(loop, asker, 1, 2)
         found = loop.run(asker.settle_late_lists())
         assert (pytest.approx(4.0), [HELD, SILENT]) == (loop.time(), statuses(found))
-        assert found[1].detail == asker.greeting()[1] == "the conversation's deadline of 4000 ms passed"
+        assert (
+            found[1].detail
+            == asker.greeting()[1]
+            == "the conversation's deadline of 4000 ms passed"
+        )
 
 
 def test_a_fault_of_ours_while_late_lists_are_awaited_is_raised(

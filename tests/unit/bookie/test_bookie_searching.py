@@ -13,9 +13,13 @@ def searches(count: int) -> list[ReadQuestion]:
     return [ReadQuestion(7, entry, is_search=True) for entry in range(count)]
 
 
-@pytest.mark.parametrize(("left", "sent"), [(None, 5), ({"b1": 3}, 3), ({"b1": 0}, 0), ({"b2": 3}, 0), ({"b1": 9}, 5)])
+@pytest.mark.parametrize(
+    ("left", "sent"), [(None, 5), ({"b1": 3}, 3), ({"b1": 0}, 0), ({"b2": 3}, 0), ({"b1": 9}, 5)]
+)
 def test_a_bookie_is_searched_as_often_as_is_left(left: dict[str, int] | None, sent: int) -> None:
-    """The first questions go out; one that nothing is said of has nothing left; without a bound all go."""
+    """The first questions go out; one that nothing is said of has nothing left; without a bound all
+    go.
+    """
     asked, refused = SearchBudget(left).split("b1", searches(5))
     assert (searches(5)[:sent], searches(5)[sent:]) == (asked, refused)
 

@@ -10,7 +10,9 @@ from auditor.bookie.window import Window
 
 
 def test_the_window_halves_down_to_one_and_grows_back() -> None:
-    """Half at each loss, never under one; one more for each window's worth of answers, never over the most."""
+    """Half at each loss, never under one; one more for each window's worth of answers, never over
+    the most.
+    """
     window = Window(10)
     sizes = []
     for _ in range(5):
@@ -28,7 +30,9 @@ def test_the_window_halves_down_to_one_and_grows_back() -> None:
 
 
 def test_the_last_try_is_first_in_line_and_alone() -> None:
-    """Questions on their last try before those asked again, those before the fresh ones, each kind in its order."""
+    """Questions on their last try before those asked again, those before the fresh ones, each kind
+    in its order.
+    """
     fresh = [Ask(ListQuestion(n)) for n in range(4)]
     waiting = Waiting(fresh, retries_max=2)
     once, last = waiting.pop(), waiting.pop()
@@ -44,7 +48,13 @@ def test_the_last_try_is_first_in_line_and_alone() -> None:
 def test_a_question_begins_unasked() -> None:
     """Never sent, no trouble, no bytes, no outcome."""
     ask = Ask(ListQuestion(7))
-    assert (0, 0.0, 0, 0, 0) == (ask.asked_at_ms, ask.sent_at, ask.requests, ask.losses, ask.received_bytes)
+    assert (0, 0.0, 0, 0, 0) == (
+        ask.asked_at_ms,
+        ask.sent_at,
+        ask.requests,
+        ask.losses,
+        ask.received_bytes,
+    )
     assert ("", False, None) == (ask.trouble, ask.unanswered, ask.outcome)
 
 
@@ -79,9 +89,16 @@ def test_nothing_waits_behind_a_drain() -> None:
 def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
     asked: int, listed: int, no_such_ledger: int, unanswered: int, unable: bool
 ) -> None:
-    """A bookie is unable to list when none came, and three of what it may hold, or all, went unanswered."""
+    """A bookie is unable to list when none came, and three of what it may hold, or all, went
+    unanswered.
+    """
     proof = ListingProof()
-    proof.asked, proof.listed, proof.no_such_ledger, proof.unanswered = asked, listed, no_such_ledger, unanswered
+    proof.asked, proof.listed, proof.no_such_ledger, proof.unanswered = (
+        asked,
+        listed,
+        no_such_ledger,
+        unanswered,
+    )
     assert unable is proof.unable()
 
 
@@ -93,8 +110,13 @@ def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
     assert [True, False] == [proof.unable() for proof in proofs]
 
 
-@pytest.mark.parametrize(("given", "unable"), [({}, True), ({"losses_count": True}, True), ({"losses_count": False}, False)])
-def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(given: dict[str, bool], unable: bool) -> None:
+@pytest.mark.parametrize(
+    ("given", "unable"),
+    [({}, True), ({"losses_count": True}, True), ({"losses_count": False}, False)],
+)
+def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(
+    given: dict[str, bool], unable: bool
+) -> None:
     """And a proof begins with no list."""
     proof = ListingProof(**given)
     assert (0, 0, 0, 0) == (proof.listed, proof.asked, proof.unanswered, proof.lost)
@@ -104,6 +126,8 @@ def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(given:
 
 def test_a_bookie_that_cannot_list_is_told_by_what_it_answers_and_how_long_it_was_given() -> None:
     """Without a time where it was given the whole time-out."""
-    texts = [unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)]
+    texts = [
+        unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)
+    ]
     answered = "GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not"
     assert [answered, f"{answered} within 250 ms"] == texts

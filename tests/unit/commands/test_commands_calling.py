@@ -19,7 +19,11 @@ LOCAL = ("report", "diff", "explain", "mute", "margin", "replay", "config", "dem
 
 
 def with_missing_secret(peer: str) -> Settings:
-    login = {f"{peer}_sasl": "digest-md5", f"{peer}_sasl_username": "u", f"{peer}_sasl_password_file": "/no/such/file"}
+    login = {
+        f"{peer}_sasl": "digest-md5",
+        f"{peer}_sasl_username": "u",
+        f"{peer}_sasl_password_file": "/no/such/file",
+    }
     return parse(Layers(flags=login))
 
 
@@ -43,13 +47,20 @@ def test_each_command_needs_the_secrets_of_whom_it_contacts() -> None:
 
 
 def test_every_command_of_the_command_line_is_one_of_these() -> None:
-    """A new command has to say whom it contacts; `doctor` says of each secret what is wrong with it."""
+    """A new command has to say whom it contacts; `doctor` says of each secret what is wrong with
+    it.
+    """
     assert set(cli.commands) == {*LOCAL, "run", "ledger", "topic", "topology", "lister", "doctor"}
 
 
 def test_the_demo_speaks_with_its_own_cluster_in_clear() -> None:
     """Whatever the environment has for the real one."""
-    flags = {"bookie_tls": "on", "bookie_tls_ca": "ca", "zookeeper_tls": "on", "zookeeper_digest_file": "d"}
+    flags = {
+        "bookie_tls": "on",
+        "bookie_tls_ca": "ca",
+        "zookeeper_tls": "on",
+        "zookeeper_digest_file": "d",
+    }
     given = parse(Layers(flags=flags, environment={"AUDITOR_ZOOKEEPER_DIGEST": "u:p"}))
     plain = in_clear(given)
     assert plain.bookie_limits().access == BookieAccess()
@@ -61,11 +72,19 @@ def test_a_secret_that_all_may_read_is_a_warning_of_a_command_that_needs_it(tmp_
     secret = tmp_path / "pw"
     secret.write_text("canary")
     secret.chmod(0o644)
-    login = {"bookie_sasl": "digest-md5", "bookie_sasl_username": "u", "bookie_sasl_password_file": str(secret)}
+    login = {
+        "bookie_sasl": "digest-md5",
+        "bookie_sasl_username": "u",
+        "bookie_sasl_password_file": str(secret),
+    }
     settings = parse(Layers(flags=login))
     with capture_logs() as logged:
         warn_of_open_secrets("run", settings, structlog.get_logger())
         warn_of_open_secrets("report", settings, structlog.get_logger())
     [one] = logged
-    assert (one["event"], one["log_level"], one["file"]) == ("secret_open_to_all", "warning", str(secret))
+    assert (one["event"], one["log_level"], one["file"]) == (
+        "secret_open_to_all",
+        "warning",
+        str(secret),
+    )
     assert "canary" not in str(one)

@@ -28,11 +28,23 @@ from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
-CLUSTER = {"metadata_service_uri": "zk://h:1/ledgers", "instance_id": "inst", "root": "/ledgers", "hosts": ["h:1"]}
+CLUSTER = {
+    "metadata_service_uri": "zk://h:1/ledgers",
+    "instance_id": "inst",
+    "root": "/ledgers",
+    "hosts": ["h:1"],
+}
 
 
-def stored(home: Path, name: str, findings: list[Any], unknowns: dict[int, list[str]] | None = None, **changes: Any) -> str:
-    """The directory of a run that judged ledgers 1 to 9; `unknowns` are why it could not judge some.
+def stored(
+    home: Path,
+    name: str,
+    findings: list[Any],
+    unknowns: dict[int, list[str]] | None = None,
+    **changes: Any,
+) -> str:
+    """The directory of a run that judged ledgers 1 to 9; `unknowns` are why it could not judge
+    some.
 
     `changes` are of the summary, and `terms` and `detail` (of the greeting of b1) are not in it.
     """
@@ -42,15 +54,33 @@ def stored(home: Path, name: str, findings: list[Any], unknowns: dict[int, list[
     terms, detail = changes.pop("terms", Terms(1, 2, 3, 4)), changes.pop("detail", "")
     about = About(name, "2026-01-01T03:00:00Z", facts, terms, "warning", False)
     (directory / "run.json").write_text(json.dumps(about.as_json()))
-    summary = report_stories.summary() | {"run_id": name, "partial": False, "withheld": [], "cluster": CLUSTER}
-    summary |= {"ledgers": summary["ledgers"] | {"listed": 9}, "findings": findings_by_kind(findings)} | changes
+    summary = report_stories.summary() | {
+        "run_id": name,
+        "partial": False,
+        "withheld": [],
+        "cluster": CLUSTER,
+    }
+    summary |= {
+        "ledgers": summary["ledgers"] | {"listed": 9},
+        "findings": findings_by_kind(findings),
+    } | changes
     (directory / "summary.json").write_text(json.dumps(summary))
-    (directory / "findings.jsonl").write_text("".join(json.dumps(found) + "\n" for found in findings))
+    (directory / "findings.jsonl").write_text(
+        "".join(json.dumps(found) + "\n" for found in findings)
+    )
     columns = {field.name: pa.nulls(9, field.type) for field in VERDICTS}
     columns["ledger_id"] = pa.array(range(1, 10), pa.int64())
-    columns["unknowns"] = pa.array([(unknowns or {}).get(n, []) for n in range(1, 10)], pa.list_(pa.string()))
+    columns["unknowns"] = pa.array(
+        [(unknowns or {}).get(n, []) for n in range(1, 10)], pa.list_(pa.string())
+    )
     place(str(directory)).write_table("verdicts", pa.table(columns, schema=VERDICTS), "all")
-    bookie = {"bookie_id": "b1", "look": 1, "registration": "writable", "greeting": "answered", "greeting_detail": detail}
+    bookie = {
+        "bookie_id": "b1",
+        "look": 1,
+        "registration": "writable",
+        "greeting": "answered",
+        "greeting_detail": detail,
+    }
     rows = pa.Table.from_pylist([dict.fromkeys(BOOKIES.names) | bookie], schema=BOOKIES)
     place(str(directory)).write_table("evidence/bookies", rows, "all")
     return str(directory)
@@ -59,9 +89,14 @@ def stored(home: Path, name: str, findings: list[Any], unknowns: dict[int, list[
 def said(earlier: str, later: str, form: str = "text") -> tuple[int, str]:
     out = io.StringIO()
     settings = parse(Layers(flags={"format": form}), command="diff")
-    return diff(
-        Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest()), earlier, later
-    ), out.getvalue()
+    return (
+        diff(
+            Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest()),
+            earlier,
+            later,
+        ),
+        out.getvalue(),
+    )
 
 
 @pytest.fixture
@@ -93,7 +128,10 @@ def test_a_loss_that_was_not_checked_again_is_exit_code_3(tmp_path: Path, loss: 
 
 def test_a_later_run_that_could_not_judge_everything_is_never_exit_code_0(tmp_path: Path):
     """What is new may be where it could not look."""
-    code, _ = said(stored(tmp_path, "run-a", []), stored(tmp_path, "run-b", [], {3: ["poison"]}, complete=False))
+    code, _ = said(
+        stored(tmp_path, "run-a", []),
+        stored(tmp_path, "run-b", [], {3: ["poison"]}, complete=False),
+    )
     assert 3 == code
 
 
@@ -106,7 +144,9 @@ def test_the_json_form_is_one_document(tmp_path: Path, loss: list[Any]):
 
 def test_runs_in_the_wrong_order_and_of_two_versions_are_said(tmp_path: Path):
     """The words new and resolved would be the wrong way round."""
-    late = stored(tmp_path, "run-b", [], finished_at="2026-01-02T00:00:00Z", auditor_version="0.2.0")
+    late = stored(
+        tmp_path, "run-b", [], finished_at="2026-01-02T00:00:00Z", auditor_version="0.2.0"
+    )
     _, text = said(late, stored(tmp_path, "run-a", []))
     words = " ".join(text.split())
     assert "give the earlier run first" in words and "different versions of the auditor" in words
@@ -140,24 +180,32 @@ def test_other_settings_are_said(tmp_path: Path):
     bad = [report_stories.finding(Kind.PLACEMENT_FAILED, 7)]
     rack = replace(Terms(1, 2, 3, 4), placement=PlacementRule(Policy.RACK))
     away = replace(Terms(1, 2, 3, 4), around=Surroundings(maintenance=frozenset({"b9"})))
-    code, text = said(stored(tmp_path, "run-a", bad, terms=rack), stored(tmp_path, "run-b", [], terms=away))
+    code, text = said(
+        stored(tmp_path, "run-a", bad, terms=rack), stored(tmp_path, "run-b", [], terms=away)
+    )
     assert 3 == code
     assert "The runs had different settings (placement, maintenance)" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(("detail", "code"), [("", 3), ("listed by its lister at h:1", 0)])
-def test_a_lost_entry_log_is_resolved_where_the_lister_listed(tmp_path: Path, detail: str, code: int):
+def test_a_lost_entry_log_is_resolved_where_the_lister_listed(
+    tmp_path: Path, detail: str, code: int
+):
     """As its greeting says."""
     before = stored(tmp_path, "run-a", [report_stories.finding(Kind.ENTRY_LOG_LOST, "b1")])
     assert code == said(before, stored(tmp_path, "run-b", [], detail=detail))[0]
 
 
 def test_runs_that_lost_a_part_are_refused(tmp_path: Path, loss: list[Any]):
-    """Findings that are lost are not resolved, and verdicts that are lost are not unlisted ledgers."""
+    """Findings that are lost are not resolved, and verdicts that are lost are not unlisted
+    ledgers.
+    """
     run = stored(tmp_path, "run-a", loss)
     few = stored(tmp_path, "run-b", loss)
     (Path(few) / "findings.jsonl").unlink()
-    with pytest.raises(ConfigError, match=r"findings\.jsonl has 0 findings, and summary\.json counts 1"):
+    with pytest.raises(
+        ConfigError, match=r"findings\.jsonl has 0 findings, and summary\.json counts 1"
+    ):
         said(run, few)
     with pytest.raises(ConfigError, match="has 9 verdicts, and its summary counts 10 ledgers"):
         said(run, stored(tmp_path, "run-c", [], ledgers={"listed": 10}))
@@ -171,7 +219,9 @@ def test_stored_words_cannot_forge_the_last_line(tmp_path: Path):
     """They come from a file."""
     hostile = stored(tmp_path, "run-b", [], run_id="x\nauditor: DIFF", outcome="SOUND\x1b[2J")
     _, text = said(stored(tmp_path, "run-a", []), hostile)
-    assert "\x1b" not in text and text.splitlines()[-1].startswith("auditor: DIFF earlier=run-a later=x\\n")
+    assert "\x1b" not in text and text.splitlines()[-1].startswith(
+        "auditor: DIFF earlier=run-a later=x\\n"
+    )
 
 
 @pytest.mark.parametrize("finished_at", ["2026-01-01T03:00:00", "soon", None])
@@ -188,5 +238,7 @@ def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said(run, str(tmp_path / "nothing"))
     (Path(run) / "summary.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"lacks run_id, finished_at, .*not written by this version"):
+    with pytest.raises(
+        ConfigError, match=r"lacks run_id, finished_at, .*not written by this version"
+    ):
         said(run, run)

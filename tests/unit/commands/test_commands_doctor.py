@@ -26,7 +26,9 @@ class Store:
         """Nothing is open."""
 
     def cluster_facts(self) -> Any:
-        return SimpleNamespace(hosts=("h",), root="/r", layout=HOSTILE, instance_id=HOSTILE, replication_disabled=False)
+        return SimpleNamespace(
+            hosts=("h",), root="/r", layout=HOSTILE, instance_id=HOSTILE, replication_disabled=False
+        )
 
     def bookies(self, look: int, now_ms: object) -> list[BookieRecord]:
         return [BookieRecord(HOSTILE, 0, 0, Registration.WRITABLE, "h", 1)]
@@ -34,7 +36,10 @@ class Store:
 
 def lines(monkeypatch: pytest.MonkeyPatch, open_store: Any) -> list[str]:
     settings = SimpleNamespace(
-        metadata_service_uri="zk+hierarchical://h/r", zookeeper_limits=lambda readers: None, lister_port=0, lister_map=None
+        metadata_service_uri="zk+hierarchical://h/r",
+        zookeeper_limits=lambda readers: None,
+        lister_port=0,
+        lister_map=None,
     )
     monkeypatch.setattr(doctor, "open_store", open_store)
     context: Any = SimpleNamespace(settings=settings)

@@ -52,13 +52,17 @@ FINDINGS = [
     ],
 )
 def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expected: list[int]):
-    """Never a guess: a beginning that two ids share, that is too short, or that may be a ledger id, means none."""
+    """Never a guess: a beginning that two ids share, that is too short, or that may be a ledger id,
+    means none.
+    """
     assert [FINDINGS[n] for n in expected] == choose_findings(FINDINGS, name)
 
 
 def write(run: Path, findings: list[dict[str, Any]]) -> None:
     """The summary and the findings of a run."""
-    (run / "summary.json").write_text(json.dumps(report_stories.summary(findings=findings_by_kind(findings))))
+    (run / "summary.json").write_text(
+        json.dumps(report_stories.summary(findings=findings_by_kind(findings)))
+    )
     (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in findings))
 
 
@@ -82,7 +86,9 @@ def said(name: str, run_dir: Path | None = None, **flags: str) -> str:
 
 
 def test_a_finding_is_shown_with_everything_that_is_known_of_it(output: Path):
-    """Kind, id, entries, what each bookie lacks and answered, commands that look and that change, and the page."""
+    """Kind, id, entries, what each bookie lacks and answered, commands that look and that change,
+    and the page.
+    """
     text = said("abcd000000000001", output / RUN)
     words = " ".join(text.split())
     finding = FINDINGS[0]
@@ -98,18 +104,24 @@ def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
     """All findings on the ledger, one after another."""
     text = said("7", output=str(output))
     assert ["CRITICAL ENTRY_WITHOUT_REPLICA", "WARNING PLACEMENT_FAILED"] == [
-        " ".join(line.split()[:2]) for line in text.splitlines() if line.startswith(("CRITICAL", "WARNING"))
+        " ".join(line.split()[:2])
+        for line in text.splitlines()
+        if line.startswith(("CRITICAL", "WARNING"))
     ]
 
 
 def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
     """One object a line."""
-    assert [FINDINGS[0], FINDINGS[1]] == [json.loads(line) for line in said("7", output / RUN, format="json").splitlines()]
+    assert [FINDINGS[0], FINDINGS[1]] == [
+        json.loads(line) for line in said("7", output / RUN, format="json").splitlines()
+    ]
 
 
 def test_entries_beyond_the_stored_ranges_are_counted(output: Path):
     """A finding stores 20 ranges at most."""
-    many = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries=[[0, 9]], entries_total=100)
+    many = report_stories.finding(
+        Kind.ENTRY_WITHOUT_REPLICA, 7, entries=[[0, 9]], entries_total=100
+    )
     write(output / RUN, [many])
     assert "Entries 0-9, and 90 more entries" in said("7", output / RUN)
 

@@ -1,4 +1,6 @@
-"""Files of a run are for those whom the mask leaves, and for nobody whom the process's own umask excludes."""
+"""Files of a run are for those whom the mask leaves, and for nobody whom the process's own umask
+excludes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def test_new_files_lack_what_the_mask_or_the_own_umask_removes(own: int, tmp_pat
         subprocess.run(["touch", str(tmp_path / "child")], check=True)
     found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     removed = own | 0o027
-    assert {"here": 0o666 & ~removed, "child": 0o666 & ~removed, "folder": 0o777 & ~removed} == found
+    assert {
+        "here": 0o666 & ~removed,
+        "child": 0o666 & ~removed,
+        "folder": 0o777 & ~removed,
+    } == found
 
 
 def test_the_own_umask_is_back_behind_it(own: int):

@@ -23,7 +23,11 @@ def help_of(command: str) -> str:
 def options_of(command: str) -> set[str]:
     """The options that a command has beside its settings."""
     keys = {setting.key for setting in SETTINGS}
-    own = (parameter for parameter in cli.commands[command].params if isinstance(parameter, click.Option))
+    own = (
+        parameter
+        for parameter in cli.commands[command].params
+        if isinstance(parameter, click.Option)
+    )
     return {flag for parameter in own if parameter.name not in keys for flag in parameter.opts}
 
 
@@ -55,6 +59,8 @@ def test_examples_use_options_that_the_command_has(command: str) -> None:
             words = shlex.split(part.split(" > ")[0])
             words = words[next(place for place, word in enumerate(words) if "=" not in word) :]
             assert "auditor" == words[0]
-            flags = {CONFIG_FILE.flag, *options_of(words[1])} | {s.flag for s in SETTINGS if words[1] in s.commands}
+            flags = {CONFIG_FILE.flag, *options_of(words[1])} | {
+                s.flag for s in SETTINGS if words[1] in s.commands
+            }
             flags |= {s.flag for s in SETTINGS} if words[1] == "doctor" else set()
             assert {word for word in words if word.startswith("--")} <= flags, line

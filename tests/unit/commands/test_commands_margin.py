@@ -43,7 +43,8 @@ def stored(
     locations: dict[str, str] = LOCATIONS,
     **changes: Any,
 ) -> str:
-    """A run of three closed ledgers on four bookies, and an open one. `silent`: b4 did not answer about ledger 3.
+    """A run of three closed ledgers on four bookies, and an open one. `silent`: b4 did not answer
+    about ledger 3.
 
     `changes` are of the summary.
     """
@@ -61,7 +62,12 @@ def stored(
     (directory / "run.json").write_text(json.dumps(about.as_json()))
     common = {"look": 1, "status": "found", "write_quorum": 2, "ack_quorum": 1, "last_entry_id": 9}
     ledgers = [
-        {**common, "ledger_id": n, "state": "CLOSED", "segments": [{"first_entry_id": 0, "ensemble": ensemble}]}
+        {
+            **common,
+            "ledger_id": n,
+            "state": "CLOSED",
+            "segments": [{"first_entry_id": 0, "ensemble": ensemble}],
+        }
         for n, ensemble in ENSEMBLES.items()
     ]
     ledgers.append(ledgers[0] | {"ledger_id": 4, "state": "OPEN", "last_entry_id": None})
@@ -72,12 +78,20 @@ def stored(
         verdicts[2] |= {"unknowns": ["bookie_silent"], "copies_listed": 10}
     run.write_table("verdicts", filled(VERDICTS, verdicts), "all")
     answers = [
-        {"bookie_id": b, "ledger_id": n, "look": 1, "status": "silent" if silent and b == "b4" else "held"}
+        {
+            "bookie_id": b,
+            "ledger_id": n,
+            "look": 1,
+            "status": "silent" if silent and b == "b4" else "held",
+        }
         for n, ensemble in ENSEMBLES.items()
         for b in ensemble
     ]
     run.write_table("evidence/answers", filled(ANSWERS, answers), "all")
-    bookies = [{"bookie_id": b, "look": 1, "registration": "writable", "greeting": "answered"} for b in LOCATIONS]
+    bookies = [
+        {"bookie_id": b, "look": 1, "registration": "writable", "greeting": "answered"}
+        for b in LOCATIONS
+    ]
     run.write_table("evidence/bookies", filled(BOOKIES, bookies), "all")
     return str(directory)
 
@@ -95,7 +109,9 @@ def test_a_loss_of_the_last_copy_is_exit_code_1(tmp_path: Path):
     assert 1 == code
     assert "Without 2 bookies (b1, b2):" in text
     assert "no copy of some entry 1 ledger 1" in " ".join(text.split())
-    assert text.splitlines()[-1] == "auditor: MARGIN run=the-run exit=1 no_copy=1 may_have_no_copy=0"
+    assert (
+        text.splitlines()[-1] == "auditor: MARGIN run=the-run exit=1 no_copy=1 may_have_no_copy=0"
+    )
 
 
 def test_a_bookie_that_may_go_is_exit_code_0(tmp_path: Path):
@@ -133,12 +149,18 @@ def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
     assert 0 == code
     assert ["2", "copies", "3", "ledgers"] in words and ["/r1", "1", "0", "1", "0"] in words
     assert "no ledger would have fewer copies than the ack quorum" in text
-    assert "Left out because they are not closed, or have no entry: 1 ledger." in " ".join(text.split())
+    assert "Left out because they are not closed, or have no entry: 1 ledger." in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("b11", "did you mean b1?"), ("/r9", "locations it knows: /r1, /r2, /r2/deep"), ("", "no ledger of the run names")],
+    [
+        ("b11", "did you mean b1?"),
+        ("/r9", "locations it knows: /r1, /r2, /r2/deep"),
+        ("", "no ledger of the run names"),
+    ],
 )
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: str):
     """A misspelt bookie must not pass the gate."""
@@ -177,11 +199,15 @@ def test_a_location_is_no_gate_while_bookies_have_none(tmp_path: Path):
     """b4 may be in that rack too."""
     run = stored(tmp_path, locations={"b1": "/r1", "b2": "/r2", "b3": "/r3"})
     code, text = said(run, "/r3")
-    assert 3 == code and "The location of 1 bookie that ledgers name is not known" in " ".join(text.split())
+    assert 3 == code and "The location of 1 bookie that ledgers name is not known" in " ".join(
+        text.split()
+    )
     assert 0 == said(run, "b3")[0]
 
 
-@pytest.mark.parametrize("table", ["verdicts", "evidence/ledgers", "evidence/bookies", "evidence/answers"])
+@pytest.mark.parametrize(
+    "table", ["verdicts", "evidence/ledgers", "evidence/bookies", "evidence/answers"]
+)
 def test_a_run_that_lost_a_table_is_refused(tmp_path: Path, table: str):
     """Nothing stored is not nothing to lose."""
     run = stored(tmp_path, silent=True)
@@ -190,7 +216,9 @@ def test_a_run_that_lost_a_table_is_refused(tmp_path: Path, table: str):
         said(run, "b1")
 
 
-@pytest.mark.parametrize(("table", "schema"), [("verdicts", VERDICTS), ("evidence/ledgers", LEDGERS)])
+@pytest.mark.parametrize(
+    ("table", "schema"), [("verdicts", VERDICTS), ("evidence/ledgers", LEDGERS)]
+)
 def test_a_run_that_lost_rows_is_refused(tmp_path: Path, table: str, schema: pa.Schema):
     """A file of a table may be gone while others are there."""
     run = stored(tmp_path)

@@ -35,7 +35,9 @@ def output(tmp_path: Path) -> Path:
     """An OUTPUT with one finished run."""
     run = tmp_path / RUN
     run.mkdir()
-    (run / "summary.json").write_text(json.dumps(report_stories.summary(findings=findings_by_kind(FINDINGS))))
+    (run / "summary.json").write_text(
+        json.dumps(report_stories.summary(findings=findings_by_kind(FINDINGS)))
+    )
     (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in FINDINGS))
     (tmp_path / "latest.json").write_text(json.dumps({"run": RUN}))
     return tmp_path
@@ -43,7 +45,9 @@ def output(tmp_path: Path) -> Path:
 
 def context(output: Path, **flags: str) -> Context:
     settings = parse(Layers(flags={"output": str(output), **flags}), command="mute")
-    return Context(settings, io.StringIO(), log.setup(stream=io.StringIO()), Silent(), StopRequest())
+    return Context(
+        settings, io.StringIO(), log.setup(stream=io.StringIO()), Silent(), StopRequest()
+    )
 
 
 def said(here: Context) -> str:
@@ -57,7 +61,12 @@ def test_a_mute_is_a_line_with_its_reason(output: Path):
     assert 0 == command.mute(here, ID, "2998-01-01", "old reason", None)
     assert 0 == command.mute(here, ID, UNTIL, "  drained,\n OPS-1 ", None)
     (one,) = parse_mutes((output / "mutes.jsonl").read_text())
-    assert (ID, UNTIL, "drained, OPS-1", "ledger 7") == (one.id, one.until.isoformat(), one.why, one.on)
+    assert (ID, UNTIL, "drained, OPS-1", "ledger 7") == (
+        one.id,
+        one.until.isoformat(),
+        one.why,
+        one.on,
+    )
     assert f"ENTRY_BELOW_WRITE_QUORUM on ledger 7 ({ID}) is muted until {UNTIL} (UTC)" in said(here)
 
 
@@ -66,7 +75,9 @@ def test_mutes_are_listed_and_taken_back(output: Path):
     here = context(output)
     command.mute(here, ID, UNTIL, "known", None)
     line = json.loads((output / "mutes.jsonl").read_text())
-    (output / "mutes.jsonl").write_text(f"{json.dumps(line)}\n{json.dumps(line | {'id': 'old', 'until': '2001-01-01'})}\n")
+    (output / "mutes.jsonl").write_text(
+        f"{json.dumps(line)}\n{json.dumps(line | {'id': 'old', 'until': '2001-01-01'})}\n"
+    )
     command.list_mutes(here)
     assert f"{ID}  until {UNTIL}  ENTRY_BELOW_WRITE_QUORUM  ledger 7  known\n" in said(here)
     assert "old  over 2001-01-01" in said(here)
@@ -124,7 +135,8 @@ def test_the_file_may_lie_elsewhere(output: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("{", "line 1 is not a mute"), (None, "there is no such file"), (b"\xff", "not UTF-8")]
+    ("text", "says"),
+    [("{", "line 1 is not a mute"), (None, "there is no such file"), (b"\xff", "not UTF-8")],
 )
 def test_a_run_goes_on_without_a_file_that_cannot_be_read(output: Path, text: Any, says: str):
     """It says so, and nothing is muted."""
@@ -133,4 +145,6 @@ def test_a_run_goes_on_without_a_file_that_cannot_be_read(output: Path, text: An
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
     found = read_mutes(context(output, mutes=str(file)), Output(place(str(output))))
     assert () == tuple(found.mutes) and found.problem is not None and says in found.problem
-    assert None is read_mutes(context(output), Output(place(str(output)))).problem, "no file in OUTPUT is no problem"
+    assert None is read_mutes(context(output), Output(place(str(output)))).problem, (
+        "no file in OUTPUT is no problem"
+    )

@@ -1,4 +1,6 @@
-"""`auditor ledger --naming BOOKIE`: every ledger that names it, nothing left out in silence, pipes into --ledgers-from."""
+"""`auditor ledger --naming BOOKIE`: every ledger that names it, nothing left out in silence, pipes
+into --ledgers-from.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,21 @@ def naming(cluster: SandboxCluster, bookie: str = "b3", **settings: object) -> O
     return list_naming(cluster, cluster.id_of(bookie), format="json", **settings)
 
 
-def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(cluster: SandboxCluster, tmp_path: Path):
-    """State, segments, entries it should hold, mark: from the metadata; entries of a ledger not closed are not known."""
+def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """State, segments, entries it should hold, mark: from the metadata; entries of a ledger not
+    closed are not known.
+    """
     outcome = naming(cluster, output=str(tmp_path))
     told = {
-        one["ledger_id"]: (one["state"], one["segments_naming"], one["segments"], one["entries"], one["is_marked"])
+        one["ledger_id"]: (
+            one["state"],
+            one["segments_naming"],
+            one["segments"],
+            one["entries"],
+            one["is_marked"],
+        )
         for one in outcome.summary["ledgers"]
     }
     assert {
@@ -74,17 +86,28 @@ def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(cluster: San
         STRIPED: ("CLOSED", 1, 1, 0, False),
     } == told
     assert {"not_audited"} == {one["standing"] for one in outcome.summary["ledgers"]}
-    assert (0, 7, 6, 5, 1) == tuple(outcome.summary[k] for k in ("exit_code", "listed", "naming", "waited_for", "marked"))
-    assert ("writable", True, None) == tuple(outcome.summary[k] for k in ("registration", "has_cookie", "newest_run"))
+    assert (0, 7, 6, 5, 1) == tuple(
+        outcome.summary[k] for k in ("exit_code", "listed", "naming", "waited_for", "marked")
+    )
+    assert ("writable", True, None) == tuple(
+        outcome.summary[k] for k in ("registration", "has_cookie", "newest_run")
+    )
 
 
-def test_standings_are_those_of_the_newest_run(cluster: SandboxCluster, facts: ClusterFacts, tmp_path: Path, capsys):
-    """Never invented: a ledger without a verdict is `not audited`. Whose verdicts they are is said."""
+def test_standings_are_those_of_the_newest_run(
+    cluster: SandboxCluster, facts: ClusterFacts, tmp_path: Path, capsys
+):
+    """Never invented: a ledger without a verdict is `not audited`. Whose verdicts they are is
+    said.
+    """
     output_with_a_run(tmp_path, facts, standings={CLOSED: "violated", MARKED: "exempt"})
     outcome = list_naming(cluster, cluster.id_of("b3"), output=str(tmp_path))
     lines = dict(line.split("  # ") for line in outcome.stdout.splitlines())
     assert list(map(str, NAMING_B3)) == list(lines)
-    assert "CLOSED; named by 1 of 1 segment; should hold 6 entries; not marked; standing: violated" == lines[str(CLOSED)]
+    assert (
+        "CLOSED; named by 1 of 1 segment; should hold 6 entries; not marked; standing: violated"
+        == lines[str(CLOSED)]
+    )
     assert lines[str(MARKED)].endswith("; marked; standing: exempt")
     assert lines[str(OPEN)].endswith("entries there not known; not marked; standing: not audited")
     said = capsys.readouterr().err
@@ -94,7 +117,9 @@ def test_standings_are_those_of_the_newest_run(cluster: SandboxCluster, facts: C
     assert "What blocks a decommission: 5 ledgers" in said
 
 
-def test_the_lines_are_read_by_ledgers_from(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_lines_are_read_by_ledgers_from(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """From a file and from standard input."""
     outcome = list_naming(cluster, cluster.id_of("b3"))
     (tmp_path / "ids").write_text(outcome.stdout)
@@ -111,7 +136,9 @@ def test_a_bookie_that_no_ledger_names_blocks_nothing(cluster: SandboxCluster, c
 
 
 def test_a_bookie_that_nothing_knows_is_most_likely_misspelt(cluster: SandboxCluster, capsys):
-    """No ledger, no registration, no cookie: an empty answer must not pass for a bookie that may go."""
+    """No ledger, no registration, no cookie: an empty answer must not pass for a bookie that may
+    go.
+    """
     outcome = list_naming(cluster, "nobody:3181")
     assert (3, "") == (outcome.exit_code, outcome.stdout)
     assert "neither a registration nor a cookie: check the id" in capsys.readouterr().err
@@ -131,7 +158,10 @@ def test_ledgers_that_cannot_be_read_are_counted_and_said(cluster: SandboxCluste
     assert NAMING_B3 == [one["ledger_id"] for one in outcome.summary["ledgers"]]
     assert (3, 2) == (outcome.exit_code, outcome.summary["unread"])
     assert [MALFORMED, BETWEEN] == [one["ledger_id"] for one in outcome.summary["unread_ledgers"]]
-    assert "The metadata of 2 ledgers could not be read, and may name the bookie too" in capsys.readouterr().err
+    assert (
+        "The metadata of 2 ledgers could not be read, and may name the bookie too"
+        in capsys.readouterr().err
+    )
 
 
 def test_marks_that_may_not_be_read_are_unknown(cluster: SandboxCluster, capsys):
@@ -144,7 +174,10 @@ def test_marks_that_may_not_be_read_are_unknown(cluster: SandboxCluster, capsys)
         finally:
             writer.put(path)
     assert 3 == outcome.exit_code
-    assert ({None}, None) == ({one["is_marked"] for one in outcome.summary["ledgers"]}, outcome.summary["marked"])
+    assert ({None}, None) == (
+        {one["is_marked"] for one in outcome.summary["ledgers"]},
+        outcome.summary["marked"],
+    )
     assert "the marks are not all known" in capsys.readouterr().err
 
 
@@ -172,7 +205,12 @@ def test_an_unreachable_zookeeper_leaves_stdout_empty(capsys):
     outcome = list_naming(NOWHERE, "b1:3181", zookeeper_connect_timeout="500ms")
     assert (5, "") == (outcome.exit_code, outcome.stdout)
     assert "UNREACHABLE: " in capsys.readouterr().err
-    assert 5 == list_naming(NOWHERE, "b1:3181", format="json", zookeeper_connect_timeout="500ms").summary["exit_code"]
+    assert (
+        5
+        == list_naming(
+            NOWHERE, "b1:3181", format="json", zookeeper_connect_timeout="500ms"
+        ).summary["exit_code"]
+    )
 
 
 @pytest.mark.parametrize("bookie_id", ["", "no bookie", "readonly", "bookie/1"])

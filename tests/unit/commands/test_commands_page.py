@@ -17,7 +17,14 @@ from support.page_stories import topic
 from auditor.commands import page as module
 from auditor.commands import replay
 from auditor.commands.context import Context
-from auditor.commands.page import HISTORY_RUNS_MAX, count_lacking, publish_page, read_contents, read_history, read_topics
+from auditor.commands.page import (
+    HISTORY_RUNS_MAX,
+    count_lacking,
+    publish_page,
+    read_contents,
+    read_history,
+    read_topics,
+)
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.rows import table
@@ -47,7 +54,9 @@ def run_of(home: Path, number: int, **changes: object) -> Place:
     """The directory of a finished run, without evidence."""
     directory = place(str(home / f"run-202601{number:02d}T030000Z-00000{number % 10}"))
     directory.create()
-    summary = told.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z") | changes
+    summary = (
+        told.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z") | changes
+    )
     directory.write_text("summary.json", json.dumps(summary))
     directory.write_text("findings.jsonl", "")
     directory.write_text("run.json", "{}")
@@ -71,8 +80,12 @@ def test_every_run_leaves_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "VIOLATED" in page.words() and "History 2 runs" in page.words()
 
 
-@pytest.mark.parametrize("error", [ValueError("no such template"), OSError("disk full"), RecursionError()])
-def test_a_page_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception):
+@pytest.mark.parametrize(
+    "error", [ValueError("no such template"), OSError("disk full"), RecursionError()]
+)
+def test_a_page_that_cannot_be_made_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
     """Whatever is raised: the run is published with its outcome, and the log says what to do."""
 
     def fail(*_: object) -> str:
@@ -84,7 +97,11 @@ def test_a_page_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pyt
         nights.run(LOST)
     assert 1 == len(nights.chain) and "VIOLATED" == summary_of(nights.chain[0].directory)["outcome"]
     (said,) = [one for one in logged if one["event"] == "page_not_written"]
-    assert said["log_level"] == "error" and "auditor report " in said["advice"] and "--html" in said["advice"]
+    assert (
+        said["log_level"] == "error"
+        and "auditor report " in said["advice"]
+        and "--html" in said["advice"]
+    )
     assert not list((tmp_path / "audits").rglob("*.html*"))
 
 
@@ -98,7 +115,9 @@ def test_a_page_that_cannot_be_written_ends_no_run(tmp_path: Path):
 
 
 def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """To the file that was named, for its group and nobody else; the report and the exit code stay as without it."""
+    """To the file that was named, for its group and nobody else; the report and the exit code stay
+    as without it.
+    """
     run, out = run_of(tmp_path, 1, exit_code=3, outcome="INCOMPLETE"), io.StringIO()
     file = tmp_path / "a [page].html"
     assert 3 == replay.report(context(out), run.path, str(file))
@@ -118,11 +137,18 @@ def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
 
 
 def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
-    """Older runs of the whole cluster that can be read, oldest first; later ones, parts and other clusters are left out."""
+    """Older runs of the whole cluster that can be read, oldest first; later ones, parts and other
+    clusters are left out.
+    """
     other = {"metadata_service_uri": "zk://other/ledgers", "instance_id": "another"}
     for number in (1, 5, 7, 9, 12):
         run_of(tmp_path, number)
-    for number, changes in ((2, {"partial": True}), (3, {"cluster": other}), (4, {"ledgers": {}}), (8, {"verified_ratio": 2})):
+    for number, changes in (
+        (2, {"partial": True}),
+        (3, {"cluster": other}),
+        (4, {"ledgers": {}}),
+        (8, {"verified_ratio": 2}),
+    ):
         run_of(tmp_path, number, **changes)
     run_of(tmp_path, 6).write_text("summary.json", "{")
     run_of(tmp_path, 9).remove_file("summary.json")
@@ -144,7 +170,9 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
     """With the location that the run judged by, and what all verdicts say that they lack."""
     run = run_of(tmp_path, 1)
     around = Surroundings(locations={"b1": "/rack1"})
-    about = About("1", "2026-01-01T03:00:00Z", FACTS, Terms(1, 2, 3, 4, around=around), "warning", False)
+    about = About(
+        "1", "2026-01-01T03:00:00Z", FACTS, Terms(1, 2, 3, 4, around=around), "warning", False
+    )
     run.write_text("run.json", json.dumps(about.as_json()))
     rows = [
         ("b1", 1, 5, "writable", "h", 1, True, "", "answered", ""),
@@ -153,7 +181,10 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
     ]
     run.write_table("evidence/bookies", table(BOOKIES, rows), "all")
     lacks = [[("b1", 10, 4), ("b9", 2, 2)], [], None, [("b1", 10, 1)]]
-    columns = {name: [None] * len(lacks) for name in VERDICTS.names} | {"ledger_id": list(range(4)), "lacks": lacks}
+    columns = {name: [None] * len(lacks) for name in VERDICTS.names} | {
+        "ledger_id": list(range(4)),
+        "lacks": lacks,
+    }
     run.write_table("verdicts", table(VERDICTS, list(zip(*columns.values(), strict=True))), "all")
     found = {one.bookie_id: one for one in read_contents(run, read(run), [], "").bookies or ()}
     assert (Greeting.UNREGISTERED, "/rack1", Lacking(2, 5)) == (
@@ -161,8 +192,14 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
         found["b1"].location,
         found["b1"].lacking,
     )
-    assert (Greeting.ANSWERED, None, Lacking(0, 0)) == (found["b2"].record.greeting, found["b2"].location, found["b2"].lacking)
-    assert {"b1": Lacking(2, 5), "b9": Lacking(1, 2)} == count_lacking(run.scan("verdicts", VERDICTS).batches(["lacks"]))
+    assert (Greeting.ANSWERED, None, Lacking(0, 0)) == (
+        found["b2"].record.greeting,
+        found["b2"].location,
+        found["b2"].lacking,
+    )
+    assert {"b1": Lacking(2, 5), "b9": Lacking(1, 2)} == count_lacking(
+        run.scan("verdicts", VERDICTS).batches(["lacks"])
+    )
 
 
 def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path):
@@ -178,5 +215,8 @@ def test_only_the_worst_topics_are_read(tmp_path: Path):
     """The file has all of them, worst first; a run that looked for none has no file."""
     run = run_of(tmp_path, 1)
     assert read_topics(run) is None
-    run.write_text("topics.jsonl", "".join(json.dumps(topic(f"t{n}")) + "\n" for n in range(TOPICS_SHOWN_MAX + 1)))
+    run.write_text(
+        "topics.jsonl",
+        "".join(json.dumps(topic(f"t{n}")) + "\n" for n in range(TOPICS_SHOWN_MAX + 1)),
+    )
     assert TOPICS_SHOWN_MAX == len(read_topics(run) or ())

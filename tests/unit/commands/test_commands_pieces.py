@@ -1,4 +1,6 @@
-"""What commands are made of: ids as people write them, run ids, the stop watch, metrics that must not fail a run."""
+"""What commands are made of: ids as people write them, run ids, the stop watch, metrics that must
+not fail a run.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def test_ids_one_a_line_each_once(tmp_path: Path, expected: list[int], text: str
     assert expected == ledger_ids.read_ledger_ids(written(tmp_path, text))
 
 
-@pytest.mark.parametrize("word", ["seven", "-1", "1.0", "0x7", "7 8", "7,8", "+7", "1_000", str(2**63), "9" * 5000, "L0007"])
+@pytest.mark.parametrize(
+    "word",
+    ["seven", "-1", "1.0", "0x7", "7 8", "7,8", "+7", "1_000", str(2**63), "9" * 5000, "L0007"],
+)
 def test_what_is_no_id_is_named_with_its_line(tmp_path: Path, word: str):
     """Before anything is contacted."""
     with pytest.raises(ConfigError, match=r"line 2: .{1,50} is no ledger id"):
@@ -53,7 +58,9 @@ def test_bytes_that_are_no_ascii_are_refused(tmp_path: Path, data: bytes):
         ledger_ids.read_ledger_ids(written(tmp_path, data))
 
 
-def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_is_not_there_or_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """In a sentence with its path."""
     with pytest.raises(ConfigError, match="nowhere"):
         ledger_ids.read_ledger_ids(tmp_path / "nowhere")
@@ -86,7 +93,9 @@ class Recorded(Silent):
 
 
 def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPatch):
-    """A stage that comes twice counts twice; the one that runs is not told yet; names are the summary's keys."""
+    """A stage that comes twice counts twice; the one that runs is not told yet; names are the
+    summary's keys.
+    """
     clock = iter([10.0, 13.0, 13.0, 14.0, 14.0, 20.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
     watch = Watch(Recorded())

@@ -27,7 +27,9 @@ def test_sums_go_on_from_run_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [(6, 1), (12, 2), (18, 3)] == [(by["answered"], by["failed"]) for by in asked]
 
 
-def test_metrics_leave_when_latest_json_names_their_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_metrics_leave_when_latest_json_names_their_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Killed between the two, a run has sent nothing that no later run goes on from."""
     nights = Nights(tmp_path, monkeypatch)
     effects = nights.run(LOST)
@@ -35,7 +37,9 @@ def test_metrics_leave_when_latest_json_names_their_run(tmp_path: Path, monkeypa
     assert "write_text summary.json" == effects[effects.index("write_text latest.json") - 1]
 
 
-def test_old_files_that_cannot_be_removed_change_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_old_files_that_cannot_be_removed_change_no_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The run is published by then: it is logged, and the run ends as it found."""
     nights = Nights(tmp_path, monkeypatch)
 

@@ -49,7 +49,9 @@ def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
     assert out.getvalue().splitlines()[-1].startswith("auditor: VIOLATED run=")
     out = io.StringIO()
     assert 1 == command.report(context(out, "json"), str(run_dir))
-    assert ["ENTRY_WITHOUT_REPLICA"] == [found["kind"] for found in json.loads(out.getvalue())["findings"]]
+    assert ["ENTRY_WITHOUT_REPLICA"] == [
+        found["kind"] for found in json.loads(out.getvalue())["findings"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,11 @@ def test_a_damaged_run_is_a_sentence(run_dir: Path, name: str, text: str | None,
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{", "run.json is not JSON"), ("{}", "not written by this version"), ("[]", "not written by this version")],
+    [
+        ("{", "run.json is not JSON"),
+        ("{}", "not written by this version"),
+        ("[]", "not written by this version"),
+    ],
 )
 def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: str):
     """Replay needs the terms of judgement; without them it guesses nothing."""
@@ -88,7 +94,14 @@ def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
     from auditor.summary.about import About
 
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
-    about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, Terms(1, 2, 3, 4), "warning", False)
+    about = About(
+        "20260101T030000Z-000001",
+        "2026-01-01T03:00:00Z",
+        facts,
+        Terms(1, 2, 3, 4),
+        "warning",
+        False,
+    )
     (run_dir / "run.json").write_text(json.dumps(about.as_json()))
     (run_dir / "summary.json").unlink()
     with pytest.raises(ConfigError, match=r"died before .* \(0 of 0 listed\).*run the audit again"):

@@ -26,11 +26,15 @@ from auditor.telemetry.progress import Silent
 RUN_ID = "20260301T020000Z-1a2b3c"
 STARTED = datetime(2026, 3, 1, 2, tzinfo=UTC)
 NOW = STARTED + timedelta(hours=3)
-FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None)
+FACTS = ClusterFacts(
+    "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None
+)
 
 
 def context(**flags: str) -> Context:
-    settings = parse(Layers(flags={"metadata_service_uri": "zk://h:2181/ledgers", **flags}), command="run")
+    settings = parse(
+        Layers(flags={"metadata_service_uri": "zk://h:2181/ledgers", **flags}), command="run"
+    )
     return Context(settings, io.StringIO(), structlog.get_logger(), Silent(), StopRequest())
 
 
@@ -40,7 +44,15 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
     around = Surroundings(maintenance=frozenset({"b7"}), locations={"b1": "/r/1"})
     terms = terms_of(context(), RUN_ID, around)
     run = output.start(RUN_ID)
-    about = About(RUN_ID, "2026-03-01T02:00:00.000Z", FACTS, terms, "warning", False, waits_ms=(300_000, 1_800_000))
+    about = About(
+        RUN_ID,
+        "2026-03-01T02:00:00.000Z",
+        FACTS,
+        terms,
+        "warning",
+        False,
+        waits_ms=(300_000, 1_800_000),
+    )
     about = replace(about, **changes)
     write_json(run, "run.json", about.as_json())
     (run / "journal").create()
@@ -54,7 +66,9 @@ def entry(stage: str) -> str:
 
 
 def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
-    """With its own judging time, locations and maintenance; only that it goes on, and when, is new."""
+    """With its own judging time, locations and maintenance; only that it goes on, and when, is
+    new.
+    """
     output = left_behind(tmp_path, partial=True, resumed_at=("2026-03-01T03:00:00.000Z",))
     before = About.from_json(json.loads(output.run(RUN_ID).read_text("run.json") or ""))
     after = resume_about(context(), output, RUN_ID, NOW)
@@ -77,21 +91,31 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("says", REFUSED)
 def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
-    """What verdicts or the exit code depend on must be what it was; the sentence names what is not."""
+    """What verdicts or the exit code depend on must be what it was; the sentence names what is
+    not.
+    """
     flags, changes = REFUSED[says]
     with pytest.raises(ConfigError, match=says):
         resume_about(context(**flags), left_behind(tmp_path, **changes), RUN_ID, NOW)
 
 
 @pytest.mark.parametrize(
-    "flags", [{"keep_runs": "3"}, {"bookie_inflight": "8"}, {"shard_ledgers": "10"}, {"output": "elsewhere"}]
+    "flags",
+    [
+        {"keep_runs": "3"},
+        {"bookie_inflight": "8"},
+        {"shard_ledgers": "10"},
+        {"output": "elsewhere"},
+    ],
 )
 def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: dict[str, str]):
     """Gentler limits are often why a run is gone on with."""
     assert RUN_ID == resume_about(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
 
 
-@pytest.mark.parametrize("run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"])
+@pytest.mark.parametrize(
+    "run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"]
+)
 def test_what_is_no_run_id_is_refused(tmp_path: Path, run_id: str):
     """It would name a directory."""
     with pytest.raises(ConfigError, match="is no run id, such as"):
@@ -113,7 +137,9 @@ def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path):
-    """It has a report, and is named the newest; or it is of some ledgers, and its journal is gone."""
+    """It has a report, and is named the newest; or it is of some ledgers, and its journal is
+    gone.
+    """
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.run(RUN_ID))
@@ -126,7 +152,9 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path):
 
 
 def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
-    """Its summary is written, and nobody is told of it: between the two a Pushgateway may take its time."""
+    """Its summary is written, and nobody is told of it: between the two a Pushgateway may take its
+    time.
+    """
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.start("20260301T010000Z-ffffff"))
@@ -134,7 +162,9 @@ def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
 
 
 def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
-    """Its results would take the place of newer ones. One that was finished before it is no matter."""
+    """Its results would take the place of newer ones. One that was finished before it is no
+    matter.
+    """
     output = left_behind(tmp_path)
     output.publish(output.start("20260301T010000Z-ffffff"))
     assert RUN_ID == resume_about(context(), output, RUN_ID, NOW).run_id
@@ -155,7 +185,9 @@ def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: 
 
 
 def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
-    """Not in the middle, and not with a stage that is no listing: of such a run nothing is known."""
+    """Not in the middle, and not with a stage that is no listing: of such a run nothing is
+    known.
+    """
     output = left_behind(tmp_path)
     journal = output.run(RUN_ID) / "journal"
     journal.write_text("000002.json", journal.read_text("000000.json") or "")
@@ -186,6 +218,11 @@ def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
 def test_a_run_does_not_go_on_in_another_cluster(tmp_path: Path):
     """The same one by another of its hosts is the same."""
     about = resume_about(context(), left_behind(tmp_path), RUN_ID, NOW)
-    same_cluster(about, replace(FACTS, metadata_service_uri="zk://other/ledgers", hosts=("other:2181",), root="/other"))
+    same_cluster(
+        about,
+        replace(
+            FACTS, metadata_service_uri="zk://other/ledgers", hosts=("other:2181",), root="/other"
+        ),
+    )
     with pytest.raises(ConfigError, match=f"another cluster than that of run {RUN_ID}"):
         same_cluster(about, replace(FACTS, instance_id="another"))

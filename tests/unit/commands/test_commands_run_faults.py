@@ -9,7 +9,10 @@ from auditor.commands import run as run_command
 
 @pytest.mark.parametrize(
     ("error", "expected"),
-    [(AssertionError(), "AssertionError"), (ValueError("no such look\n  at all"), "ValueError: no such look")],
+    [
+        (AssertionError(), "AssertionError"),
+        (ValueError("no such look\n  at all"), "ValueError: no such look"),
+    ],
 )
 def test_an_unforeseen_error_is_named_with_its_first_line(error: Exception, expected: str) -> None:
     """An error without words is told by its type alone: no brackets, no quotes."""

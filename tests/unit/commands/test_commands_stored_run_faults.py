@@ -1,4 +1,6 @@
-"""What code raises that reads a run of another shape becomes one sentence, which blames nobody for sure."""
+"""What code raises that reads a run of another shape becomes one sentence, which blames nobody for
+sure.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,21 @@ from auditor.telemetry.progress import Silent
 
 def context(heard: io.StringIO | None = None) -> Context:
     logger = log.setup(stream=heard or io.StringIO(), verbose=heard is not None)
-    return Context(parse(Layers(), command="margin"), io.StringIO(), logger, Silent(), StopRequest())
+    return Context(
+        parse(Layers(), command="margin"), io.StringIO(), logger, Silent(), StopRequest()
+    )
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("x"), TypeError("x"), AttributeError("x"), AssertionError("x"), RecursionError("x"), OverflowError("x")]
+    "error",
+    [
+        KeyError("x"),
+        TypeError("x"),
+        AttributeError("x"),
+        AssertionError("x"),
+        RecursionError("x"),
+        OverflowError("x"),
+    ],
 )
 def test_a_value_of_another_shape_is_a_sentence(error: Exception):
     """With the place where it showed; control characters of the file do not reach the terminal."""
@@ -49,7 +61,9 @@ def test_an_error_of_the_output_keeps_its_words():
         raise OutputError("the words")
 
 
-@pytest.mark.parametrize("error", [AccountingError("x"), MemoryError(), OSError("x"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [AccountingError("x"), MemoryError(), OSError("x"), KeyboardInterrupt()]
+)
 def test_what_no_file_says_is_passed_on(error: BaseException):
     """Ledgers that do not add up are our fault; a full memory is nobody's file."""
     with pytest.raises(type(error)), refuse_damaged_run(context(), "/a"):
@@ -71,8 +85,12 @@ def test_each_command_reads_a_whole_run_and_refuses_a_hostile_one(tmp_path: Path
     run = store_run(tmp_path)
     assert COMMANDS[command](context(), str(run)) in (0, 1, 3)
     summary = json.loads((run / "summary.json").read_text())
-    (run / "summary.json").write_text(json.dumps(summary | {"ledgers": [], "findings": [], "duration_s": [], "copies": 1}))
-    if command == "replay":  # it judges: what is wrong with the run cannot be told from what is wrong with the auditor
+    (run / "summary.json").write_text(
+        json.dumps(summary | {"ledgers": [], "findings": [], "duration_s": [], "copies": 1})
+    )
+    if (
+        command == "replay"
+    ):  # it judges: what is wrong with the run cannot be told from what is wrong with the auditor
         assert 4 == COMMANDS[command](context(), str(run))
         return
     with pytest.raises(ConfigError):

@@ -6,7 +6,9 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.topology.locating import Topology
 
 LOCATIONS = {"b1": "/east/r1", "b2": "/east/r2", "b3": "/eastern/r1", "gone": "/east/r1"}
-BOOKIES = [BookieRecord(bookie_id, 0, 0, Registration.NONE) for bookie_id in ("b1", "b2", "b3", "b4")]
+BOOKIES = [
+    BookieRecord(bookie_id, 0, 0, Registration.NONE) for bookie_id in ("b1", "b2", "b3", "b4")
+]
 
 
 def meant(*names: str) -> tuple[set[str], tuple[str, ...]]:
@@ -15,7 +17,9 @@ def meant(*names: str) -> tuple[set[str], tuple[str, ...]]:
 
 
 def test_maintenance_of_a_location_is_that_of_every_bookie_in_it():
-    """There or below, also of bookies that only a table names; never of a location whose text merely begins alike."""
+    """There or below, also of bookies that only a table names; never of a location whose text
+    merely begins alike.
+    """
     assert ({"b1", "b2", "gone"}, ()) == meant("/east")
     assert ({"b1", "b2", "gone"}, ()) == meant("/east/")
     assert ({"b1", "gone"}, ()) == meant("/east/r1")
@@ -23,7 +27,9 @@ def test_maintenance_of_a_location_is_that_of_every_bookie_in_it():
 
 
 def test_a_name_that_means_nobody_is_told():
-    """An id counts all the same: ledgers may name a bookie that nothing else knows. A location without bookies means none."""
+    """An id counts all the same: ledgers may name a bookie that nothing else knows. A location
+    without bookies means none.
+    """
     found, (of_id, of_place) = meant("b9", "/west", "b1")
     assert {"b9", "b1"} == found
     assert "maintenance names b9, which is no bookie" in of_id

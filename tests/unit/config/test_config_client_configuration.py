@@ -49,7 +49,9 @@ def of(text: str) -> dict[str, str]:
 def test_a_clients_tls_is_ours() -> None:
     """The name check is as there, if it is set there; else ours stays on."""
     assert of(CLIENT) == {**TLS, "bookie_tls_hostname_verification": "false"}
-    assert "bookie_tls_hostname_verification" not in of(CLIENT.replace("tlsHostnameVerificationEnabled", "x"))
+    assert "bookie_tls_hostname_verification" not in of(
+        CLIENT.replace("tlsHostnameVerificationEnabled", "x")
+    )
     assert of("bookkeeper.metadata.client.drivers=D\n" + CLIENT) == of(CLIENT)
 
 
@@ -60,31 +62,51 @@ def test_a_brokers_tls_is_ours() -> None:
 
 
 def test_a_broker_has_the_defaults_of_pulsar() -> None:
-    """With client authentication alone it speaks TLS: the provider and PEM are its defaults, also where a line is empty."""
-    lines = [line for line in BROKER.splitlines() if "ProviderFactory" not in line and "FileType" not in line]
+    """With client authentication alone it speaks TLS: the provider and PEM are its defaults, also
+    where a line is empty.
+    """
+    lines = [
+        line
+        for line in BROKER.splitlines()
+        if "ProviderFactory" not in line and "FileType" not in line
+    ]
     assert of("\n".join(lines)) == TLS
-    assert of("\n".join([*lines, "bookkeeperTLSProviderFactoryClass=", "bookkeeperTLSKeyFileType="])) == TLS
+    assert (
+        of("\n".join([*lines, "bookkeeperTLSProviderFactoryClass=", "bookkeeperTLSKeyFileType="]))
+        == TLS
+    )
     assert of("bookkeeperTLSClientAuthentication=TRUE") == {"bookie_tls": "on"}
 
 
 def test_what_a_broker_serves_with_is_not_what_it_asks_bookies_with() -> None:
     """broker.conf has tlsTrustStore and others for Pulsar's own clients."""
-    served = "tlsTrustStore=/pulsar.jks\ntlsKeyStoreType=JKS\ntlsHostnameVerificationEnabled=false\ntlsKeyStore=/p.jks\n"
+    served = (
+        "tlsTrustStore=/pulsar.jks\ntlsKeyStoreType=JKS\n"
+        "tlsHostnameVerificationEnabled=false\ntlsKeyStore=/p.jks\n"
+    )
     assert of(BROKER + served) == TLS
     assert of("bookkeeperTLSClientAuthentication=false\n" + served) == {}
 
 
 def test_a_brokers_file_as_it_is_shipped_is_in_clear() -> None:
     """It names no file for bookies, so nobody can believe in TLS."""
-    shipped = f"bookkeeperTLSProviderFactoryClass={PROVIDER}\nbookkeeperTLSClientAuthentication=false\n"
+    shipped = (
+        f"bookkeeperTLSProviderFactoryClass={PROVIDER}\nbookkeeperTLSClientAuthentication=false\n"
+    )
     assert of(shipped + "bookkeeperTLSKeyFileType=PEM\nbookkeeperTLSTrustCertsFilePath=\n") == {}
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (BROKER.replace("Authentication=true", "Authentication=false"), "bookkeeperTLSClientAuthentication=true"),
-        (BROKER.replace("bookkeeperTLSClientAuthentication=true\n", ""), "bookkeeperTLSClientAuthentication=true"),
+        (
+            BROKER.replace("Authentication=true", "Authentication=false"),
+            "bookkeeperTLSClientAuthentication=true",
+        ),
+        (
+            BROKER.replace("bookkeeperTLSClientAuthentication=true\n", ""),
+            "bookkeeperTLSClientAuthentication=true",
+        ),
         (CLIENT.replace(PROVIDER, ""), "tlsProviderFactoryClass"),
         ("tlsClientAuthentication=true", "tlsProviderFactoryClass"),
         ("clientTrustStore=/t.jks", "tlsProviderFactoryClass"),
@@ -92,7 +114,9 @@ def test_a_brokers_file_as_it_is_shipped_is_in_clear() -> None:
     ],
 )
 def test_a_file_that_names_what_tls_needs_and_yields_no_tls_is_refused(text: str, why: str) -> None:
-    """Its author believes in TLS; an audit in clear would be a surprise. Whoever decides on TLS elsewhere is not asked."""
+    """Its author believes in TLS; an audit in clear would be a surprise. Whoever decides on TLS
+    elsewhere is not asked.
+    """
     with pytest.raises(ConfigError, match=rf"client\.conf: .* in clear.*{why}.*--bookie-tls off"):
         of(text)
     assert settings_of_client(parse_properties(text), "client.conf", is_tls_decided=True) == {}
@@ -122,20 +146,35 @@ def test_a_client_without_certificate_sends_none() -> None:
 
 def test_key_stores_of_java_are_passed_on_to_be_refused_with_what_converts_them() -> None:
     """The old names of BookKeeper give way to the new ones."""
-    old = f"tlsProviderFactoryClass={PROVIDER}\ntlsClientAuthentication=true\nclientKeyStore=/k.jks\nclientTrustStore=/t.jks\n"
-    assert of(old) == {"bookie_tls": "on", "bookie_tls_ca": "/t.jks", "bookie_tls_certificate": "/k.jks"}
+    old = (
+        f"tlsProviderFactoryClass={PROVIDER}\ntlsClientAuthentication=true\n"
+        "clientKeyStore=/k.jks\nclientTrustStore=/t.jks\n"
+    )
+    assert of(old) == {
+        "bookie_tls": "on",
+        "bookie_tls_ca": "/t.jks",
+        "bookie_tls_certificate": "/k.jks",
+    }
     assert of(old + "tlsTrustStore=/new.jks\n")["bookie_tls_ca"] == "/new.jks"
 
 
-@pytest.mark.parametrize("key", ["clientAuthProviderFactoryClass", "bookkeeperClientAuthenticationPlugin"])
+@pytest.mark.parametrize(
+    "key", ["clientAuthProviderFactoryClass", "bookkeeperClientAuthenticationPlugin"]
+)
 def test_a_login_by_sasl_is_ours_and_another_plugin_is_refused(key: str) -> None:
     """User and password are in a JAAS file there, and given apart here."""
-    assert of(f"{key}=org.apache.bookkeeper.sasl.SASLClientProviderFactory") == {"bookie_sasl": "digest-md5"}
-    with pytest.raises(ConfigError, match=r"client\.conf: clientAuthProviderFactoryClass is com\.example\.Other"):
+    assert of(f"{key}=org.apache.bookkeeper.sasl.SASLClientProviderFactory") == {
+        "bookie_sasl": "digest-md5"
+    }
+    with pytest.raises(
+        ConfigError, match=r"client\.conf: clientAuthProviderFactoryClass is com\.example\.Other"
+    ):
         of(f"{key}=com.example.Other")
 
 
-def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_each(tmp_path: Path) -> None:
+def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_each(
+    tmp_path: Path,
+) -> None:
     """`config` shows that a value came from it."""
     path, toml = tmp_path / "client.conf", tmp_path / "a.toml"
     path.write_text(CLIENT)
@@ -149,7 +188,11 @@ def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_
         assert (settings.bookie_tls, settings.bookie_tls_key) == (True, "/etc/bk/key.pem")
         assert settings.bookie_tls_ca == ("/mine.pem" if layers.file else "/etc/bk/ca.pem")
         assert origins(layers)["bookie_tls_key"].name == f"bookie_tls_key in {path}"
-    over = parse(read_layers({"bookkeeper_client_conf": str(path), "bookie_tls_hostname_verification": "on"}, {}))
+    over = parse(
+        read_layers(
+            {"bookkeeper_client_conf": str(path), "bookie_tls_hostname_verification": "on"}, {}
+        )
+    )
     assert over.bookie_tls_hostname_verification
 
 
@@ -159,7 +202,12 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
         read_layers({"bookkeeper_client_conf": str(tmp_path / "none")}, {})
 
 
-OURS = {"bookie_tls_certificate", "bookie_tls_key", "bookie_tls_key_password_file", "bookie_tls_key_password_command"}
+OURS = {
+    "bookie_tls_certificate",
+    "bookie_tls_key",
+    "bookie_tls_key_password_file",
+    "bookie_tls_key_password_command",
+}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +240,9 @@ OURS = {"bookie_tls_certificate", "bookie_tls_key", "bookie_tls_key_password_fil
 def test_what_belongs_together_gives_way_together(
     tmp_path: Path, flags: dict[str, str], environment: dict[str, str], left: dict[str, str]
 ) -> None:
-    """A certificate of ours with a key of theirs is no pair, a password from two places none, and `off` needs no files."""
+    """A certificate of ours with a key of theirs is no pair, a password from two places none, and
+    `off` needs no files.
+    """
     path = tmp_path / "client.conf"
     path.write_text(CLIENT)
     layers = read_layers({**flags, "bookkeeper_client_conf": str(path)}, environment)

@@ -4,7 +4,16 @@ import pickle
 
 import pytest
 
-from auditor.config import SETTINGS, BookieLimits, Layers, Origin, ZooKeeperLimits, origins, parse, shown_values
+from auditor.config import (
+    SETTINGS,
+    BookieLimits,
+    Layers,
+    Origin,
+    ZooKeeperLimits,
+    origins,
+    parse,
+    shown_values,
+)
 from auditor.config.parse import Settings
 from auditor.errors import ConfigError
 from auditor.model.placement import PlacementRule, Policy
@@ -26,7 +35,12 @@ def test_flag_beats_environment_beats_file_beats_default():
         file={"looks_max": 5, "tasks": 2, "keep_runs": 9},
     )
     settings = parse(layers)
-    assert (settings.looks_max, settings.tasks, settings.keep_runs, settings.output) == (7, 3, 9, "./audits")
+    assert (settings.looks_max, settings.tasks, settings.keep_runs, settings.output) == (
+        7,
+        3,
+        9,
+        "./audits",
+    )
 
 
 def test_each_origin_is_told_as_it_was_written():
@@ -43,8 +57,16 @@ def test_each_origin_is_told_as_it_was_written():
     ("layers", "written", "right"),
     [
         (Layers(flags={"rpc_time_out": "1s"}), "--rpc-time-out", "--rpc-timeout"),
-        (Layers(environment={"AUDITOR_BOOKIE_INFLIHGT": "1"}), "AUDITOR_BOOKIE_INFLIHGT", "AUDITOR_BOOKIE_INFLIGHT"),
-        (Layers(file={"under-replication-grace": "1h"}, file_name="a.toml"), "in a.toml", "underreplication_grace"),
+        (
+            Layers(environment={"AUDITOR_BOOKIE_INFLIHGT": "1"}),
+            "AUDITOR_BOOKIE_INFLIHGT",
+            "AUDITOR_BOOKIE_INFLIGHT",
+        ),
+        (
+            Layers(file={"under-replication-grace": "1h"}, file_name="a.toml"),
+            "in a.toml",
+            "underreplication_grace",
+        ),
         (Layers(file={"Rpc-Timeout": "1h"}), "Rpc-Timeout", "rpc_timeout"),
     ],
 )
@@ -65,7 +87,10 @@ def _needed_beside(key):
     peer, _, rest = key.partition("_")
     at = f"AUDITOR_{peer.upper()}_"
     if rest.startswith("tls_") and rest != "tls_hostname_verification":
-        return {f"{at}TLS": "on", **({f"{at}TLS_CERTIFICATE": "ours.pem"} if rest == "tls_key" else {})}
+        return {
+            f"{at}TLS": "on",
+            **({f"{at}TLS_CERTIFICATE": "ours.pem"} if rest == "tls_key" else {}),
+        }
     if rest.startswith("sasl_"):
         needed = {f"{at}SASL": "digest-md5", f"{at}SASL_USERNAME": "u", f"{at}SASL_PASSWORD": "p"}
         return {name: value for name, value in needed.items() if name != f"AUDITOR_{key.upper()}"}
@@ -74,7 +99,9 @@ def _needed_beside(key):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.key)
 def test_every_setting_is_understood_from_every_layer(setting):
-    """A flag, a variable and a key each carry the same value, and it comes out at the field of that name."""
+    """A flag, a variable and a key each carry the same value, and it comes out at the field of that
+    name.
+    """
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
     text = samples.get(setting.key) or setting.default or "somewhere"
     beside = _needed_beside(setting.key)
@@ -86,21 +113,33 @@ def test_every_setting_is_understood_from_every_layer(setting):
         assert setting.parse(text) == getattr(parse(layers), setting.field)
 
 
-@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.high is not None], ids=lambda s: s.key)
+@pytest.mark.parametrize(
+    "setting", [s for s in SETTINGS if s.high is not None], ids=lambda s: s.key
+)
 def test_every_range_is_closed_and_kept(setting):
     """Both ends are accepted, what lies beyond them is refused by name; the default lies within."""
     write = (lambda ms: f"{ms}ms") if setting.metavar == "DURATION" else str
-    assert setting.low == setting.parse(write(setting.low)) and setting.high == setting.parse(write(setting.high))
+    assert setting.low == setting.parse(write(setting.low)) and setting.high == setting.parse(
+        write(setting.high)
+    )
     beyond = [setting.high + 1] + ([setting.low - 1] if setting.low else [])
     for value in beyond:
         message = refusal(Layers(environment={setting.variable: write(value)}))
-        assert message.startswith(f"{setting.variable} = ") and "out of range" in message and setting.range_text in message
+        assert (
+            message.startswith(f"{setting.variable} = ")
+            and "out of range" in message
+            and setting.range_text in message
+        )
     assert setting.parse(setting.default) is not None
 
 
 def test_settings_have_a_field_for_each_setting_and_no_other():
-    """The table and the dataclass are one list, but for the names of the secrets that the environment has."""
-    assert {s.field for s in SETTINGS} | {"secrets_in_environment"} == set(Settings.__dataclass_fields__)
+    """The table and the dataclass are one list, but for the names of the secrets that the
+    environment has.
+    """
+    assert {s.field for s in SETTINGS} | {"secrets_in_environment"} == set(
+        Settings.__dataclass_fields__
+    )
 
 
 def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
@@ -111,11 +150,22 @@ def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
 
 def test_readers_share_the_zookeeper_rate():
     """The rate is over the whole job; no limit stays no limit."""
-    assert parse(Layers(file={"zookeeper_reads_per_second": 9_000})).zookeeper_limits(3).reads_per_second == 3_000
-    assert parse(Layers(file={"zookeeper_reads_per_second": 0})).zookeeper_limits(3).reads_per_second == 0
+    assert (
+        parse(Layers(file={"zookeeper_reads_per_second": 9_000}))
+        .zookeeper_limits(3)
+        .reads_per_second
+        == 3_000
+    )
+    assert (
+        parse(Layers(file={"zookeeper_reads_per_second": 0})).zookeeper_limits(3).reads_per_second
+        == 0
+    )
 
 
-@pytest.mark.parametrize(("expected_ms", "command"), [(300_000, None), (300_000, "run"), (1_000, "ledger"), (2_000, "demo")])
+@pytest.mark.parametrize(
+    ("expected_ms", "command"),
+    [(300_000, None), (300_000, "run"), (1_000, "ledger"), (2_000, "demo")],
+)
 def test_the_second_look_of_a_single_ledger_comes_sooner(expected_ms, command):
     """Commands may differ in their default; what is written holds for all of them."""
     written = Layers(flags={"metadata_service_uri": URI})
@@ -128,19 +178,32 @@ def test_the_second_look_of_a_single_ledger_comes_sooner(expected_ms, command):
 def test_no_cluster_is_audited_by_default(command):
     """Where the metadata service must be named, the message gives all three ways."""
     message = refusal(Layers(), command)
-    assert all(way in message for way in ("--metadata-service-uri", "AUDITOR_METADATA_SERVICE_URI", "the key in a file"))
+    assert all(
+        way in message
+        for way in ("--metadata-service-uri", "AUDITOR_METADATA_SERVICE_URI", "the key in a file")
+    )
     assert parse(command="demo").metadata_service_uri is None
 
 
 @pytest.mark.parametrize("word", ["rack", "region", "zone"])
 def test_a_placement_policy_needs_a_topology(word):
-    """Where bookies are is never guessed; Java's classes do without, and so does their mode; an unknown word gets the list."""
+    """Where bookies are is never guessed; Java's classes do without, and so does their mode; an
+    unknown word gets the list.
+    """
     message = refusal(Layers(flags={"placement_policy": word}))
-    assert f"--placement-policy ({word})" in message and "--topology FILE, zookeeper or SCRIPT" in message
-    assert PlacementRule(Policy(word)) == parse(Layers({"placement_policy": word, "topology": "zookeeper"})).placement_rule()
+    assert (
+        f"--placement-policy ({word})" in message
+        and "--topology FILE, zookeeper or SCRIPT" in message
+    )
+    assert (
+        PlacementRule(Policy(word))
+        == parse(Layers({"placement_policy": word, "topology": "zookeeper"})).placement_rule()
+    )
     java = Layers(flags={"placement_policy": word, "placement_compat": "java"})
     assert PlacementRule(Policy(word), java_compatible=True) == parse(java).placement_rule()
-    assert "is none of none, rack, region, zone" in refusal(Layers(flags={"placement_policy": "rak"}))
+    assert "is none of none, rack, region, zone" in refusal(
+        Layers(flags={"placement_policy": "rak"})
+    )
 
 
 def test_the_demo_brings_a_topology_of_its_own():
@@ -150,7 +213,9 @@ def test_the_demo_brings_a_topology_of_its_own():
 
 
 def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
-    """Without any setting it is the rule of no settings; each parameter arrives at its own place."""
+    """Without any setting it is the rule of no settings; each parameter arrives at its own
+    place.
+    """
     assert PlacementRule() == parse().placement_rule()
     written = {
         "placement_policy": "zone",
@@ -161,7 +226,10 @@ def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
         "desired_num_zones_per_write_quorum": 6,
         "repp_minimum_regions_for_durability": 7,
     }
-    assert PlacementRule(Policy.ZONE, True, 4, True, 5, 6, 7) == parse(Layers(file=written)).placement_rule()
+    assert (
+        PlacementRule(Policy.ZONE, True, 4, True, 5, 6, 7)
+        == parse(Layers(file=written)).placement_rule()
+    )
 
 
 def test_a_list_is_a_line_with_commas_or_an_array():
@@ -170,14 +238,22 @@ def test_a_list_is_a_line_with_commas_or_an_array():
     assert expected == parse(Layers(flags={"topology": "racks.txt, zookeeper,racks.txt"})).topology
     assert expected == parse(Layers(file={"topology": ["racks.txt", "zookeeper"]})).topology
     assert "has an empty item" in refusal(Layers(flags={"topology": "racks.txt,,zookeeper"}))
-    assert "more than 256 items" in refusal(Layers(flags={"maintenance": ",".join(f"b{n}" for n in range(257))}))
+    assert "more than 256 items" in refusal(
+        Layers(flags={"maintenance": ",".join(f"b{n}" for n in range(257))})
+    )
 
 
 @pytest.mark.parametrize(
     ("layers", "names"),
     [
-        (Layers(flags={"quiet": True}, environment={"AUDITOR_VERBOSE": "yes"}), ["--quiet", "AUDITOR_VERBOSE"]),
-        (Layers(file={"rpc_timeout": "60s", "bookie_deadline": "60s"}), ["rpc_timeout in", "bookie_deadline in"]),
+        (
+            Layers(flags={"quiet": True}, environment={"AUDITOR_VERBOSE": "yes"}),
+            ["--quiet", "AUDITOR_VERBOSE"],
+        ),
+        (
+            Layers(file={"rpc_timeout": "60s", "bookie_deadline": "60s"}),
+            ["rpc_timeout in", "bookie_deadline in"],
+        ),
         (
             Layers(environment={"AUDITOR_BOOKIE_DEADLINE": "4s"}),
             ["rpc_timeout (10s, the default)", "AUDITOR_BOOKIE_DEADLINE (4s)"],
@@ -192,7 +268,10 @@ def test_a_list_is_a_line_with_commas_or_an_array():
         ),
         (
             Layers(flags={"min_num_zones_per_write_quorum": "4"}),
-            ["--min-num-zones-per-write-quorum (4)", "desired_num_zones_per_write_quorum (3, the default)"],
+            [
+                "--min-num-zones-per-write-quorum (4)",
+                "desired_num_zones_per_write_quorum (3, the default)",
+            ],
         ),
         (Layers(flags={"maintenance": "b1,/r1"}), ["--maintenance (b1,/r1)", "--topology"]),
     ],
@@ -217,17 +296,23 @@ def test_a_password_is_never_taken_from_a_flag_and_never_shown():
     """From the environment it is accepted, masked wherever settings are shown, and not in repr."""
     secret = "http://joe:s3cr3t@gateway:9091"
     message = refusal(Layers(flags={"pushgateway": secret}))
-    assert "--pushgateway" in message and "AUDITOR_PUSHGATEWAY" in message and "s3cr3t" not in message
+    assert (
+        "--pushgateway" in message and "AUDITOR_PUSHGATEWAY" in message and "s3cr3t" not in message
+    )
     settings = parse(Layers(environment={"AUDITOR_PUSHGATEWAY": secret}))
     assert settings.pushgateway == secret
     assert shown_values(settings)["pushgateway"] == "http://***@gateway:9091"
-    assert "s3cr3t" not in repr(settings) + refusal(Layers(environment={"AUDITOR_PUSHGATEWAY": secret.replace("http", "ftp")}))
+    assert "s3cr3t" not in repr(settings) + refusal(
+        Layers(environment={"AUDITOR_PUSHGATEWAY": secret.replace("http", "ftp")})
+    )
 
 
 def test_what_is_shown_parses_to_the_same_settings():
     """The effective settings can be pasted into a file."""
     settings = parse(Layers(file={"rpc_timeout": "1500ms", "frame_bytes_max": "100MB", "tasks": 3}))
-    assert settings == parse(Layers(file={key: text for key, text in shown_values(settings).items() if text}))
+    assert settings == parse(
+        Layers(file={key: text for key, text in shown_values(settings).items() if text})
+    )
 
 
 def test_settings_travel():
@@ -239,4 +324,6 @@ def test_settings_travel():
 @pytest.mark.parametrize("value", [["1s"], {"s": 1}, True, 1.5, "1 s\n2"])
 def test_a_value_of_another_type_is_refused_by_key(value):
     """TOML may hold anything; the message names the key."""
-    assert "rpc_timeout in a.toml" in refusal(Layers(file={"rpc_timeout": value}, file_name="a.toml"))
+    assert "rpc_timeout in a.toml" in refusal(
+        Layers(file={"rpc_timeout": value}, file_name="a.toml")
+    )

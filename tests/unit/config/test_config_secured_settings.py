@@ -1,4 +1,6 @@
-"""Settings of secured clusters: what they make, what contradicts itself, and where secrets are not."""
+"""Settings of secured clusters: what they make, what contradicts itself, and where secrets are
+not.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,21 @@ def test_each_setting_of_tls_arrives(peer: str) -> None:
     """With the name of the peer, by which messages name the setting."""
     files = {"ca": "ca.pem", "certificate": "our.pem", "key": "our.key", "key_password_file": "pw"}
     given = settings(
-        **{f"{peer}_tls": "on", f"{peer}_tls_hostname_verification": "off"}, **{f"{peer}_tls_{k}": v for k, v in files.items()}
+        **{f"{peer}_tls": "on", f"{peer}_tls_hostname_verification": "off"},
+        **{f"{peer}_tls_{k}": v for k, v in files.items()},
     )
     access = given.bookie_limits().access if peer == "bookie" else given.zookeeper_limits(1).access
-    password = SecretSource(f"the password of --{peer}-tls-key", f"AUDITOR_{peer.upper()}_TLS_KEY_PASSWORD", file="pw")
-    assert access.tls == TlsFiles(peer, "ca.pem", "our.pem", "our.key", password, is_hostname_verified=False)
+    password = SecretSource(
+        f"the password of --{peer}-tls-key", f"AUDITOR_{peer.upper()}_TLS_KEY_PASSWORD", file="pw"
+    )
+    assert access.tls == TlsFiles(
+        peer, "ca.pem", "our.pem", "our.key", password, is_hostname_verified=False
+    )
     assert access.is_secured
     checked = settings(**{f"{peer}_tls": "on"})
-    of_peer = checked.bookie_limits().access if peer == "bookie" else checked.zookeeper_limits(1).access
+    of_peer = (
+        checked.bookie_limits().access if peer == "bookie" else checked.zookeeper_limits(1).access
+    )
     assert of_peer.tls == TlsFiles(peer)
 
 
@@ -52,7 +61,9 @@ def test_a_login_has_a_user_and_the_place_of_a_password() -> None:
     by_command = settings(**LOGIN, bookie_sasl_password_command="print pw").bookie_limits().access
     by_variable = settings({variable: CANARY}, **LOGIN).bookie_limits().access
     assert by_file.sasl == SaslLogin("bookkeeper", SecretSource(what, variable, file="pw"))
-    assert by_command.sasl == SaslLogin("bookkeeper", SecretSource(what, variable, command="print pw"))
+    assert by_command.sasl == SaslLogin(
+        "bookkeeper", SecretSource(what, variable, command="print pw")
+    )
     assert by_variable.sasl == SaslLogin("bookkeeper", SecretSource(what, variable))
 
 
@@ -61,7 +72,9 @@ def test_a_digest_is_used_where_its_place_is_given() -> None:
     by_file = settings(zookeeper_digest_file="d").zookeeper_limits(1).access
     by_variable = settings({"AUDITOR_ZOOKEEPER_DIGEST": CANARY}).zookeeper_limits(1).access
     assert by_file.digest is not None and by_file.digest.file == "d"
-    assert by_variable.digest is not None and by_variable.digest.variable == "AUDITOR_ZOOKEEPER_DIGEST"
+    assert (
+        by_variable.digest is not None and by_variable.digest.variable == "AUDITOR_ZOOKEEPER_DIGEST"
+    )
     assert by_variable.is_secured
 
 
@@ -69,7 +82,12 @@ def test_no_secret_is_in_the_settings_or_in_what_executors_get() -> None:
     """Not pickled, not printed, not shown by `config`: it is read where it is used."""
     environment = {secret.variable: CANARY for secret in SECRETS}
     full = settings(
-        environment, **LOGIN, bookie_tls="on", zookeeper_tls="on", zookeeper_sasl="digest-md5", zookeeper_sasl_username="z"
+        environment,
+        **LOGIN,
+        bookie_tls="on",
+        zookeeper_tls="on",
+        zookeeper_sasl="digest-md5",
+        zookeeper_sasl_username="z",
     )
     access = full.bookie_limits(), full.zookeeper_limits(1)
     assert full.zookeeper_limits(1).access.sasl is not None
@@ -93,12 +111,21 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
     [
         ({"bookie_tls_ca": "ca.pem"}, "bookie_tls_ca has no effect without --bookie-tls on"),
         ({"zookeeper_tls_key_password_command": "c"}, "has no effect without --zookeeper-tls on"),
-        ({"bookie_tls": "on", "bookie_tls_key": "k"}, "bookie_tls_key has no effect without --bookie-tls-certificate"),
+        (
+            {"bookie_tls": "on", "bookie_tls_key": "k"},
+            "bookie_tls_key has no effect without --bookie-tls-certificate",
+        ),
         ({"bookie_sasl_username": "u"}, "no effect without --bookie-sasl digest-md5"),
         ({"zookeeper_sasl_password_file": "f"}, "no effect without --zookeeper-sasl digest-md5"),
-        ({"bookie_sasl": "digest-md5", "bookie_sasl_password_file": "f"}, "needs a user: give --bookie-sasl-username"),
+        (
+            {"bookie_sasl": "digest-md5", "bookie_sasl_password_file": "f"},
+            "needs a user: give --bookie-sasl-username",
+        ),
         (LOGIN, "needs a password: give --bookie-sasl-password-file FILE"),
-        ({**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_password_command": "c"}, "choose one"),
+        (
+            {**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_password_command": "c"},
+            "choose one",
+        ),
         ({"bookie_sasl": "gssapi"}, "not supported in this version"),
         ({"bookie_tls": "perhaps"}, "neither true nor false"),
     ],

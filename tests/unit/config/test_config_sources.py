@@ -48,7 +48,9 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path):
 
 def test_the_configuration_page_is_up_to_date():
     """docs/configuration.md is what `python -m auditor.config` prints."""
-    assert reference_markdown() == PAGE.read_text(encoding="utf-8"), "run: python -m auditor.config > docs/configuration.md"
+    assert reference_markdown() == PAGE.read_text(encoding="utf-8"), (
+        "run: python -m auditor.config > docs/configuration.md"
+    )
 
 
 def test_the_example_on_the_page_is_a_configuration(tmp_path):
@@ -57,7 +59,10 @@ def test_the_example_on_the_page_is_a_configuration(tmp_path):
     path = tmp_path / "auditor.toml"
     path.write_text(example)
     settings = parse(read_layers({"config": str(path)}, {}), command="run")
-    assert (settings.bookie_requests_per_second, settings.underreplication_grace_ms) == (500, 24 * 3_600_000)
+    assert (settings.bookie_requests_per_second, settings.underreplication_grace_ms) == (
+        500,
+        24 * 3_600_000,
+    )
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5_000, "a = " + "9" * 5_000, "a = 2026-13-01"])

@@ -24,7 +24,24 @@ def test_a_duration_is_a_number_with_its_unit(expected_ms, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5", 30, 1.5, "5 minutes", "-5s", "5M", "s", "0.0001s", "1h30m", "٣s", "1e3s", True, None, {}]
+    "text",
+    [
+        "",
+        "5",
+        30,
+        1.5,
+        "5 minutes",
+        "-5s",
+        "5M",
+        "s",
+        "0.0001s",
+        "1h30m",
+        "٣s",
+        "1e3s",
+        True,
+        None,
+        {},
+    ],
 )
 def test_what_is_no_duration_is_refused(text):
     """A bare number, a sign, another unit, a combination: refused, never guessed."""
@@ -34,7 +51,14 @@ def test_what_is_no_duration_is_refused(text):
 
 @pytest.mark.parametrize(
     ("expected_bytes", "text"),
-    [(67108864, "64MiB"), (64, 64), (1610612736, "1.5GiB"), (200_000_000, "200MB"), (7, "7B"), (0, "0")],
+    [
+        (67108864, "64MiB"),
+        (64, 64),
+        (1610612736, "1.5GiB"),
+        (200_000_000, "200MB"),
+        (7, "7B"),
+        (0, "0"),
+    ],
 )
 def test_a_size_is_bytes(expected_bytes, text):
     """Binary and decimal units are told apart; a plain number is bytes."""
@@ -48,7 +72,9 @@ def test_what_is_no_size_is_refused(text):
         units.parse_size(text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e3", "", "1_000", True, None, float("nan"), float("inf"), -1])
+@pytest.mark.parametrize(
+    "text", ["nan", "inf", "-1", "1e3", "", "1_000", True, None, float("nan"), float("inf"), -1]
+)
 def test_what_is_no_rate_is_refused(text):
     """Neither infinity nor a negative rate: 0 is the way to write no limit."""
     with pytest.raises(ValueError, match=r"is not a number a second"):
@@ -68,7 +94,9 @@ def test_what_is_no_share_is_refused(text):
         units.parse_percent(text)
 
 
-@pytest.mark.parametrize("raw", [[], ["a", ""], ["a,b"], [1], "a,,b", ",", "", ["a\tb"], {}, None, 1])
+@pytest.mark.parametrize(
+    "raw", [[], ["a", ""], ["a,b"], [1], "a,,b", ",", "", ["a\tb"], {}, None, 1]
+)
 def test_what_is_no_list_is_refused(raw):
     """No empty item, no comma within one, and text only."""
     with pytest.raises(ValueError, match=r"is (empty|not)|has an empty item|cannot be printed"):
@@ -104,7 +132,10 @@ def test_a_value_is_shown_as_it_could_have_been_written(unit, written):
     assert written == unit.show(unit.parse(written))
 
 
-@pytest.mark.parametrize("text", ["host:9091", "ftp://host", "http://", "http://host:port", "http://[::1", "http://ho\nst", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["host:9091", "ftp://host", "http://", "http://host:port", "http://[::1", "http://ho\nst", ""],
+)
 def test_what_is_no_http_url_is_refused(text):
     """A Pushgateway is named by a whole URL."""
     with pytest.raises(ValueError, match=r"is (not a URL|empty)|cannot be printed"):
@@ -113,7 +144,10 @@ def test_what_is_no_http_url_is_refused(text):
 
 def test_credentials_are_masked():
     """What stands between // and @ never shows."""
-    assert units.without_credentials("push to http://joe:s3cr3t@host:9091/x failed") == "push to http://***@host:9091/x failed"
+    assert (
+        units.without_credentials("push to http://joe:s3cr3t@host:9091/x failed")
+        == "push to http://***@host:9091/x failed"
+    )
     assert units.has_credentials("http://joe@host") and not units.has_credentials("http://host/a@b")
 
 

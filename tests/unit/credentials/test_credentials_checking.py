@@ -9,8 +9,13 @@ from auditor.credentials.checking import secrets_open_to_all
 
 
 def test_every_file_with_a_secret_that_all_may_read_is_named(tmp_path: Path) -> None:
-    """Passwords, private keys and ZooKeeper's digest; CAs and certificates beside a key are public."""
-    paths = {name: str(tmp_path / name) for name in ("ca", "cert", "key", "key_pw", "pw", "both", "digest")}
+    """Passwords, private keys and ZooKeeper's digest; CAs and certificates beside a key are
+    public.
+    """
+    paths = {
+        name: str(tmp_path / name)
+        for name in ("ca", "cert", "key", "key_pw", "pw", "both", "digest")
+    }
     for path in paths.values():
         Path(path).touch()
 
@@ -18,13 +23,26 @@ def test_every_file_with_a_secret_that_all_may_read_is_named(tmp_path: Path) -> 
         return SecretSource("it", "AUDITOR_X", file=paths[name])
 
     bookie = BookieAccess(
-        TlsFiles("bookie", paths["ca"], paths["cert"], paths["key"], source("key_pw")), SaslLogin("u", source("pw"))
+        TlsFiles("bookie", paths["ca"], paths["cert"], paths["key"], source("key_pw")),
+        SaslLogin("u", source("pw")),
     )
-    zookeeper = ZooKeeperAccess(TlsFiles("zookeeper", paths["ca"], paths["both"]), digest=source("digest"))
-    for mode, found in ((0o644, ["both", "digest", "key", "key_pw", "pw"]), (0o640, []), (0o600, [])):
+    zookeeper = ZooKeeperAccess(
+        TlsFiles("zookeeper", paths["ca"], paths["both"]), digest=source("digest")
+    )
+    for mode, found in (
+        (0o644, ["both", "digest", "key", "key_pw", "pw"]),
+        (0o640, []),
+        (0o600, []),
+    ):
         for path in paths.values():
             Path(path).chmod(mode)
         assert secrets_open_to_all(bookie, zookeeper) == [paths[name] for name in found]
-    assert secrets_open_to_all(BookieAccess(sasl=SaslLogin("u", SecretSource("it", "V", command="c"))), ZooKeeperAccess()) == []
+    assert (
+        secrets_open_to_all(
+            BookieAccess(sasl=SaslLogin("u", SecretSource("it", "V", command="c"))),
+            ZooKeeperAccess(),
+        )
+        == []
+    )
     Path(paths["digest"]).unlink()
     assert secrets_open_to_all(bookie, zookeeper) == []

@@ -33,7 +33,9 @@ def printed_by(program: str) -> SecretSource:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_the_line_break_at_the_end_of_a_file_is_no_part_of_the_secret(tmp_path: Path, end: bytes) -> None:
+def test_the_line_break_at_the_end_of_a_file_is_no_part_of_the_secret(
+    tmp_path: Path, end: bytes
+) -> None:
     """Editors add one. Spaces belong to the secret."""
     assert read_secret(in_file(tmp_path, " pä ss ".encode() + end)) == " pä ss "
 
@@ -63,7 +65,9 @@ def test_a_variable_is_read_when_the_secret_is_wanted(monkeypatch: pytest.Monkey
     assert read_secret(source) == "secret"
 
 
-def test_a_file_goes_before_a_command_and_that_before_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_goes_before_a_command_and_that_before_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A flag overrides the environment, as everywhere."""
     monkeypatch.setenv(VARIABLE, "of the variable")
     command = printed_by("print('of the command')").command
@@ -72,7 +76,9 @@ def test_a_file_goes_before_a_command_and_that_before_the_variable(tmp_path: Pat
     assert read_secret(SecretSource(WHAT, VARIABLE, file=file, command=command)) == "of the file"
 
 
-def test_a_command_runs_once_until_its_secret_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_runs_once_until_its_secret_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many bookies cost one request to a vault; a password that changed is noticed."""
     count = tmp_path / "count"
     source = printed_by(f"open({str(count)!r}, 'a').write('x'); print('s')")
@@ -85,8 +91,12 @@ def test_a_command_runs_once_until_its_secret_is_old(tmp_path: Path, monkeypatch
     assert count.read_text() == "xx"
 
 
-def test_a_command_that_failed_is_not_run_again_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand bookies must not ask a vault that is down a thousand times, each for as long as a command may take."""
+def test_a_command_that_failed_is_not_run_again_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand bookies must not ask a vault that is down a thousand times, each for as long as a
+    command may take.
+    """
     count = tmp_path / "count"
     source = printed_by(f"open({str(count)!r}, 'a').write('x'); raise SystemExit(3)")
     now = 1_000.0
@@ -104,7 +114,9 @@ def test_a_command_that_failed_is_not_run_again_for_a_while(tmp_path: Path, monk
 def test_many_threads_run_a_command_once(tmp_path: Path) -> None:
     """The others wait for it."""
     count = tmp_path / "count"
-    source = printed_by(f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(0.2); print('s')")
+    source = printed_by(
+        f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(0.2); print('s')"
+    )
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(read_secret, [source] * 8)) == ["s"] * 8
     assert count.read_text() == "x"

@@ -22,20 +22,26 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 def password(folder: Path, text: str) -> SecretSource:
     (folder / "password-of-key").write_text(text + "\n")
-    return SecretSource("the password of the key", "AUDITOR_X", file=str(folder / "password-of-key"))
+    return SecretSource(
+        "the password of the key", "AUDITOR_X", file=str(folder / "password-of-key")
+    )
 
 
 def test_the_chain_is_always_checked_and_the_name_unless_switched_off(pki: Pki) -> None:
     """TLS 1.2 at least. What Python 3.13 demands beyond Java is not: CAs of keytool lack it."""
     for is_verified in (True, False):
-        context = client_context(TlsFiles("bookie", ca=str(pki.ca()), is_hostname_verified=is_verified))
+        context = client_context(
+            TlsFiles("bookie", ca=str(pki.ca()), is_hostname_verified=is_verified)
+        )
         assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, is_verified)
         assert context.minimum_version == ssl.TLSVersion.TLSv1_2
         assert not context.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_conversations_share_a_context_until_a_file_changes(pki: Pki, tmp_path: Path) -> None:
-    """Hundreds of bookies do not cost hundreds of readings of the same CAs; a renewed certificate is noticed."""
+    """Hundreds of bookies do not cost hundreds of readings of the same CAs; a renewed certificate
+    is noticed.
+    """
     ca = tmp_path / "ca.pem"
     ca.write_bytes(pki.ca().read_bytes())
     files = TlsFiles("bookie", ca=str(ca))
@@ -63,7 +69,9 @@ def test_few_contexts_are_kept(pki: Pki, tmp_path: Path) -> None:
 def test_only_the_cas_of_the_file_are_trusted(pki: Pki) -> None:
     """The system's are where no file is named."""
     context = client_context(TlsFiles("bookie", ca=str(pki.ca())))
-    assert [dict(part[0] for part in one["subject"]) for one in context.get_ca_certs()] == [{"commonName": "ca"}]
+    assert [dict(part[0] for part in one["subject"]) for one in context.get_ca_certs()] == [
+        {"commonName": "ca"}
+    ]
     assert client_context(TlsFiles("bookie")).verify_mode == ssl.CERT_REQUIRED
 
 
@@ -76,14 +84,20 @@ def test_a_certificate_is_loaded_with_its_key_encrypted_or_not(pki: Pki, tmp_pat
     client_context(TlsFiles("bookie", certificate=str(ours.certificate), key=str(ours.key)))
     client_context(TlsFiles("bookie", certificate=str(both)))
     encrypted = str(ours.encrypted_key("key secret"))
-    client_context(TlsFiles("bookie", certificate=str(ours.certificate), key=encrypted, key_password=secret))
+    client_context(
+        TlsFiles("bookie", certificate=str(ours.certificate), key=encrypted, key_password=secret)
+    )
 
 
-def test_a_key_that_does_not_open_is_told_from_one_that_has_no_password(pki: Pki, tmp_path: Path) -> None:
+def test_a_key_that_does_not_open_is_told_from_one_that_has_no_password(
+    pki: Pki, tmp_path: Path
+) -> None:
     """OpenSSL says only "PEM lib"; it never asks on the terminal."""
     ours = pki.issue("sealed")
     files = {"certificate": str(ours.certificate), "key": str(ours.encrypted_key("right"))}
-    with pytest.raises(ConfigError, match=r"no password is given for the key in .*sealed-encrypted\.key"):
+    with pytest.raises(
+        ConfigError, match=r"no password is given for the key in .*sealed-encrypted\.key"
+    ):
         client_context(TlsFiles("bookie", **files))
     with pytest.raises(ConfigError, match="the password given is not that of the key") as raised:
         client_context(TlsFiles("bookie", **files, key_password=password(tmp_path, "wrong-secret")))
@@ -98,16 +112,25 @@ def test_the_key_of_another_certificate_is_told(pki: Pki) -> None:
         client_context(TlsFiles("zookeeper", certificate=str(one.certificate), key=str(other.key)))
 
 
-def test_key_stores_of_java_are_refused_with_the_lines_that_convert_them(pki: Pki, tmp_path: Path) -> None:
+def test_key_stores_of_java_are_refused_with_the_lines_that_convert_them(
+    pki: Pki, tmp_path: Path
+) -> None:
     """Of each kind, and for a CA and a key apart."""
     jks = tmp_path / "keys.jks"
     jks.write_bytes(bytes.fromhex("feedfeed00000002") + b"\0" * 50)
     store = pki.issue("store").pkcs12
-    with pytest.raises(ConfigError, match=r"keys\.jks is a JKS key store.*keytool -exportcert -rfc .*keys\.jks"):
+    with pytest.raises(
+        ConfigError, match=r"keys\.jks is a JKS key store.*keytool -exportcert -rfc .*keys\.jks"
+    ):
         client_context(TlsFiles("bookie", ca=str(jks)))
-    with pytest.raises(ConfigError, match=r"-importkeystore -srckeystore .*keys\.jks.*; openssl pkcs12 -in keys\.p12"):
+    with pytest.raises(
+        ConfigError,
+        match=r"-importkeystore -srckeystore .*keys\.jks.*; openssl pkcs12 -in keys\.p12",
+    ):
         client_context(TlsFiles("bookie", certificate=str(jks)))
-    with pytest.raises(ConfigError, match=r"is a PKCS12 key store.*: openssl pkcs12 -in .*store\.p12 -nodes"):
+    with pytest.raises(
+        ConfigError, match=r"is a PKCS12 key store.*: openssl pkcs12 -in .*store\.p12 -nodes"
+    ):
         client_context(TlsFiles("bookie", certificate=str(store)))
     assert PASSWORD not in str(store)
 
@@ -118,7 +141,12 @@ def test_other_files_are_told_with_the_setting_that_names_them(tmp_path: Path, p
     empty.write_text("")
     with pytest.raises(ConfigError, match=r"--zookeeper-tls-ca .*none\.pem cannot be read"):
         client_context(TlsFiles("zookeeper", ca=str(tmp_path / "none.pem")))
-    with pytest.raises(ConfigError, match=r"--bookie-tls-ca .*empty\.pem has no certificate in PEM form"):
+    with pytest.raises(
+        ConfigError, match=r"--bookie-tls-ca .*empty\.pem has no certificate in PEM form"
+    ):
         client_context(TlsFiles("bookie", ca=str(empty)))
-    with pytest.raises(ConfigError, match=r"--bookie-tls-certificate .*ca\.pem cannot be used: .*must have a certificate"):
+    with pytest.raises(
+        ConfigError,
+        match=r"--bookie-tls-certificate .*ca\.pem cannot be used: .*must have a certificate",
+    ):
         client_context(TlsFiles("bookie", certificate=str(pki.ca())))

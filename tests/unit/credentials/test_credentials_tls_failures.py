@@ -34,7 +34,9 @@ def refused_by_peer(reason: str) -> ssl.SSLError:
         (26, "unsuitable certificate purpose", "was not accepted: unsuitable certificate purpose"),
     ],
 )
-def test_each_reason_to_refuse_a_certificate_has_its_sentence(code: int, message: str, said: str) -> None:
+def test_each_reason_to_refuse_a_certificate_has_its_sentence(
+    code: int, message: str, said: str
+) -> None:
     """By OpenSSL's number."""
     assert said in explain_tls_failure(refused_by_us(code, message), "bookie", has_certificate=True)
 
@@ -55,11 +57,17 @@ def test_each_reason_to_refuse_a_certificate_has_its_sentence(code: int, message
     ],
 )
 def test_each_alert_has_its_sentence(reason: str, has_certificate: bool, said: str) -> None:
-    """What a bookie with JDK or OpenSSL was seen to send; a missing certificate is told from a wrong one."""
-    assert said in explain_tls_failure(refused_by_peer(reason), "zookeeper", has_certificate=has_certificate)
+    """What a bookie with JDK or OpenSSL was seen to send; a missing certificate is told from a
+    wrong one.
+    """
+    assert said in explain_tls_failure(
+        refused_by_peer(reason), "zookeeper", has_certificate=has_certificate
+    )
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError(104, "reset"), TimeoutError(), ssl.SSLEOFError(8, "EOF")])
+@pytest.mark.parametrize(
+    "error", [ConnectionResetError(104, "reset"), TimeoutError(), ssl.SSLEOFError(8, "EOF")]
+)
 def test_what_may_pass_is_not_explained(error: Exception) -> None:
     """It is worth trying again."""
     assert explain_tls_failure(error, "bookie", has_certificate=True) == ""

@@ -12,16 +12,26 @@ from auditor.model.finding import Kind
 
 def test_what_is_written_is_read_back():
     """One object a line, in order."""
-    findings = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2), stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b:1")]
+    findings = [
+        stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2),
+        stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b:1"),
+    ]
     assert findings == list(jsonl.parse(jsonl.lines(findings)))
 
 
 def test_fields_come_in_the_order_of_the_contract():
-    """Whatever order the finding was built in; further fields follow by name; absent ones are null."""
-    finding = dict(reversed(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2).items())) | {"zebra": 1, "ant": 2}
+    """Whatever order the finding was built in; further fields follow by name; absent ones are
+    null.
+    """
+    finding = dict(reversed(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2).items())) | {
+        "zebra": 1,
+        "ant": 2,
+    }
     del finding["runbook"]
     read = json.loads(jsonl.line(finding))
-    assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS, "ant", "zebra"] == list(read) and read["runbook"] is None
+    assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS, "ant", "zebra"] == list(read) and read[
+        "runbook"
+    ] is None
 
 
 def test_a_line_is_ascii_and_one_line():
@@ -51,7 +61,11 @@ def test_a_line_that_is_no_finding_is_named(line, reason):
 
 def test_a_file_of_an_earlier_version_has_no_history():
     """Its findings are read, and what they lack is null."""
-    plain = {name: value for name, value in stories.finding(Kind.ENTRY_CORRUPT, 2).items() if name not in jsonl.HISTORY_FIELDS}
+    plain = {
+        name: value
+        for name, value in stories.finding(Kind.ENTRY_CORRUPT, 2).items()
+        if name not in jsonl.HISTORY_FIELDS
+    }
     (read,) = jsonl.parse([json.dumps(plain)])
     assert plain | dict.fromkeys(jsonl.HISTORY_FIELDS) == read
 

@@ -1,4 +1,6 @@
-"""The journal of a run: what is written whole stays, what is not is removed before the run goes on."""
+"""The journal of a run: what is written whole stays, what is not is removed before the run goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def tables(run: Place) -> set[str]:
 
 
 def test_a_stage_is_done_once(run: Place):
-    """Whoever asks again, also after the run was cut down, gets what the stage told, and no work is done."""
+    """Whoever asks again, also after the run was cut down, gets what the stage told, and no work is
+    done.
+    """
     calls: list[str] = []
 
     def work(word: str) -> dict[str, str]:
@@ -44,7 +48,9 @@ def test_a_stage_is_done_once(run: Place):
 
 
 def test_what_a_stage_left_half_written_is_removed(run: Place):
-    """Files that no stage is known to have written go; the others stay, with the checksums Hadoop keeps beside them."""
+    """Files that no stage is known to have written go; the others stay, with the checksums Hadoop
+    keeps beside them.
+    """
     journal = Journal(run)
     journal.once("metadata", writes, run, "evidence/ledgers")
     writes(run, "evidence/ledgers", "part-1")
@@ -53,7 +59,9 @@ def test_what_a_stage_left_half_written_is_removed(run: Place):
     for name in (".part-0.parquet.crc", ".part-1.parquet.crc"):
         (run / "evidence/ledgers").write_text(name, "crc")
     Journal.reopen(run)
-    assert {"evidence/ledgers/part-0.parquet", "evidence/ledgers/.part-0.parquet.crc"} == tables(run)
+    assert {"evidence/ledgers/part-0.parquet", "evidence/ledgers/.part-0.parquet.crc"} == tables(
+        run
+    )
 
 
 def test_a_stage_that_raised_is_not_done(run: Place):
@@ -73,7 +81,9 @@ def test_a_stage_that_raised_is_not_done(run: Place):
 
 
 def test_what_was_odd_is_not_forgotten(run: Place):
-    """Sentences of all stages, in their order; a run that goes on has those of the stages it does not do again."""
+    """Sentences of all stages, in their order; a run that goes on has those of the stages it does
+    not do again.
+    """
     Journal(run).once("metadata", lambda: {"problems": ["a stray mark"]})
     again = Journal.reopen(run)
     again.once("lists", dict)
@@ -142,7 +152,9 @@ def test_a_journal_knows_which_stages_are_complete(run: Place):
 
 
 def test_each_stage_names_the_files_that_it_wrote_itself(run: Place):
-    """A file of an earlier stage is not named again, also by a stage that is called with keywords."""
+    """A file of an earlier stage is not named again, also by a stage that is called with
+    keywords.
+    """
     journal = Journal(run)
     for stage, file in (("listing", "part-0"), ("metadata", "part-1"), ("lists", "part-2")):
         journal.once(stage, writes, run, "evidence/ledgers", file=file)

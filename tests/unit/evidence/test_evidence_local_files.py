@@ -1,4 +1,6 @@
-"""Files of a directory that somebody else filled: links, pipes and devices neither hang nor lead in circles."""
+"""Files of a directory that somebody else filled: links, pipes and devices neither hang nor lead in
+circles.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_a_table_is_its_files_without_what_spark_writes_beside_them(tmp_path: Pa
     expected = [f"{table}/{name}" for name in ("a.parquet", "b.parquet", "part/c.parquet")]
     assert expected == find_table_files(str(table))
     assert expected[:1] == find_table_files(expected[0])
-    assert {*expected, f"{table}/_SUCCESS", f"{table}/.a.parquet.crc"} == set(find_files(str(table)))
+    assert {*expected, f"{table}/_SUCCESS", f"{table}/.a.parquet.crc"} == set(
+        find_files(str(table))
+    )
 
 
 def test_a_link_to_a_file_is_read_like_it(tmp_path: Path):
@@ -63,7 +67,9 @@ def test_a_pipe_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("find", [find_files, find_table_files])
-def test_a_directory_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path, monkeypatch, find):
+def test_a_directory_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch, find
+):
     """What is missing would pass for nothing. A directory that is not there has no files."""
 
     def scandir(path: str) -> None:

@@ -28,7 +28,9 @@ def numbers(reader: NewRows) -> list[int]:
 
 
 def test_each_file_is_read_once(run: Place) -> None:
-    """Also those in directories below, in the order of their names; each reader remembers for itself."""
+    """Also those in directories below, in the order of their names; each reader remembers for
+    itself.
+    """
     reader, other = (NewRows(run, "evidence/numbers", NUMBERS) for _ in range(2))
     assert [] == numbers(reader)
     write(run, "evidence/numbers/X=1", "a", 3)

@@ -1,4 +1,6 @@
-"""What the newest run in OUTPUT knows: read where it is of this cluster and whole, and nothing otherwise."""
+"""What the newest run in OUTPUT knows: read where it is of this cluster and whole, and nothing
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,16 @@ def test_a_run_names_its_directory(tmp_path: Path, end: str):
 
 @pytest.mark.parametrize(
     ("is_same", "theirs"),
-    [(True, {}), (False, {"root": "/other"}), (False, {"hosts": ("h2:2181",)}), (False, {"hosts": ()})],
+    [
+        (True, {}),
+        (False, {"root": "/other"}),
+        (False, {"hosts": ("h2:2181",)}),
+        (False, {"hosts": ()}),
+    ],
 )
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(tmp_path: Path, is_same: bool, theirs: dict[str, Any]):
+def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(
+    tmp_path: Path, is_same: bool, theirs: dict[str, Any]
+):
     """Two old clusters without an instance id are not one."""
     nameless = replace(FACTS, instance_id=None)
     output_with_a_run(tmp_path, replace(nameless, **theirs))
@@ -67,8 +76,12 @@ def test_an_older_summary_without_root_and_hosts_is_found_by_the_instance_id(tmp
     output_with_a_run(tmp_path, FACTS)
     path = tmp_path / f"run-{RUN_ID}" / "summary.json"
     for is_found, instance_id in ((True, "id-1"), (False, None)):
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"cluster": {"instance_id": instance_id}}))
-        assert is_found == (newest_run(str(tmp_path), replace(FACTS, instance_id=instance_id)) is not None)
+        path.write_text(
+            json.dumps(json.loads(path.read_text()) | {"cluster": {"instance_id": instance_id}})
+        )
+        assert is_found == (
+            newest_run(str(tmp_path), replace(FACTS, instance_id=instance_id)) is not None
+        )
 
 
 def test_bookies_beyond_those_named_in_the_summary_are_read_from_the_evidence(tmp_path: Path):
@@ -84,7 +97,9 @@ def test_standings_are_those_of_the_ledgers_asked_for(tmp_path: Path):
     assert {1: "sound", 2: "violated"} == known(tmp_path).standings([1, 2, 9])
 
 
-def test_where_no_ledger_is_asked_for_no_table_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_where_no_ledger_is_asked_for_no_table_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Reading one takes a third of a second."""
     output_with_a_run(tmp_path, FACTS, standings={1: "sound"})
     run = known(tmp_path)
@@ -93,16 +108,27 @@ def test_where_no_ledger_is_asked_for_no_table_is_read(tmp_path: Path, monkeypat
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path: Path):
-    """Another version may have written others with other types, or none of the type that is read in some files."""
+    """Another version may have written others with other types, or none of the type that is read in
+    some files.
+    """
     output_with_a_run(tmp_path, FACTS, unable=["b1"], unsupported=2)
     run = place(str(tmp_path / f"run-{RUN_ID}"))
     run.write_table("evidence/bookies", pa.table({"bookie_id": ["b3"]}), "a")
     run.write_table(
-        "evidence/bookies", pa.table({"bookie_id": ["b1", "b2"], "greeting": ["unsupported"] * 2, "look": ["x"] * 2}), "b"
+        "evidence/bookies",
+        pa.table({"bookie_id": ["b1", "b2"], "greeting": ["unsupported"] * 2, "look": ["x"] * 2}),
+        "b",
     )
     run.write_table("verdicts", pa.table({"ledger_id": [3]}), "a")
-    run.write_table("verdicts", pa.table({"ledger_id": [1, 2], "standing": ["sound", "exempt"], "looks": ["x"] * 2}), "b")
-    assert ({"b1", "b2"}, {1: "sound"}) == (known(tmp_path).bookies_unable(), known(tmp_path).standings([1]))
+    run.write_table(
+        "verdicts",
+        pa.table({"ledger_id": [1, 2], "standing": ["sound", "exempt"], "looks": ["x"] * 2}),
+        "b",
+    )
+    assert ({"b1", "b2"}, {1: "sound"}) == (
+        known(tmp_path).bookies_unable(),
+        known(tmp_path).standings([1]),
+    )
 
 
 def test_tables_that_are_gone_say_nothing(tmp_path: Path):
@@ -142,10 +168,16 @@ def test_arrow_is_not_loaded_where_the_summary_says_it_all(tmp_path: Path):
     """A third of a second of every `auditor ledger`."""
     output_with_a_run(tmp_path, FACTS, unable=["b1"])
     program = (
-        "import sys; from auditor.model.cluster import ClusterFacts; from auditor.evidence.newest_run import newest_run;"
-        f"print(newest_run({str(tmp_path)!r}, {FACTS!r}).bookies_unable(), 'pyarrow' in sys.modules)"
+        "import sys; from auditor.model.cluster import ClusterFacts; from"
+        f" auditor.evidence.newest_run import newest_run;print(newest_run({str(tmp_path)!r},"
+        f" {FACTS!r}).bookies_unable(), 'pyarrow' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert "frozenset({'b1'}) False\n" == done.stdout

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from auditor.evidence.reference_rows import TopicLook, listing_problem_row, namespace_of, reference_rows, topic_looks, topic_of
+from auditor.evidence.reference_rows import (
+    TopicLook,
+    listing_problem_row,
+    namespace_of,
+    reference_rows,
+    topic_looks,
+    topic_of,
+)
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import REFERENCES
 from auditor.model.topic import (
@@ -45,7 +52,11 @@ OTHERS = (
 
 def read_back(*records: TopicRecord, look: int = 1) -> list[TopicLook]:
     rows = [row for record in records for row in reference_rows(record, look)]
-    return topic_looks(pa.Table.from_batches([table(REFERENCES, [*rows, listing_problem_row(look, 5, "not listed")])]))
+    return topic_looks(
+        pa.Table.from_batches(
+            [table(REFERENCES, [*rows, listing_problem_row(look, 5, "not listed")])]
+        )
+    )
 
 
 @pytest.mark.parametrize("record", [FULL, *OTHERS], ids=lambda record: str(record.topic.local_name))
@@ -55,21 +66,36 @@ def test_a_topic_is_read_as_it_was_written(record: TopicRecord) -> None:
 
 
 def test_rows_come_in_any_order() -> None:
-    """Files of several tasks are read as they are found. Problems of one topic keep the order of its rows."""
+    """Files of several tasks are read as they are found. Problems of one topic keep the order of
+    its rows.
+    """
     rows = list(reference_rows(FULL, 1))
-    assert [TopicLook(1, FULL)] == topic_looks(pa.Table.from_batches([table(REFERENCES, rows[::-1])]))
+    assert [TopicLook(1, FULL)] == topic_looks(
+        pa.Table.from_batches([table(REFERENCES, rows[::-1])])
+    )
 
 
 def test_the_looks_at_a_topic_are_told_apart() -> None:
     """In the order of the looks, each with what it read."""
-    gone = replace(FULL, read_at_ms=9, status=TopicStatus.MISSING, managed_ledger=None, subscriptions=(), schemas=())
+    gone = replace(
+        FULL,
+        read_at_ms=9,
+        status=TopicStatus.MISSING,
+        managed_ledger=None,
+        subscriptions=(),
+        schemas=(),
+    )
     rows = [*reference_rows(gone, 2), *reference_rows(FULL, 1)]
-    assert [TopicLook(1, FULL), TopicLook(2, gone)] == topic_looks(pa.Table.from_batches([table(REFERENCES, rows)]))
+    assert [TopicLook(1, FULL), TopicLook(2, gone)] == topic_looks(
+        pa.Table.from_batches([table(REFERENCES, rows)])
+    )
 
 
 def test_topics_are_told_apart_and_a_problem_of_the_listing_is_of_none() -> None:
     """Sorted by topic."""
-    assert sorted(str(one.topic) for one in (FULL, *OTHERS)) == [str(look.record.topic) for look in read_back(FULL, *OTHERS)]
+    assert sorted(str(one.topic) for one in (FULL, *OTHERS)) == [
+        str(look.record.topic) for look in read_back(FULL, *OTHERS)
+    ]
 
 
 @pytest.mark.parametrize("record", [FULL, *OTHERS])

@@ -1,4 +1,6 @@
-"""OUTPUT and the directory of a run: written in one step, locked, pruned, and damage told in sentences."""
+"""OUTPUT and the directory of a run: written in one step, locked, pruned, and damage told in
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from pyarrow import fs
 from auditor.errors import OutputError
 from auditor.evidence import run_directory
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json, write_ledger_files
+from auditor.evidence.run_directory import (
+    LOCK,
+    Output,
+    Place,
+    place,
+    write_json,
+    write_ledger_files,
+)
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.summary.about import About
@@ -44,7 +53,9 @@ def root(tmp_path: Path) -> Place:
 
 
 CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
-FACTS = ClusterFacts("zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None)
+FACTS = ClusterFacts(
+    "zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None
+)
 
 
 def finished(root: Place, name: str, **summary: object) -> Place:
@@ -85,7 +96,9 @@ def test_rows_that_end_too_early_leave_no_file(root: Place):
 
 
 @pytest.mark.parametrize("error", [OSError, pa.ArrowInvalid])
-def test_rows_that_end_too_early_say_why_before_all(root: Place, monkeypatch: pytest.MonkeyPatch, error: type[Exception]):
+def test_rows_that_end_too_early_say_why_before_all(
+    root: Place, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+):
     """A writer that cannot even be closed, and a file that is not there, hide nothing of it."""
 
     class Writer:
@@ -106,10 +119,14 @@ def test_rows_that_end_too_early_say_why_before_all(root: Place, monkeypatch: py
 
 def test_rows_go_to_the_file_system_of_the_output(tmp_path: Path):
     """Also where that is no local directory: an object store, for one."""
-    elsewhere = Place(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "audits", "test://audits")
+    elsewhere = Place(
+        fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "audits", "test://audits"
+    )
     elsewhere.write_table("numbers", rows(1), "a")
     elsewhere.write_stream("numbers", rows(2).to_batches(), NUMBERS, "b")
-    assert {"a.parquet", "b.parquet"} == {path.name for path in (tmp_path / "audits" / "numbers").iterdir()}
+    assert {"a.parquet", "b.parquet"} == {
+        path.name for path in (tmp_path / "audits" / "numbers").iterdir()
+    }
     assert rows(1, 2) == elsewhere.read_table("numbers", NUMBERS).sort_by("n")
 
 
@@ -140,7 +157,9 @@ def test_only_a_directory_is_a_table(root: Place):
 
 
 def test_a_file_system_that_is_not_local_is_used_alike():
-    """Here one in memory: files, tables and runs are nowhere else, and nothing can be locked there."""
+    """Here one in memory: files, tables and runs are nowhere else, and nothing can be locked
+    there.
+    """
     output = Output(place("mock:///audits"))
     assert not Path("audits").exists()
     with output.hold_lock() as lock:
@@ -158,7 +177,9 @@ def test_a_file_system_that_is_not_local_is_used_alike():
 
 
 def test_what_a_dead_run_lacks_is_none_and_no_rows(root: Place):
-    """A missing file is None; a missing table is empty, with its columns, for whoever said that it may be missing."""
+    """A missing file is None; a missing table is empty, with its columns, for whoever said that it
+    may be missing.
+    """
     assert root.read_text("nothing") is None
     lenient = replace(root, missing_is_empty=True)
     assert (0, NUMBERS.names, 0) == (
@@ -191,11 +212,15 @@ def test_a_path_that_spark_would_take_for_a_pattern_is_refused(tmp_path: Path, n
 
 
 def test_tables_grow_file_by_file(root: Place):
-    """Each write is one file more; reading, streaming and counting see all of them, filtered where told."""
+    """Each write is one file more; reading, streaming and counting see all of them, filtered where
+    told.
+    """
     root.write_table("evidence/numbers", rows(1, 2), "a")
     root.write_table("evidence/numbers", rows(3).to_batches()[0], "b")
     assert [1, 2, 3] == sorted(root.read_table("evidence/numbers", NUMBERS)["n"].to_pylist())
-    assert [2, 3] == sorted(root.read_table("evidence/numbers", NUMBERS, ds.field("n") > 1)["n"].to_pylist())
+    assert [2, 3] == sorted(
+        root.read_table("evidence/numbers", NUMBERS, ds.field("n") > 1)["n"].to_pylist()
+    )
     assert 2 == root.count("evidence/numbers", NUMBERS, ds.field("n") > 1)
     assert 3 == sum(batch.num_rows for batch in root.stream("evidence/numbers", NUMBERS, ["n"]))
 
@@ -205,7 +230,9 @@ def test_only_the_columns_asked_for_are_read(root: Place):
     root.write_table("numbers", rows(1).select(["n"]), "a")
     root.write_table("numbers", rows(2), "b")
     assert NUMBERS == root.read_table("numbers", NUMBERS).schema
-    assert {1: None, 2: "2"} == {row["n"]: row["word"] for row in root.read_table("numbers", NUMBERS).to_pylist()}
+    assert {1: None, 2: "2"} == {
+        row["n"]: row["word"] for row in root.read_table("numbers", NUMBERS).to_pylist()
+    }
     assert ["word"] == root.read_table("numbers", NUMBERS, columns=["word"]).schema.names
     assert [["n"]] * 2 == [batch.schema.names for batch in root.stream("numbers", NUMBERS, ["n"])]
 
@@ -235,7 +262,8 @@ def test_a_table_that_is_no_parquet_is_a_sentence(root: Place, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("character", "is_refused"), [("\ud7ff", False), ("\ud800", True), ("\udfff", True), ("\ue000", False)]
+    ("character", "is_refused"),
+    [("\ud7ff", False), ("\ud800", True), ("\udfff", True), ("\ue000", False)],
 )
 def test_a_path_that_is_not_valid_utf_8_is_refused(character: str, is_refused: bool):
     """Python stands a surrogate for each byte that it could not decode."""
@@ -278,7 +306,10 @@ def test_a_uri_of_no_file_system_is_a_sentence(text: str):
 
 def test_a_local_path_and_its_uri_are_one_place(tmp_path: Path):
     """Relative, absolute, or as a URI: Spark is given a URI in any case."""
-    assert (str(tmp_path), tmp_path.as_uri()) == (place(str(tmp_path)).path, place(str(tmp_path)).uri)
+    assert (str(tmp_path), tmp_path.as_uri()) == (
+        place(str(tmp_path)).path,
+        place(str(tmp_path)).uri,
+    )
     assert str(tmp_path) == place(tmp_path.as_uri()).path
     assert place("audits").path == str(Path.cwd() / "audits")
 
@@ -317,12 +348,18 @@ def no_room() -> Iterator[None]:
 
 def test_a_full_disk_is_noticed_though_an_empty_file_fits(root: Place):
     """Something is written to the file with which a run tries its directory."""
-    with pytest.raises(OutputError, match=r"cannot write file:.*audits/.writable"), no_room(), Output(root).hold_lock():
+    with (
+        pytest.raises(OutputError, match=r"cannot write file:.*audits/.writable"),
+        no_room(),
+        Output(root).hold_lock(),
+    ):
         pass
 
 
 def test_the_lock_is_a_file_that_others_can_read(root: Place):
-    """Its descriptor is open while it is held, and closed afterwards; nothing but the file is left."""
+    """Its descriptor is open while it is held, and closed afterwards; nothing but the file is
+    left.
+    """
     before = os.umask(0)
     try:
         with Output(root).hold_lock() as lock:
@@ -343,7 +380,9 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lock_that_is_released_soon_is_waited_for(root: Place):
-    """The JVM of a run that was killed holds the lock for a moment longer; the next run starts all the same."""
+    """The JVM of a run that was killed holds the lock for a moment longer; the next run starts all
+    the same.
+    """
     held = Output(root).hold_lock()
     held.__enter__()
     release = threading.Timer(0.3, held.__exit__, (None, None, None))
@@ -383,10 +422,13 @@ def test_two_runs_at_once_are_noticed(root: Place):
 def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
     """Whatever ended the run, the next one starts: no stale lock file has to be removed by hand."""
     program = (
-        "import sys, time\nfrom auditor.evidence.run_directory import Output, place\n"
-        f"with Output(place({root.path!r})).hold_lock():\n    print('held', flush=True)\n    time.sleep({LINE_TIMEOUT_S})\n"
+        "import sys, time\nfrom auditor.evidence.run_directory import Output, place\nwith"
+        f" Output(place({root.path!r})).hold_lock():\n    print('held', flush=True)\n   "
+        f" time.sleep({LINE_TIMEOUT_S})\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert "held\n" == holder.stdout.readline()
         with pytest.MonkeyPatch.context() as patch, pytest.raises(OutputError):
@@ -411,7 +453,18 @@ def test_the_newest_finished_run_is_the_one_that_was_published(root: Place):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "7", '{"run": 7}', '{"run": "../../etc"}', '{"run": "run-x"}', '{"other": 1}', "\x00"]
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        '{"run": 7}',
+        '{"run": "../../etc"}',
+        '{"run": "run-x"}',
+        '{"other": 1}',
+        "\x00",
+    ],
 )
 def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
@@ -420,7 +473,9 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
 
 
 def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
-    """A month of failures does not cost the history: what died goes when it is older than the oldest run kept."""
+    """A month of failures does not cost the history: what died goes when it is older than the
+    oldest run kept.
+    """
     for name in (NAMES[0], NAMES[2]):
         finished(root, name)
     for name in (NAMES[1], NAMES[3], NAMES[4]):
@@ -453,7 +508,9 @@ def test_where_all_are_kept_nothing_is_removed(root: Place):
         (NAMES[3:], 2, None),
     ],
 )
-def test_old_runs_go_and_the_newest_finished_one_never(root: Place, kept: list[str], keep: int, latest: str | None):
+def test_old_runs_go_and_the_newest_finished_one_never(
+    root: Place, kept: list[str], keep: int, latest: str | None
+):
     """0 keeps all; whatever is no run's directory stays."""
     for name in NAMES:
         finished(root, name)
@@ -471,7 +528,9 @@ def test_ledger_files_are_read_as_they_were_written(root: Place):
     """An id a line, in the directories that their names say; for none, no directory is made."""
     write_ledger_files(root, {})
     assert [] == os.listdir(root.path)
-    write_ledger_files(root, {"causes/deep/01.txt": np.array([7, 8]), "causes/02.txt": np.array([], np.int64)})
+    write_ledger_files(
+        root, {"causes/deep/01.txt": np.array([7, 8]), "causes/02.txt": np.array([], np.int64)}
+    )
     assert {"causes/deep/01.txt", "causes/02.txt"} == root.files_in("causes")
     assert ("7\n8\n", "") == (root.read_text("causes/deep/01.txt"), root.read_text("causes/02.txt"))
 
@@ -487,7 +546,14 @@ def test_json_for_people_is_valid_and_ascii(root: Place):
 def test_what_a_run_is_judged_by_reads_back(root: Place):
     """run.json to the field, and a foreign one is refused in a sentence."""
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, True, 5)
-    about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, Terms(1, 2, 3, 4), "warning", False)
+    about = About(
+        "20260101T030000Z-000001",
+        "2026-01-01T03:00:00Z",
+        facts,
+        Terms(1, 2, 3, 4),
+        "warning",
+        False,
+    )
     write_json(root, "run.json", about.as_json())
     assert about == About.from_json(json.loads(root.read_text("run.json") or ""))
     for damage in (
@@ -500,8 +566,12 @@ def test_what_a_run_is_judged_by_reads_back(root: Place):
             About.from_json(damage)
 
 
-def test_a_text_is_on_the_disk_before_it_gets_its_name(root: Place, monkeypatch: pytest.MonkeyPatch):
-    """After a loss of power there is the old file or the new one, and never an empty one under its name."""
+def test_a_text_is_on_the_disk_before_it_gets_its_name(
+    root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """After a loss of power there is the old file or the new one, and never an empty one under its
+    name.
+    """
     root.write_text("a.txt", "old")
     seen: list[tuple[str, str | None]] = []
     real = os.fsync

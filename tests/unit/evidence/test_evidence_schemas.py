@@ -16,13 +16,19 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, 
 from auditor.model.verdict import Verdict
 
 TABLES = {name: schema for name, schema in vars(schemas).items() if isinstance(schema, pa.Schema)}
-SECRET = re.compile(r"pass|secret|token|credential|private|master|sasl|raw|bytes$|content|payload|body")
+SECRET = re.compile(
+    r"pass|secret|token|credential|private|master|sasl|raw|bytes$|content|payload|body"
+)
 COUNTED_IN_BYTES = {"size_bytes", "length_bytes", "offset_bytes", "received_bytes"}
 
 
 def names(kind: pa.Schema | pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     """Every column, however deep."""
-    inner = [kind.field(i) for i in range(kind.num_fields)] if isinstance(kind, pa.StructType) else list(kind)
+    inner = (
+        [kind.field(i) for i in range(kind.num_fields)]
+        if isinstance(kind, pa.StructType)
+        else list(kind)
+    )
     for field in inner:
         yield field.name, field.type
         deep = field.type.value_type if isinstance(field.type, pa.ListType) else field.type
@@ -37,15 +43,32 @@ def test_every_table_is_here() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_no_table_has_a_column_for_a_secret_or_for_raw_bytes(table: str) -> None:
-    """No password, key, credential; no metadata as it was read. Binary columns: the canonical groups, and custom metadata."""
+    """No password, key, credential; no metadata as it was read. Binary columns: the canonical
+    groups, and custom metadata.
+    """
     columns = list(names(TABLES[table]))
-    assert [] == [name for name, _ in columns if SECRET.search(name) and name not in COUNTED_IN_BYTES]
-    binary = {name for name, kind in columns if pa.types.is_binary(kind) or pa.types.is_large_binary(kind)}
+    assert [] == [
+        name for name, _ in columns if SECRET.search(name) and name not in COUNTED_IN_BYTES
+    ]
+    binary = {
+        name for name, kind in columns if pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    }
     assert binary <= {"groups", "value"}
 
 
 @pytest.mark.parametrize(
-    "noun", [Answer, EntryRead, BookieRecord, LedgerMetadata, LedgerRecord, Malformed, Mark, Segment, Verdict]
+    "noun",
+    [
+        Answer,
+        EntryRead,
+        BookieRecord,
+        LedgerMetadata,
+        LedgerRecord,
+        Malformed,
+        Mark,
+        Segment,
+        Verdict,
+    ],
 )
 def test_no_noun_has_a_field_for_a_secret(noun: type) -> None:
     """What no value carries, no table can hold."""
@@ -57,7 +80,9 @@ def test_no_noun_has_a_field_for_a_secret(noun: type) -> None:
 def test_ids_times_and_counts_have_room(table: str) -> None:
     """Ids, entry ids and times are 64 bits wide, wherever they stand."""
     wide = re.compile(r"ledger_id|entry_id|_ms$|_bytes$|czxid")
-    assert [] == [name for name, kind in names(TABLES[table]) if wide.search(name) and kind != pa.int64()]
+    assert [] == [
+        name for name, kind in names(TABLES[table]) if wide.search(name) and kind != pa.int64()
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -29,8 +29,14 @@ def ledger(ledger_id: int, looks: int, bookies: int) -> LedgerEvidence:
     found = []
     for look in range(1, looks + 1):
         names = [f"b{n}" for n in range(bookies)]
-        answers = {one: Answer(one, ledger_id, look, look, AnswerStatus.HELD, b"x") for one in names}
-        reads = {(one, e): EntryRead(one, ledger_id, e, look, 0, ReadStatus.NO_ENTRY) for one in names[1:] for e in (7, 8)}
+        answers = {
+            one: Answer(one, ledger_id, look, look, AnswerStatus.HELD, b"x") for one in names
+        }
+        reads = {
+            (one, e): EntryRead(one, ledger_id, e, look, 0, ReadStatus.NO_ENTRY)
+            for one in names[1:]
+            for e in (7, 8)
+        }
         found.append(Look(LedgerRecord(ledger_id, look, 0, RecordStatus.GONE), answers, reads))
     return LedgerEvidence(ledger_id, tuple(found))
 
@@ -58,7 +64,10 @@ def test_all_that_was_seen_of_a_ledger_is_its_row(seed: int) -> None:
     """Ledgers ascending, whether bookies were asked about them or not."""
     schemas = (LEDGERS, ANSWERS, READS)
     draw = Random(seed)
-    tables = [in_parts(schema, rows, draw) for schema, rows in zip(schemas, rows_of(LEDGERS_SEEN), strict=True)]
+    tables = [
+        in_parts(schema, rows, draw)
+        for schema, rows in zip(schemas, rows_of(LEDGERS_SEEN), strict=True)
+    ]
     batches = seen_rows(*tables)
     assert LEDGERS_SEEN == [one for batch in batches for one in evidence_by_ledger(batch)], seed
     assert {SEEN} == {batch.schema for batch in batches}
@@ -70,14 +79,21 @@ def test_answers_of_other_ledgers_are_left_out() -> None:
     records, _, _ = rows_of(LEDGERS_SEEN)
     _, answers, reads = rows_of(LEDGERS_SEEN + others)
     draw = Random(1)
-    batches = seen_rows(in_parts(LEDGERS, records, draw), in_parts(ANSWERS, answers, draw), in_parts(READS, reads, draw))
+    batches = seen_rows(
+        in_parts(LEDGERS, records, draw),
+        in_parts(ANSWERS, answers, draw),
+        in_parts(READS, reads, draw),
+    )
     assert LEDGERS_SEEN == [one for batch in batches for one in evidence_by_ledger(batch)]
 
 
 def test_no_ledgers_make_no_rows() -> None:
     """Whatever bookies said."""
     _, answers, reads = rows_of(LEDGERS_SEEN)
-    tables = pa.Table.from_batches([table(ANSWERS, answers)]), pa.Table.from_batches([table(READS, reads)])
+    tables = (
+        pa.Table.from_batches([table(ANSWERS, answers)]),
+        pa.Table.from_batches([table(READS, reads)]),
+    )
     assert 0 == sum(batch.num_rows for batch in seen_rows(LEDGERS.empty_table(), *tables))
 
 
@@ -100,8 +116,11 @@ def test_metadata_alone_costs_one_scan(tmp_path: Path) -> None:
     run.write_table("evidence/ledgers", table(LEDGERS, records), "a")
     batches = read_seen_rows(run, pc.field("ledger_id") > 0, with_answers=False)
     found = [one for batch in batches for one in evidence_by_ledger(batch)]
-    assert [(one.ledger_id, [(look.record, {}, {}) for look in one.looks]) for one in LEDGERS_SEEN] == [
-        (one.ledger_id, [(look.record, look.answers, look.reads) for look in one.looks]) for one in found
+    assert [
+        (one.ledger_id, [(look.record, {}, {}) for look in one.looks]) for one in LEDGERS_SEEN
+    ] == [
+        (one.ledger_id, [(look.record, look.answers, look.reads) for look in one.looks])
+        for one in found
     ]
 
 
@@ -109,11 +128,18 @@ def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
     """Its evidence is judged again all the same, and what other files have in it counts."""
     run = place(str(tmp_path))
     names = ("ledgers", "answers", "reads")
-    for file, ledgers, lacking in (("a", LEDGERS_SEEN[2:3], "non_canonical"), ("b", LEDGERS_SEEN[3:], "")):
-        for name, schema, rows in zip(names, (LEDGERS, ANSWERS, READS), rows_of(ledgers), strict=True):
+    for file, ledgers, lacking in (
+        ("a", LEDGERS_SEEN[2:3], "non_canonical"),
+        ("b", LEDGERS_SEEN[3:], ""),
+    ):
+        for name, schema, rows in zip(
+            names, (LEDGERS, ANSWERS, READS), rows_of(ledgers), strict=True
+        ):
             whole = pa.Table.from_batches([table(schema, rows)])
             columns = [column for column in schema.names if column != lacking]
             run.write_table(f"evidence/{name}", whole.select(columns), file)
     old, new = pa.Table.from_batches(read_seen_rows(run, pc.field("ledger_id") > 3)).to_pylist()
     assert (1, 2, 2) == tuple(len(old[name]) for name in ("records", "answers", "reads"))
-    assert [{None}, {False}] == [{one["non_canonical"] for one in row["answers"]} for row in (old, new)]
+    assert [{None}, {False}] == [
+        {one["non_canonical"] for one in row["answers"]} for row in (old, new)
+    ]

@@ -42,11 +42,14 @@ def test_every_id_is_in_exactly_one_shard():
     rng = random.Random(SEED)
     for _ in range(200):
         ids = [
-            rng.choice([0, LEDGER_ID_MAX, rng.randrange(50), rng.randrange(LEDGER_ID_MAX)]) for _ in range(rng.randrange(40))
+            rng.choice([0, LEDGER_ID_MAX, rng.randrange(50), rng.randrange(LEDGER_ID_MAX)])
+            for _ in range(rng.randrange(40))
         ]
         size = rng.randrange(1, 12)
         shards = cut_shards(listed(*ids), size)
-        assert [0, *(one.last + 1 for one in shards[:-1])] == [one.first for one in shards], f"seed {SEED}: {ids} by {size}"
+        assert [0, *(one.last + 1 for one in shards[:-1])] == [one.first for one in shards], (
+            f"seed {SEED}: {ids} by {size}"
+        )
         assert LEDGER_ID_MAX == shards[-1].last
         within = [sum(one.first <= i <= one.last for i in set(ids)) for one in shards]
         assert len(set(ids)) == sum(within) and max(within) <= size, f"seed {SEED}: {ids} by {size}"

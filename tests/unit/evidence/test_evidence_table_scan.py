@@ -40,11 +40,15 @@ def test_no_batch_is_larger_than_the_bound(scan: TableScan) -> None:
     """Whatever the file's row groups, and every row comes once."""
     batches = list(scan.batches(["ledger_id"]))
     assert BATCH_ROWS >= max(batch.num_rows for batch in batches)
-    assert list(range(ROWS)) == sorted(i for batch in batches for i in batch["ledger_id"].to_pylist())
+    assert list(range(ROWS)) == sorted(
+        i for batch in batches for i in batch["ledger_id"].to_pylist()
+    )
 
 
 def test_few_batches_and_files_are_read_ahead() -> None:
-    """What is read ahead is held in memory, and pyarrow's own bounds are those of a large machine."""
+    """What is read ahead is held in memory, and pyarrow's own bounds are those of a large
+    machine.
+    """
     asked: list[dict[str, object]] = []
 
     class Rows:
@@ -61,7 +65,9 @@ def test_a_condition_holds_for_rows_batches_and_counts_alike(scan: TableScan) ->
     """The three ways to read keep the same rows."""
     expected = list(range(1, ROWS, 2))
     assert expected == sorted(scan.table(["ledger_id"], ODD)["ledger_id"].to_pylist())
-    assert expected == sorted(i for batch in scan.batches(["ledger_id"], ODD) for i in batch["ledger_id"].to_pylist())
+    assert expected == sorted(
+        i for batch in scan.batches(["ledger_id"], ODD) for i in batch["ledger_id"].to_pylist()
+    )
     assert len(expected) == scan.count(ODD)
 
 
@@ -70,14 +76,24 @@ def test_a_file_that_is_gone_is_said_with_its_name(run: Place) -> None:
     run.write_table("listing", table(LISTING, [(1,)]), "all")
     scan = run.scan("listing", LISTING)
     run.remove("listing")
-    for use in (lambda: scan.table(["ledger_id"]), lambda: list(scan.batches(["ledger_id"])), scan.count):
+    for use in (
+        lambda: scan.table(["ledger_id"]),
+        lambda: list(scan.batches(["ledger_id"])),
+        scan.count,
+    ):
         with pytest.raises(OutputError, match=f"cannot read {run.uri}/listing"):
             use()
 
 
-def test_a_table_that_is_larger_in_memory_than_any_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Nulls cost nothing on disk: 2 million rows in a few kilobytes. The bound is on what is held, not on the file."""
-    pq.write_table(pa.table({"ledger_id": pa.nulls(2_000_000, pa.int64())}), tmp_path / "all.parquet")
+def test_a_table_that_is_larger_in_memory_than_any_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nulls cost nothing on disk: 2 million rows in a few kilobytes. The bound is on what is held,
+    not on the file.
+    """
+    pq.write_table(
+        pa.table({"ledger_id": pa.nulls(2_000_000, pa.int64())}), tmp_path / "all.parquet"
+    )
     assert (tmp_path / "all.parquet").stat().st_size < 100_000
     scan = TableScan("t", ds.dataset(tmp_path / "all.parquet"))
     assert 2_000_000 == scan.table(["ledger_id"]).num_rows

@@ -28,14 +28,19 @@ def test_what_is_not_utf_8_is_refused(tmp_path: Path):
         place(str(tmp_path)).read_text("a")
 
 
-@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize(
+    "make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("/dev/zero")]
+)
 def test_what_is_no_file_is_not_there(tmp_path: Path, make):
     """A folder, a pipe, a device: none is opened."""
     make(tmp_path / "a")
     assert place(str(tmp_path)).read_text("a") is None
 
 
-@pytest.mark.parametrize(("text", "says"), [("[" * 100_000, "nested too deeply"), ("9" * 5_000, "not JSON"), ("{", "not JSON")])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("[" * 100_000, "nested too deeply"), ("9" * 5_000, "not JSON"), ("{", "not JSON")],
+)
 def test_json_that_cannot_be_parsed_is_a_sentence(text: str, says: str):
     """Depth and digits beyond what Python takes are the file's fault."""
     with pytest.raises(OutputError, match=f"summary.json is {says}"):

@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import pytest
 from support.entry_by_entry import expected_on
-from support.stories import LEDGER, Bookie, State, Story, drive, groups, judged_from_truth, unconfirmed
+from support.stories import (
+    LEDGER,
+    Bookie,
+    State,
+    Story,
+    drive,
+    groups,
+    judged_from_truth,
+    unconfirmed,
+)
 
 from auditor.first_checker.confirmation import RESERVED_READS, wanted_reads
 from auditor.first_checker.coverage import coverage
@@ -21,11 +30,16 @@ SEGMENTS = 12
 
 
 def told(
-    metadata: LedgerMetadata, lost: dict[str, set[int]], unlisted: dict[str, set[int]] | None = None, **more: object
+    metadata: LedgerMetadata,
+    lost: dict[str, set[int]],
+    unlisted: dict[str, set[int]] | None = None,
+    **more: object,
 ) -> Story:
     """Bookies hold what they should, but for what is lost; some of it is not listed."""
     bookies = {
-        name: Bookie(frozenset(held - lost.get(name, set())), frozenset((unlisted or {}).get(name, ())))
+        name: Bookie(
+            frozenset(held - lost.get(name, set())), frozenset((unlisted or {}).get(name, ()))
+        )
         for name, held in expected_on(metadata).items()
     }
     return replace(Story("told here", (State(metadata, bookies),)), **more)
@@ -38,7 +52,9 @@ def first_round(story: Story) -> tuple[tuple[str, int], ...]:
 
 THREE = ledger("e3 w3 0:[b1 b2 b3] closed 99")
 CHANGED = ledger(
-    "e3 w3 a2 " + " ".join(f"{100 * n}:[b1 b2 b{3 + n % 2}]" for n in range(SEGMENTS)) + f" closed {100 * SEGMENTS}"
+    "e3 w3 a2 "
+    + " ".join(f"{100 * n}:[b1 b2 b{3 + n % 2}]" for n in range(SEGMENTS))
+    + f" closed {100 * SEGMENTS}"
 )
 
 
@@ -69,13 +85,17 @@ def test_reads_on_one_bookie_are_bounded() -> None:
     """Whatever is lost, at most `reads_max` a bookie, and some are kept back at first."""
     every = {name: set(range(0, 1200, 2)) for name in ("b1", "b2", "b3", "b4")}
     for reads_max in (2, 3, 4, 8, 16):
-        first = Counter(bookie for bookie, _ in first_round(told(CHANGED, every, reads_max=reads_max)))
+        first = Counter(
+            bookie for bookie, _ in first_round(told(CHANGED, every, reads_max=reads_max))
+        )
         assert max(first.values()) <= max(2, reads_max - RESERVED_READS)
         drive(told(CHANGED, every, reads_max=reads_max))  # itself holds reads to reads_max
 
 
 def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it() -> None:
-    """Each of eleven segments lost an entry on b1, the twelfth lost one on three bookies: that one is read everywhere."""
+    """Each of eleven segments lost an entry on b1, the twelfth lost one on three bookies: that one
+    is read everywhere.
+    """
     lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
     worst = 100 * (SEGMENTS - 1) + 5
     lost |= {"b2": {worst}, "b4": {worst}, "b3": {worst}}
@@ -86,10 +106,13 @@ def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it(
 
 
 def test_a_tail_that_may_be_left_out_is_always_read() -> None:
-    """The last entry begins an index page and no list has it, while every segment lost entries on all bookies: it reads back,
-    so it is not among the missing, however few reads are allowed."""
+    """The last entry begins an index page and no list has it, while every segment lost entries on
+    all bookies: it reads back, so it is not among the missing, however few reads are allowed.
+    """
     metadata = replace(CHANGED, last_entry_id=1024)
-    metadata = replace(metadata, segments=tuple(s for s in metadata.segments if s.first_entry_id <= 1024))
+    metadata = replace(
+        metadata, segments=tuple(s for s in metadata.segments if s.first_entry_id <= 1024)
+    )
     lost = {name: {100 * n + 5 for n in range(SEGMENTS)} for name in ("b1", "b2", "b3", "b4")}
     unlisted = {name: {1024} for name in metadata.segments[-1].ensemble}
     for reads_max in (2, 3, 4, 16):
@@ -98,15 +121,26 @@ def test_a_tail_that_may_be_left_out_is_always_read() -> None:
         assert story.is_honest
         (finding,) = driven.step.verdict.findings
         assert judged_from_truth(driven).entries[-1] == finding.entries[-1][1] < 1024
-        assert 0 == driven.step.verdict.listing_false_negatives - judged_from_truth(driven).false_negatives
+        assert (
+            0
+            == driven.step.verdict.listing_false_negatives
+            - judged_from_truth(driven).false_negatives
+        )
 
 
 def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() -> None:
-    """b2 leaves out everything and has it all, b1 lacks everything: the worst entry named was read on b1."""
+    """b2 leaves out everything and has it all, b1 lacks everything: the worst entry named was read
+    on b1.
+    """
     for seed in range(20):
         draw = random.Random(seed)
         lost = {"b1": {e for e in range(100) if draw.random() < 0.7}}
-        story = told(THREE, lost, {"b2": {e for e in range(100) if draw.random() < 0.8}}, reads_max=draw.randint(4, 16))
+        story = told(
+            THREE,
+            lost,
+            {"b2": {e for e in range(100) if draw.random() < 0.8}},
+            reads_max=draw.randint(4, 16),
+        )
         assert [] == unconfirmed(drive(story)), f"seed {seed}"
 
 
@@ -124,7 +158,9 @@ def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
 @pytest.mark.parametrize("reads_max", [2, 4, 16])
 def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> None:
     """The rounds end by themselves, long before the bound on steps."""
-    story = told(CHANGED, {"b1": set(range(0, 1201, 7)), "b2": set(range(0, 1201, 5))}, reads_max=reads_max)
+    story = told(
+        CHANGED, {"b1": set(range(0, 1201, 7)), "b2": set(range(0, 1201, 5))}, reads_max=reads_max
+    )
     assert len(drive(story).steps) <= 10
 
 
@@ -141,7 +177,10 @@ PROBED = {"probe_entries": 3, "probe_seed": 5}
 def mute(story: Story, *bookies: str) -> Story:
     """These cannot list."""
     (state,) = story.states
-    told_so = {n: replace(b, answer=AnswerStatus.UNSUPPORTED) if n in bookies else b for n, b in state.bookies.items()}
+    told_so = {
+        n: replace(b, answer=AnswerStatus.UNSUPPORTED) if n in bookies else b
+        for n, b in state.bookies.items()
+    }
     return replace(story, states=(replace(state, bookies=told_so),), more_terms=PROBED)
 
 
@@ -160,7 +199,9 @@ def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() 
 
 
 def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> None:
-    """What b1 lacks at its ends: its neighbours are asked for it in the next round, and again at the second look."""
+    """What b1 lacks at its ends: its neighbours are asked for it in the next round, and again at
+    the second look.
+    """
     metadata = ledger("e3 w3 0:[b1 b2 b3] 50:[b1 b4 b5] closed 99")
     inner = sorted(expected_on(metadata)["b1"])[20]
     story = mute(told(metadata, {"b1": set(range(100))}), "b1", "b2", "b3", "b4", "b5")
@@ -171,7 +212,9 @@ def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> 
     assert lacking == {e for b, e in first | second if b in ("b2", "b4")} & lacking
     looks = drive(story).evidence.looks
     for look in (look for look in looks if look.answers):
-        assert {("b2", e) for e in lacking if e < 50} | {("b4", e) for e in lacking if e >= 50} <= look.reads.keys()
+        assert {("b2", e) for e in lacking if e < 50} | {
+            ("b4", e) for e in lacking if e >= 50
+        } <= look.reads.keys()
 
 
 def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> None:
@@ -184,7 +227,9 @@ def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() 
     """A probe on b1 finds it: whether b2 has a good copy is the next question."""
     story = mute(told(THREE, {}), "b1", "b2")
     drawn = next(
-        entry for bookie, entry in sorted(rounds(story)[0]) if bookie == "b1" and ("b2", entry) not in rounds(story)[0]
+        entry
+        for bookie, entry in sorted(rounds(story)[0])
+        if bookie == "b1" and ("b2", entry) not in rounds(story)[0]
     )
     (state,) = story.states
     bad = {**state.bookies, "b1": replace(state.bookies["b1"], corrupt=frozenset({drawn}))}
@@ -192,20 +237,25 @@ def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() 
 
 
 def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> None:
-    """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at other entries."""
+    """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at
+    other entries.
+    """
     story = mute(told(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
     (state,) = story.states
     bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({41}))}
     first, second, *_ = rounds(
-        replace(story, states=(replace(state, bookies=bad),), more_terms={**PROBED, "probe_entries": 98})
+        replace(
+            story, states=(replace(state, bookies=bad),), more_terms={**PROBED, "probe_entries": 98}
+        )
     )
     assert ("b2", 41) in first - second
     assert ("b1", 41) in second - first
 
 
 def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_be_listed() -> None:
-    """Entry 3 stands on b1 twice and nowhere else: if b1 has lost it, it is lost, whatever else is there. Where b1 lists,
-    nothing is read."""
+    """Entry 3 stands on b1 twice and nowhere else: if b1 has lost it, it is lost, whatever else is
+    there. Where b1 lists, nothing is read.
+    """
     metadata = ledger("e3 w2 a1 0:[b3 b4 b5] 1:[b1 b1 b2] closed 99")
     assert ("b1", 3) in rounds(mute(told(metadata, {}), "b1"))[0]
     assert ("ENTRY_WITHOUT_REPLICA", 3) == worst_of(mute(told(metadata, {"b1": {3}}), "b1"))
@@ -222,7 +272,9 @@ def worst_of(story: Story) -> tuple[str, int]:
 @pytest.mark.parametrize("reads_max", [2, 4, 16])
 def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: int) -> None:
     """A bookie that lost everything cannot make its neighbours be read from end to end."""
-    story = mute(told(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4")
+    story = mute(
+        told(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4"
+    )
     for look in drive(story).evidence.looks:
         made = Counter(bookie for bookie, _ in look.reads)
         planned = {b: 2 * sum(b in s.ensemble for s in CHANGED.segments) + 3 for b in made}
@@ -230,14 +282,20 @@ def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: i
 
 
 def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
-    """Also where it was no probe but an entry that another bookie lacked, which is listed there by then."""
+    """Also where it was no probe but an entry that another bookie lacked, which is listed there by
+    then.
+    """
     story = mute(told(THREE, {"b1": {40}}), "b2")
     state = story.states[0]
     bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({40}))}
     back = {**bad, "b1": replace(bad["b1"], holds=bad["b1"].holds | {40})}
-    driven = drive(replace(story, states=(replace(state, bookies=bad), replace(state, bookies=back))))
+    driven = drive(
+        replace(story, states=(replace(state, bookies=bad), replace(state, bookies=back)))
+    )
     asked = [look for look in driven.evidence.looks if look.answers]
-    assert [ReadStatus.CORRUPT, ReadStatus.CORRUPT] == [look.reads["b2", 40].status for look in asked]
+    assert [ReadStatus.CORRUPT, ReadStatus.CORRUPT] == [
+        look.reads["b2", 40].status for look in asked
+    ]
 
 
 # Round by round, without a story
@@ -268,9 +326,13 @@ def wanted(
 THIRD = {"b1": set(range(0, 100, 3))}
 
 
-@pytest.mark.parametrize(("reads_max", "count"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 4), (7, 5), (16, 5)])
+@pytest.mark.parametrize(
+    ("reads_max", "count"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 4), (7, 5), (16, 5)]
+)
 def test_the_first_round_keeps_some_reads_back(reads_max: int, count: int) -> None:
-    """Two at least are made; the worst entry first, then the ends, then a quarter, a half and three quarters of the rest."""
+    """Two at least are made; the worst entry first, then the ends, then a quarter, a half and three
+    quarters of the rest.
+    """
     assert [("b1", e) for e in (0, 99, 24, 51, 75)][:count] == wanted(THIRD, reads_max)
 
 
@@ -312,17 +374,27 @@ def test_corrupt_copies_leave_the_rest_of_the_bound_to_what_is_lacking() -> None
 
 
 def test_a_tail_is_read_first_where_it_ends_what_a_bookie_should_hold() -> None:
-    """Of the last segment only b2 holds an entry; the first entry lost comes behind it. Before other segments it is no tail."""
+    """Of the last segment only b2 holds an entry; the first entry lost comes behind it. Before
+    other segments it is no tail.
+    """
     metadata = ledger("e3 w1 0:[b1 b2 b3] 1024:[b1 b2 b3] closed 1024")
     assert [("b2", 1024), ("b2", 1)] == wanted({"b2": {1, 4, 1024}}, 2, metadata)
     metadata = ledger("e1 w1 0:[b1] 1025:[b1] closed 2000")
     assert [("b1", 5), ("b1", 1500)] == wanted({"b1": {5, 1024, 1500}}, 2, metadata)
-    assert [("b1", 5), ("b1", 2000)] == wanted({"b1": {5, 2000}}, 2, metadata), "no index page begins there"
+    assert [("b1", 5), ("b1", 2000)] == wanted({"b1": {5, 2000}}, 2, metadata), (
+        "no index page begins there"
+    )
 
 
-@pytest.mark.parametrize(("status", "is_asked_again"), [(ReadStatus.NO_ENTRY, True), (ReadStatus.PRESENT, False)])
-def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(status: ReadStatus, is_asked_again: bool) -> None:
-    """b2 showed an entry that its list lacks: what else it lacks stays unknown. Where it did not, its worst is read."""
+@pytest.mark.parametrize(
+    ("status", "is_asked_again"), [(ReadStatus.NO_ENTRY, True), (ReadStatus.PRESENT, False)]
+)
+def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(
+    status: ReadStatus, is_asked_again: bool
+) -> None:
+    """b2 showed an entry that its list lacks: what else it lacks stays unknown. Where it did not,
+    its worst is read.
+    """
     lost = {"b2": {5, 105, 205}}
     expected = [("b2", 105), ("b2", 205)] if is_asked_again else []
     assert expected == wanted(lost, 4, CHANGED, reads(status, ("b2", 5)))
@@ -336,19 +408,27 @@ def test_a_tail_that_is_there_raises_no_doubt_about_the_rest() -> None:
 
 
 def test_the_ends_of_what_two_bookies_lack_are_read_on_both() -> None:
-    """50 is the last entry that both lack, and neither an end nor a sample of what one of them lacks."""
+    """50 is the last entry that both lack, and neither an end nor a sample of what one of them
+    lacks.
+    """
     lost = {"b1": {0, 20, 50, *range(60, 100, 2)}, "b2": {1, 20, 50, *range(61, 100, 2)}}
     assert {("b1", 20), ("b2", 20), ("b1", 50), ("b2", 50)} <= set(wanted(lost, 16))
 
 
 def test_in_later_rounds_too_segments_that_lack_nothing_are_passed_over() -> None:
     """The first of twelve lacks nothing, the second was read, the last is read now."""
-    assert [("b1", 1105)] == wanted({"b1": {105, 1105}}, 4, CHANGED, reads(ReadStatus.NO_ENTRY, ("b1", 105)))
+    assert [("b1", 1105)] == wanted(
+        {"b1": {105, 1105}}, 4, CHANGED, reads(ReadStatus.NO_ENTRY, ("b1", 105))
+    )
 
 
 def test_what_a_doubted_bookie_lacks_moves_no_worst_entry() -> None:
-    """b2 showed 5, which its list lacks: that it lacks 50 too is only its word, and 60 on b1 is the worst."""
-    assert [("b1", 60)] == wanted({"b1": {60}, "b2": {5, 50}}, 16, made=reads(ReadStatus.PRESENT, ("b2", 5)))
+    """b2 showed 5, which its list lacks: that it lacks 50 too is only its word, and 60 on b1 is the
+    worst.
+    """
+    assert [("b1", 60)] == wanted(
+        {"b1": {60}, "b2": {5, 50}}, 16, made=reads(ReadStatus.PRESENT, ("b2", 5))
+    )
 
 
 def test_a_copy_that_was_there_at_an_earlier_look_is_not_read_again() -> None:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.first_checker.content import LOST_CONTENT_LEDGERS_MIN, Content, judge_content, withheld_content
+from auditor.first_checker.content import (
+    LOST_CONTENT_LEDGERS_MIN,
+    Content,
+    judge_content,
+    withheld_content,
+)
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind, Severity
 
-LOOKS = [{b: BookieRecord(b, look, 0, Registration.READONLY, "h", 1) for b in ("b1", "b2")} for look in (1, 2)]
+LOOKS = [
+    {b: BookieRecord(b, look, 0, Registration.READONLY, "h", 1) for b in ("b1", "b2")}
+    for look in (1, 2)
+]
 
 
 def content(asked: int, lacking_most: int) -> Content:
-    return Content(asked, lacking_most, 10 * lacking_most, 9 * lacking_most, tuple(range(lacking_most)))
+    return Content(
+        asked, lacking_most, 10 * lacking_most, 9 * lacking_most, tuple(range(lacking_most))
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,8 +37,12 @@ def content(asked: int, lacking_most: int) -> Content:
         (False, 80_000, 40_000),
     ],
 )
-def test_a_bookie_lost_its_content_where_it_lacks_most_of_most(found: bool, asked: int, lacking_most: int):
-    """More than half of the ledgers it answered for, and three at least: below that, ledgers are lost, not a bookie."""
+def test_a_bookie_lost_its_content_where_it_lacks_most_of_most(
+    found: bool, asked: int, lacking_most: int
+):
+    """More than half of the ledgers it answered for, and three at least: below that, ledgers are
+    lost, not a bookie.
+    """
     assert found == bool(judge_content(LOOKS, {"b1": content(asked, lacking_most)}))
     assert found == bool(withheld_content({"b1": content(asked, lacking_most)}))
 
@@ -36,7 +50,11 @@ def test_a_bookie_lost_its_content_where_it_lacks_most_of_most(found: bool, aske
 def test_the_twin_that_lost_one_ledger_is_not_accused():
     """One bookie is found and the other is not, from one and the same run."""
     (found,) = judge_content(LOOKS, {"b2": content(5, 5), "b1": content(5, 1)})
-    assert (Kind.BOOKIE_LOST_CONTENT, "b2", Severity.CRITICAL) == (found.kind, found.bookie_id, found.severity)
+    assert (Kind.BOOKIE_LOST_CONTENT, "b2", Severity.CRITICAL) == (
+        found.kind,
+        found.bookie_id,
+        found.severity,
+    )
     assert LostContentFacts("readonly", "h:1", 5, False, 5, 45, 50, (0, 1, 2, 3, 4)) == found.facts
 
 
@@ -70,8 +88,13 @@ def test_the_finding_says_what_was_counted_each_under_its_name():
     assert expected == judge_content([*LOOKS, {"b1": moved}], {"b1": told})
 
 
-@pytest.mark.parametrize(("found", "looks"), [(False, "readonly readonly none"), (True, "none none readonly")])
+@pytest.mark.parametrize(
+    ("found", "looks"), [(False, "readonly readonly none"), (True, "none none readonly")]
+)
 def test_whether_a_bookie_is_registered_is_said_by_the_last_look(found: bool, looks: str):
     """One that went away meanwhile is no bookie without content; one that came is."""
-    records = [{"b1": BookieRecord("b1", n, 0, Registration(word), "h", 1)} for n, word in enumerate(looks.split())]
+    records = [
+        {"b1": BookieRecord("b1", n, 0, Registration(word), "h", 1)}
+        for n, word in enumerate(looks.split())
+    ]
     assert found == bool(judge_content(records, {"b1": content(5, 5)}))

@@ -9,12 +9,15 @@ from auditor.judging.settle import settle
 
 def costliest_step(told: Story) -> int:
     """The calls of the step that takes the most."""
-    return max(calls(lambda seen=evidence: settle(seen, told.terms)) for evidence, _ in drive(told).steps)
+    return max(
+        calls(lambda seen=evidence: settle(seen, told.terms)) for evidence, _ in drive(told).steps
+    )
 
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_judging_costs_what_its_segments_cost(harm: str) -> None:
-    """Five times the segments take no more than seven times the work, whatever is lost: neither a bookie's list nor what was
-    found so far is walked through for each segment."""
+    """Five times the segments take no more than seven times the work, whatever is lost: neither a
+    bookie's list nor what was found so far is walked through for each segment.
+    """
     few, many = (costliest_step(story(segments, harm)) for segments in (20, 100))
     assert 0 < many < 7 * few

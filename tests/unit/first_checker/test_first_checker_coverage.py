@@ -1,4 +1,6 @@
-"""What every bookie of every write set holds, lacks, or would not say: single laws beside the swarm in tests/properties."""
+"""What every bookie of every write set holds, lacks, or would not say: single laws beside the swarm
+in tests/properties.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from auditor.sandbox.notation import holds, ledger
 from auditor.wire.entry_availability import canonical
 
 
-def answer(bookie: str, text: str | None = None, status: AnswerStatus = AnswerStatus.HELD) -> Answer:
+def answer(
+    bookie: str, text: str | None = None, status: AnswerStatus = AnswerStatus.HELD
+) -> Answer:
     """A list of these runs, or another status."""
     runs = [SequenceGroup(first, first, last - first + 1, 0) for first, last in holds(text or "")]
     return Answer(bookie, LEDGER, 0, 0, status, canonical(runs))
@@ -35,17 +39,27 @@ def answers(**texts: str) -> dict[str, Answer]:
 
 
 def reads(*told: tuple[str, int, ReadStatus]) -> dict[tuple[str, int], EntryRead]:
-    return {(bookie, entry): EntryRead(bookie, LEDGER, entry, 0, 0, status) for bookie, entry, status in told}
+    return {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, 0, 0, status)
+        for bookie, entry, status in told
+    }
 
 
 def sound(metadata: LedgerMetadata) -> dict[str, Answer]:
     """Every bookie holds what it should."""
-    return {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in expected_on(metadata).items()}
+    return {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
+        for b, held in expected_on(metadata).items()
+    }
 
 
-def share(metadata: LedgerMetadata, bookie: str, said: Answers, read: Mapping[tuple[str, int], EntryRead]) -> BookieShare:
+def share(
+    metadata: LedgerMetadata, bookie: str, said: Answers, read: Mapping[tuple[str, int], EntryRead]
+) -> BookieShare:
     """That bookie's part of the first extent."""
-    (found,) = [one for one in coverage(metadata, said, read).extents[0].shares if one.bookie_id == bookie]
+    (found,) = [
+        one for one in coverage(metadata, said, read).extents[0].shares if one.bookie_id == bookie
+    ]
     return found
 
 
@@ -55,27 +69,46 @@ NO_ENTRY, PRESENT = ReadStatus.NO_ENTRY, ReadStatus.PRESENT
 
 @pytest.mark.parametrize("size", range(1, 8))
 def test_a_healthy_ledger_is_healthy_whatever_its_quorums(size: int) -> None:
-    """Also with E - W >= 2, where a query that stops at the first gap finds nearly everything missing; and any length."""
+    """Also with E - W >= 2, where a query that stops at the first gap finds nearly everything
+    missing; and any length.
+    """
     for write in range(1, size + 1):
         for last in (0, 1, size - 1, 2 * size, 19, 40):
-            metadata = ledger(f"e{size} w{write} 0:[{' '.join(f'b{n}' for n in range(size))}] closed {last}")
+            metadata = ledger(
+                f"e{size} w{write} 0:[{' '.join(f'b{n}' for n in range(size))}] closed {last}"
+            )
             said = sound(metadata)
             assert is_healthy(metadata, said), (size, write, last)
             seen = coverage(metadata, said, {})
-            assert not any(one.lacking or one.absent or one.unknown for one in seen.extents[0].shares)
+            assert not any(
+                one.lacking or one.absent or one.unknown for one in seen.extents[0].shares
+            )
 
 
 def test_the_healthy_path_believes_nothing_but_equality() -> None:
-    """One entry more, less or elsewhere, one answer missing or of another kind, and the closer look decides."""
+    """One entry more, less or elsewhere, one answer missing or of another kind, and the closer look
+    decides.
+    """
     metadata = ledger("e3 w2 0:[b1 b2 b3] closed 19")
     for bookie in ("b1", "b2", "b3"):
         held = expected_on(metadata)[bookie]
-        for wrong in (held - {max(held)}, held - {min(held)}, held | {40}, {e + 1 for e in held}, set()):
+        for wrong in (
+            held - {max(held)},
+            held - {min(held)},
+            held | {40},
+            {e + 1 for e in held},
+            set(),
+        ):
             said = Answer(bookie, LEDGER, 0, 0, AnswerStatus.HELD, groups(wrong))
             assert not is_healthy(metadata, {**sound(metadata), bookie: said})
         for status in set(AnswerStatus) - {AnswerStatus.HELD}:
-            assert not is_healthy(metadata, {**sound(metadata), bookie: Answer(bookie, LEDGER, 0, 0, status, groups(held))})
-        assert not is_healthy(metadata, {b: one for b, one in sound(metadata).items() if b != bookie})
+            assert not is_healthy(
+                metadata,
+                {**sound(metadata), bookie: Answer(bookie, LEDGER, 0, 0, status, groups(held))},
+            )
+        assert not is_healthy(
+            metadata, {b: one for b, one in sound(metadata).items() if b != bookie}
+        )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +144,9 @@ def test_behind_a_bookie_that_should_hold_nothing_the_others_are_looked_at() -> 
 
 
 def test_a_bookie_that_left_and_rejoined_is_judged_by_all_its_stripes() -> None:
-    """A gap where it was away is no loss: a query that begins inside a gap finds every later entry missing."""
+    """A gap where it was away is no loss: a query that begins inside a gap finds every later entry
+    missing.
+    """
     metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] 20:[b1 b2 b3] closed 29")
     seen = coverage(metadata, sound(metadata), {})
     assert not any(one.lacking for extent in seen.extents for one in extent.shares)
@@ -119,7 +154,9 @@ def test_a_bookie_that_left_and_rejoined_is_judged_by_all_its_stripes() -> None:
 
 def test_after_a_run_of_losses_later_entries_are_still_there() -> None:
     """1 to 4 lost, 5 held: nothing beyond the loss is missing."""
-    found = share(ledger("e1 w1 0:[b1] closed 5"), "b1", answers(b1="0 5"), reads(("b1", 1, NO_ENTRY)))
+    found = share(
+        ledger("e1 w1 0:[b1] closed 5"), "b1", answers(b1="0 5"), reads(("b1", 1, NO_ENTRY))
+    )
     assert ((1, 4),) == found.absent.ranges(9)
 
 
@@ -139,7 +176,11 @@ def test_segments_of_more_than_two_to_the_31_entries_are_judged() -> None:
 def _long(bookie: str, runs: list[tuple[int, int]]) -> Answer:
     """Runs longer than a group can say, cut as the canonical form cuts them."""
     cut = 2**31 - 1
-    pieces = [SequenceGroup(a, a, min(cut, last - a + 1), 0) for first, last in runs for a in range(first, last + 1, cut)]
+    pieces = [
+        SequenceGroup(a, a, min(cut, last - a + 1), 0)
+        for first, last in runs
+        for a in range(first, last + 1, cut)
+    ]
     return Answer(bookie, LEDGER, 0, 0, AnswerStatus.HELD, canonical(pieces))
 
 
@@ -168,7 +209,9 @@ def test_what_reads_back_is_a_copy_and_leaves_the_unread_rest_unknown() -> None:
 
 @pytest.mark.parametrize("last", [0, 1024, 2048, 5 * 1024])
 def test_the_known_tail_defect_says_nothing_about_the_rest(last: int) -> None:
-    """The last entry, at a multiple of 1024, is left out of the list and reads back: the rest of the list is believed."""
+    """The last entry, at a multiple of 1024, is left out of the list and reads back: the rest of
+    the list is believed.
+    """
     metadata = ledger(f"e1 w1 0:[b1] closed {last}")
     said = answers(b1=f"0-{last - 3}") if last else answers(b1="")
     tail = reads(("b1", last, PRESENT))
@@ -183,7 +226,10 @@ def test_the_known_tail_defect_says_nothing_about_the_rest(last: int) -> None:
 def test_a_tail_that_reads_back_elsewhere_is_no_tail_defect() -> None:
     """Entry 1023 last, or 1024 but not last: the list is wrong."""
     found = share(
-        ledger("e1 w1 0:[b1] closed 1023"), "b1", answers(b1="0-1020"), reads(("b1", 1023, PRESENT), ("b1", 1022, NO_ENTRY))
+        ledger("e1 w1 0:[b1] closed 1023"),
+        "b1",
+        answers(b1="0-1020"),
+        reads(("b1", 1023, PRESENT), ("b1", 1022, NO_ENTRY)),
     )
     assert (((1022, 1022),), ((1021, 1021),)) == (found.absent.ranges(9), found.unknown.ranges(9))
     found = share(
@@ -225,7 +271,12 @@ def test_no_valid_answer_is_unknown_never_absent(status: AnswerStatus) -> None:
 def test_every_status_is_a_valid_answer_or_has_a_reason() -> None:
     """None falls through."""
     assert set(AnswerStatus) == {*REASON_OF_ANSWER, AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
-    assert set(ReadStatus) == {*REASON_OF_READ, ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
+    assert set(ReadStatus) == {
+        *REASON_OF_READ,
+        ReadStatus.PRESENT,
+        ReadStatus.NO_ENTRY,
+        ReadStatus.NO_LEDGER,
+    }
 
 
 def test_a_bookie_nobody_heard_of_is_silent() -> None:
@@ -255,7 +306,9 @@ def test_reads_of_one_bookie_say_nothing_about_another() -> None:
 
 
 def test_a_bookie_twice_in_a_write_set_holds_one_copy() -> None:
-    """Two positions of one bookie side by side: each entry whose write set has both counts as surplus, once a further time."""
+    """Two positions of one bookie side by side: each entry whose write set has both counts as
+    surplus, once a further time.
+    """
     extent = coverage(ledger("e4 w2 0:[a a b b] closed 7"), {}, {}).extents[0]
     assert [[0, 4], [2, 6]] == sorted([first for first, _ in one.runs()] for one in extent.surplus)
     assert 2 == len(extent.shares)
@@ -273,8 +326,12 @@ def test_a_bookie_twice_in_a_write_set_holds_one_copy() -> None:
         (0, 0, "e3 w2 a2 0:[b1 b2 b3] closed -1"),
     ],
 )
-def test_every_promised_copy_is_counted_and_what_is_not_clear_is_not_verified(promised: int, listed: int, text: str) -> None:
-    """Entries times write quorum, also with a doubled firstEntryId, or a bookie three times in an ensemble."""
+def test_every_promised_copy_is_counted_and_what_is_not_clear_is_not_verified(
+    promised: int, listed: int, text: str
+) -> None:
+    """Entries times write quorum, also with a doubled firstEntryId, or a bookie three times in an
+    ensemble.
+    """
     metadata = ledger(text)
     assert CopyCounts(promised, listed, 0, 0) == coverage(metadata, sound(metadata), {}).copies
 
@@ -290,25 +347,45 @@ def test_a_bookie_twice_but_never_in_one_write_set_costs_nothing() -> None:
 
 
 def test_a_list_foreign_to_striping_and_endless_is_invalid() -> None:
-    """A few bytes that speak of more runs than could be judged are no answer; what a broken bookie can hold is one."""
+    """A few bytes that speak of more runs than could be judged are no answer; what a broken bookie
+    can hold is one.
+    """
     metadata = ledger(f"e5 w3 0:[b1 b2 b3 b4 b5] closed {2**62}")
     period, many = 2**31 - 1, FOREIGN_RUNS_MAX
-    endless = Answer("b1", LEDGER, 0, 0, AnswerStatus.HELD, canonical([SequenceGroup(0, period * many, 1, period)]))
-    some = Answer("b2", LEDGER, 0, 0, AnswerStatus.HELD, canonical([SequenceGroup(0, period * (many - 1), 1, period)]))
+    endless = Answer(
+        "b1",
+        LEDGER,
+        0,
+        0,
+        AnswerStatus.HELD,
+        canonical([SequenceGroup(0, period * many, 1, period)]),
+    )
+    some = Answer(
+        "b2",
+        LEDGER,
+        0,
+        0,
+        AnswerStatus.HELD,
+        canonical([SequenceGroup(0, period * (many - 1), 1, period)]),
+    )
     seen = coverage(metadata, {"b1": endless, "b2": some}, {})
     assert {"b2"} == set(seen.held)
     assert Unknown.ANSWER_INVALID in seen.unknowns
 
 
 def test_runs_that_were_sent_one_by_one_are_believed_however_regular() -> None:
-    """A bookie that lost every hundredth entry of two million really sends 20,000 runs: that is a loss, not a lie."""
+    """A bookie that lost every hundredth entry of two million really sends 20,000 runs: that is a
+    loss, not a lie.
+    """
     metadata = ledger("e3 w3 0:[b1 b2 b3] closed 1999999")
     regular = canonical([SequenceGroup(0, 1_999_900, 99, 100)])
     sent = Answer("b1", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24 * 20_000)
     told = Answer("b2", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24)
     seen = coverage(metadata, {"b1": sent, "b2": told}, {})
     assert {"b1"} == set(seen.held)
-    assert [20_000] == [one.lacking.count() for one in seen.extents[0].shares if one.bookie_id == "b1"]
+    assert [20_000] == [
+        one.lacking.count() for one in seen.extents[0].shares if one.bookie_id == "b1"
+    ]
 
 
 def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:
@@ -323,13 +400,21 @@ def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:
 
 
 def test_a_bookie_that_is_gone_lacks_all_it_should_hold() -> None:
-    """Absent, without a reason and without a read; what it is said to have answered does not matter."""
+    """Absent, without a reason and without a read; what it is said to have answered does not
+    matter.
+    """
     metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 19")
     said = {b: one for b, one in sound(metadata).items() if b != "b1"}
-    for heard in (said, {**said, "b1": answer("b1", "", AnswerStatus.UNREGISTERED)}, sound(metadata)):
+    for heard in (
+        said,
+        {**said, "b1": answer("b1", "", AnswerStatus.UNREGISTERED)},
+        sound(metadata),
+    ):
         seen = coverage(metadata, heard, {}, gone={"b1"})
         mine = [one for extent in seen.extents for one in extent.shares if one.bookie_id == "b1"]
-        assert [(one.expected, EMPTY) for one in mine] == [(one.absent, one.unknown) for one in mine]
+        assert [(one.expected, EMPTY) for one in mine] == [
+            (one.absent, one.unknown) for one in mine
+        ]
         assert () == seen.unknowns
         wanted = len(expected_on(metadata)["b1"])
         assert (BookieLack("b1", wanted, wanted),) == seen.lacks
@@ -338,19 +423,30 @@ def test_a_bookie_that_is_gone_lacks_all_it_should_hold() -> None:
 def test_what_a_bookie_lacks_is_counted_over_all_extents() -> None:
     """Only who surely lacks something is named, in the order of the ensembles."""
     metadata = ledger("e2 w2 0:[b1 b2] 10:[b3 b2] closed 19")
-    said, read = answers(b1="0-9", b2="0-3 6-17", b3="10-18"), reads(("b2", 4, NO_ENTRY), ("b2", 5, NO_ENTRY))
+    said, read = (
+        answers(b1="0-9", b2="0-3 6-17", b3="10-18"),
+        reads(("b2", 4, NO_ENTRY), ("b2", 5, NO_ENTRY)),
+    )
     assert (BookieLack("b2", 20, 4),) == coverage(metadata, said, read).lacks
     read |= reads(("b3", 19, NO_ENTRY))
-    assert (BookieLack("b2", 20, 4), BookieLack("b3", 10, 1)) == coverage(metadata, said, read).lacks
+    assert (BookieLack("b2", 20, 4), BookieLack("b3", 10, 1)) == coverage(
+        metadata, said, read
+    ).lacks
 
 
 @pytest.mark.parametrize("listed", ["0-9", "0-3 5-9"])
 def test_a_corrupt_copy_is_unknown_whether_it_is_listed_or_not(listed: str) -> None:
-    """Neither a copy nor absent, and told beside the verdict; the rest of the list is as good as before."""
+    """Neither a copy nor absent, and told beside the verdict; the rest of the list is as good as
+    before.
+    """
     said, read = answers(b1=listed), reads(("b1", 4, ReadStatus.CORRUPT))
     found, seen = share(ONE, "b1", said, read), coverage(ONE, said, read)
     assert (((4, 4),), 0) == (found.unknown.ranges(9), found.absent.count())
-    assert ((Unknown.ANSWER_INVALID,), (("b1", 4),), 0) == (seen.unknowns, seen.corrupt, seen.false_negatives)
+    assert ((Unknown.ANSWER_INVALID,), (("b1", 4),), 0) == (
+        seen.unknowns,
+        seen.corrupt,
+        seen.false_negatives,
+    )
 
 
 def test_a_corrupt_copy_beside_losses_leaves_them_absent_as_they_were_read() -> None:

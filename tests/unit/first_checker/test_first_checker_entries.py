@@ -12,7 +12,14 @@ from auditor.first_checker.ledger import judge
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.facts import CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
+from auditor.model.facts import (
+    CorruptFacts,
+    EntryFacts,
+    MarkFacts,
+    Search,
+    UnrecoverableFacts,
+    WhyMarked,
+)
 from auditor.model.finding import Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
 from auditor.sandbox.notation import ledger
@@ -30,22 +37,27 @@ def found(
     around: Surroundings = NOBODY,
     beside: Mapping[str, set[int]] | None = None,
 ) -> list[Finding]:
-    """What is found when every bookie lists what it should hold and what it holds `beside`, but for entries that were read
-    there in vain."""
+    """What is found when every bookie lists what it should hold and what it holds `beside`, but for
+    entries that were read there in vain.
+    """
     answers = {}
     for bookie, wanted in expected_on(metadata).items():
         gone = {e for (b, e), status in read.items() if b == bookie and status is NO_ENTRY}
         held = (wanted | (beside or {}).get(bookie, set())) - gone
         if wanted or held:  # nobody else is asked for a list
             answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
-    reads = {key: EntryRead(key[0], LEDGER, key[1], 0, NOW_MS, status) for key, status in read.items()}
+    reads = {
+        key: EntryRead(key[0], LEDGER, key[1], 0, NOW_MS, status) for key, status in read.items()
+    }
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, metadata=metadata, mark=mark)
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, stranded_entries_max=16, around=around)
     return list(judge(record, answers, reads, terms).findings)
 
 
 def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
-    """The segment of the worst entry, its copies, its write set in order, who lacks what, and who holds it all the same."""
+    """The segment of the worst entry, its copies, its write set in order, who lacks what, and who
+    holds it all the same.
+    """
     metadata = ledger("e4 w3 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
     read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 8): NO_ENTRY, ("b1", 3): NO_ENTRY}
     expected = Finding(
@@ -61,14 +73,18 @@ def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
     assert [expected] == found(metadata, read, beside={"b4": {7}})
 
 
-def test_of_entries_that_are_only_elsewhere_all_are_counted_and_the_search_says_how_far_it_went() -> None:
-    """Two of a hundred were looked for, and ten bookies have one: the kind is true of all a hundred."""
+def test_entries_only_elsewhere_are_all_counted_and_the_search_says_how_far_it_went() -> None:
+    """Two of a hundred were looked for, and ten bookies have one: the kind is true of all a
+    hundred.
+    """
     metadata = ledger("e1 w1 0:[b1] closed 99")
     strangers, mute = [f"x{n}" for n in range(10)], [f"y{n}" for n in range(9)]
     read = dict.fromkeys([("b1", e) for e in range(100)], NO_ENTRY) | {("x0", 99): PRESENT}
     read |= {(b, 0): PRESENT for b in strangers} | {(b, 0): ReadStatus.TIMED_OUT for b in mute}
     unheard = (*strangers[1:], *mute)  # of entry 99
-    search = Search(2, 2, 2, 98, ("x0",), tuple(strangers), tuple(strangers), (), unheard, found_first=(0,) * 10)
+    search = Search(
+        2, 2, 2, 98, ("x0",), tuple(strangers), tuple(strangers), (), unheard, found_first=(0,) * 10
+    )
     expected = Finding(
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
         EntryFacts(0, ("b1",), search=search),
@@ -79,7 +95,9 @@ def test_of_entries_that_are_only_elsewhere_all_are_counted_and_the_search_says_
         missing_on=(("b1", ((0, 99),)),),
         copies=Copies(1, 1, 0, 0),
     )
-    assert [expected] == found(metadata, read, around=Surroundings(frozenset(strangers), frozenset(mute)))
+    assert [expected] == found(
+        metadata, read, around=Surroundings(frozenset(strangers), frozenset(mute))
+    )
 
 
 def test_a_holder_that_a_segment_names_is_told_apart() -> None:
@@ -90,7 +108,11 @@ def test_a_holder_that_a_segment_names_is_told_apart() -> None:
     (one,) = found(metadata, read | {("x1", 1): PRESENT, ("n1", 1): PRESENT}, around=around)
     assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ("n1", "x1"), ("x1",)) == (one.kind, *holders(one))
     (one,) = found(metadata, read | {("n1", 1): PRESENT}, around=around)
-    assert (Kind.ENTRY_WITHOUT_REPLICA, ((0, 1),), ("n1", "x1")) == (one.kind, one.entries, holders(one)[0])
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((0, 1),), ("n1", "x1")) == (
+        one.kind,
+        one.entries,
+        holders(one)[0],
+    )
 
 
 def holders(one: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -102,15 +124,27 @@ def holders(one: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_none() -> None:
     """Found elsewhere, and no good: neither a holder nor a bookie that has nothing."""
     metadata = ledger("e1 w1 0:[b1] closed 0")
-    read = {("b1", 0): NO_ENTRY, ("x1", 0): CORRUPT, ("x2", 0): ReadStatus.INVALID, ("x3", 0): NO_ENTRY}
+    read = {
+        ("b1", 0): NO_ENTRY,
+        ("x1", 0): CORRUPT,
+        ("x2", 0): ReadStatus.INVALID,
+        ("x3", 0): NO_ENTRY,
+    }
     (one,) = found(metadata, read, around=Surroundings(frozenset({"x1", "x2", "x3"})))
-    assert EntryFacts(0, ("b1",), search=Search(1, 0, 0, 0, ("x1", "x2", "x3"), corrupt_on=("x1", "x2"))) == one.facts
+    assert (
+        EntryFacts(
+            0, ("b1",), search=Search(1, 0, 0, 0, ("x1", "x2", "x3"), corrupt_on=("x1", "x2"))
+        )
+        == one.facts
+    )
 
 
 def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
     """What came of looking elsewhere, the age of the mark, and why it stands."""
     metadata = ledger("e2 w2 a1 0:[b1 b2] closed 9")
-    mark = MarkFacts(0, GRACE_MS, NOW_MS, None, (), "", None, None, LedgerState.CLOSED, (WhyMarked.NO_COPY,))
+    mark = MarkFacts(
+        0, GRACE_MS, NOW_MS, None, (), "", None, None, LedgerState.CLOSED, (WhyMarked.NO_COPY,)
+    )
     search = Search(1, 0, 0, 0, ("x1",))
     expected = Finding(
         Kind.UNDERREPLICATED_UNRECOVERABLE,
@@ -128,15 +162,22 @@ def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
 
 
 @pytest.mark.parametrize(("entry", "segment"), [(4, (0, 4, "b4")), (5, (5, 9, "b5"))])
-def test_a_corrupt_copy_is_told_with_the_segment_of_its_entry(entry: int, segment: tuple[int, int, str]) -> None:
+def test_a_corrupt_copy_is_told_with_the_segment_of_its_entry(
+    entry: int, segment: tuple[int, int, str]
+) -> None:
     """The last entry of one, or the first of the next."""
     (one,) = found(CHANGED, {("b1", entry): CORRUPT})
     first, last, member = segment
-    assert (Kind.ENTRY_CORRUPT, FindingSegment(first, last, ("b1", "b2", "b3", member))) == (one.kind, one.segment)
+    assert (Kind.ENTRY_CORRUPT, FindingSegment(first, last, ("b1", "b2", "b3", member))) == (
+        one.kind,
+        one.segment,
+    )
 
 
 def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() -> None:
-    """The lowest entry's copies: of four one is corrupt and so unknown, one is not there; and each copy that is corrupt."""
+    """The lowest entry's copies: of four one is corrupt and so unknown, one is not there; and each
+    copy that is corrupt.
+    """
     read = {("b1", 5): CORRUPT, ("b2", 5): NO_ENTRY, ("b3", 9): CORRUPT, ("b3", 7): CORRUPT}
     expected = Finding(
         Kind.ENTRY_CORRUPT,

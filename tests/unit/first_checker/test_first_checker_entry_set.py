@@ -1,4 +1,6 @@
-"""Sets in closed form against Python's own sets; their cost by counting pieces, not by the clock."""
+"""Sets in closed form against Python's own sets; their cost by counting pieces, not by the
+clock.
+"""
 
 import random
 from collections.abc import Callable
@@ -20,12 +22,18 @@ def enumerated(made: EntrySet) -> set[int]:
     """The set by the definition of a piece."""
     found = set()
     for start, end, period, runs in made.pieces:
-        found |= {e for e in range(start, end + 1) if any(o <= (e - start) % period < o + size for o, size in runs)}
+        found |= {
+            e
+            for e in range(start, end + 1)
+            if any(o <= (e - start) % period < o + size for o, size in runs)
+        }
     return found
 
 
 def random_set(draw: random.Random, base: int) -> tuple[EntrySet, set[int]]:
-    """Adjacent and separate pieces of different periods over SPAN entries from `base`, as both kinds of set."""
+    """Adjacent and separate pieces of different periods over SPAN entries from `base`, as both
+    kinds of set.
+    """
     at, made, plain = base, EMPTY, set()
     for _ in range(draw.randint(0, 5)):
         first = at + draw.choice((0, 0, 1, draw.randint(0, 20)))
@@ -77,7 +85,9 @@ def check(made: EntrySet, plain: set[int]) -> None:
 
 @pytest.mark.parametrize("base", BASES)
 def test_every_operation_agrees_with_plain_sets(base: int) -> None:
-    """|, & and - and every question asked of their results agree with Python's sets, for any mix of pieces, anywhere."""
+    """|, & and - and every question asked of their results agree with Python's sets, for any mix of
+    pieces, anywhere.
+    """
     for seed in range(60):
         draw = random.Random(f"{base} {seed}")
         (a, plain_a), (b, plain_b), (c, plain_c) = (random_set(draw, base) for _ in range(3))
@@ -103,9 +113,16 @@ stripes = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(stripes, stripes, stripes)
-def test_the_laws_of_sets_hold(one: tuple[int, ...], two: tuple[int, ...], three: tuple[int, ...]) -> None:
-    """a-(b|c) = (a-b)-c; a&b = a-(a-b); |a|+|b| = |a|b|+|a&b|; and a stripe is what its definition says."""
-    a, b, c = (EntrySet.stripe(first, last, period, ((0, size),)) for first, last, period, size in (one, two, three))
+def test_the_laws_of_sets_hold(
+    one: tuple[int, ...], two: tuple[int, ...], three: tuple[int, ...]
+) -> None:
+    """a-(b|c) = (a-b)-c; a&b = a-(a-b); |a|+|b| = |a|b|+|a&b|; and a stripe is what its definition
+    says.
+    """
+    a, b, c = (
+        EntrySet.stripe(first, last, period, ((0, size),))
+        for first, last, period, size in (one, two, three)
+    )
     first, last, period, size = one
     assert {e for e in range(first, last + 1) if (e - first) % period < size} == enumerated(a)
     assert enumerated(a - (b | c)) == enumerated((a - b) - c)
@@ -114,29 +131,46 @@ def test_the_laws_of_sets_hold(one: tuple[int, ...], two: tuple[int, ...], three
 
 
 def test_groups_are_read_by_the_definition_of_a_sequence_group() -> None:
-    """(F, L, S, P): runs of S entries at F, F+P, ..., L; a full period is one run; period 0 is one run."""
-    made = EntrySet.of_groups([SequenceGroup(1, 10, 2, 3), SequenceGroup(20, 20, 5, 0), SequenceGroup(30, 34, 2, 2)])
+    """(F, L, S, P): runs of S entries at F, F+P, ..., L; a full period is one run; period 0 is one
+    run.
+    """
+    made = EntrySet.of_groups(
+        [SequenceGroup(1, 10, 2, 3), SequenceGroup(20, 20, 5, 0), SequenceGroup(30, 34, 2, 2)]
+    )
     assert {1, 2, 4, 5, 7, 8, 10, 11, *range(20, 25), *range(30, 36)} == enumerated(made)
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_sets_that_ascend_are_joined(base: int) -> None:
-    """Into one that has their pieces and their entries, empty ones among them; of none that is the empty set."""
+    """Into one that has their pieces and their entries, empty ones among them; of none that is the
+    empty set.
+    """
     for seed in range(60):
         draw = random.Random(f"joined {base} {seed}")
         sets = [random_set(draw, base + SPAN * number) for number in range(draw.randint(0, 4))]
-        joined, plain = EntrySet.join(made for made, _ in sets), set().union(*(plain for _, plain in sets))
+        joined, plain = (
+            EntrySet.join(made for made, _ in sets),
+            set().union(*(plain for _, plain in sets)),
+        )
         check(joined, plain)
-        assert tuple(piece for made, _ in sets for piece in made.pieces) == joined.pieces, f"base {base}, seed {seed}"
+        assert tuple(piece for made, _ in sets for piece in made.pieces) == joined.pieces, (
+            f"base {base}, seed {seed}"
+        )
 
 
 @pytest.mark.parametrize("operation", [EntrySet.__and__, EntrySet.__sub__])
-def test_what_is_out_of_reach_costs_nothing(operation: Callable[[EntrySet, EntrySet], EntrySet]) -> None:
-    """A small set against one of thousands of pieces takes as long as against those pieces it touches, wherever it lies."""
+def test_what_is_out_of_reach_costs_nothing(
+    operation: Callable[[EntrySet, EntrySet], EntrySet],
+) -> None:
+    """A small set against one of thousands of pieces takes as long as against those pieces it
+    touches, wherever it lies.
+    """
     long = EntrySet.of_groups(SequenceGroup(at, at + 4, 1, 2) for at in range(0, 80_000, 10))
     for first in (0, 5, 40_000, 79_990, 10**6):
         small = EntrySet.span(first, first + 15)
-        near = EntrySet(tuple(piece for piece in long.pieces if first - 20 <= piece.start <= first + 35))
+        near = EntrySet(
+            tuple(piece for piece in long.pieces if first - 20 <= piece.start <= first + 35)
+        )
         assert operation(small, near).pieces == operation(small, long).pieces
         assert (
             calls(lambda small=small: operation(small, long))
@@ -168,7 +202,9 @@ def test_an_empty_span_is_empty() -> None:
 
 
 def _shapes(entries: int) -> list[EntrySet]:
-    """The same sums over a ledger of this many entries: holes, shifts, halves, unions of neighbours."""
+    """The same sums over a ledger of this many entries: holes, shifts, halves, unions of
+    neighbours.
+    """
     stripe = EntrySet.stripe(0, entries - 1, 5, ((0, 3),))
     beside = EntrySet.stripe(0, entries - 1, 5, ((1, 3),))
     whole = EntrySet.span(0, entries - 1)

@@ -33,7 +33,9 @@ def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
     }
     found = {
         one.bookie_id: {
-            e for first, last in held_entries(expected_list(metadata, one.bookie_id)).runs() for e in range(first, last + 1)
+            e
+            for first, last in held_entries(expected_list(metadata, one.bookie_id)).runs()
+            for e in range(first, last + 1)
         }
         for one in questions(metadata)
     }

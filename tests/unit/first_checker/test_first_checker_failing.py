@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.failing import FAILING_LEDGERS_MIN, Refusals, judge_failing, withheld_failing
+from auditor.first_checker.failing import (
+    FAILING_LEDGERS_MIN,
+    Refusals,
+    judge_failing,
+    withheld_failing,
+)
 from auditor.model.availability import Greeting
 from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
@@ -22,12 +27,16 @@ def look(*records: BookieRecord) -> Mapping[str, BookieRecord]:
     return {record.bookie_id: record for record in records}
 
 
-def found(*records: BookieRecord, refusals: Refusals = REFUSED, away: frozenset[str] = frozenset()) -> list[Finding]:
+def found(
+    *records: BookieRecord, refusals: Refusals = REFUSED, away: frozenset[str] = frozenset()
+) -> list[Finding]:
     return judge_failing([look(WELL, record) for record in records], {"bad": refusals}, away)
 
 
 def test_a_bookie_that_refuses_everything_is_found() -> None:
-    """Registered and connected at both looks, whether it answers GET_BOOKIE_INFO or refuses that too; with all its facts."""
+    """Registered and connected at both looks, whether it answers GET_BOOKIE_INFO or refuses that
+    too; with all its facts.
+    """
     facts = FailingFacts("writable", "h:3181", 2, 3, (4, 5, 6), 7, 2, (("EIO", 8), ("EUA", 1)))
     (one,) = found(BAD, BAD)
     assert Finding(Kind.BOOKIE_FAILING_REQUESTS, facts, bookie_id="bad") == one
@@ -64,7 +73,9 @@ def test_nothing_is_found_on_a_bookie_in_maintenance() -> None:
 def test_where_every_bookie_refuses_it_is_our_credentials() -> None:
     """Nobody answered: no findings on bookies."""
     refusing = [replace(one, greeting=Greeting.REFUSED) for one in (BAD, WELL)]
-    assert [] == judge_failing([look(*refusing), look(*refusing)], {"bad": REFUSED, "well": REFUSED})
+    assert [] == judge_failing(
+        [look(*refusing), look(*refusing)], {"bad": REFUSED, "well": REFUSED}
+    )
 
 
 def test_over_ledgers_that_were_named_it_is_withheld() -> None:
@@ -74,11 +85,18 @@ def test_over_ledgers_that_were_named_it_is_withheld() -> None:
 
 
 def test_the_witness_counts_requests_and_statuses() -> None:
-    """Lists and reads, each error status, the ledgers; and nothing is proposed that changes the cluster."""
+    """Lists and reads, each error status, the ledgers; and nothing is proposed that changes the
+    cluster.
+    """
     (one,) = found(BAD, BAD)
     told = bookie_testimony(one, [BAD, BAD], CLUSTER)
-    assert "each of 7 lists and 2 reads ended in an error status (EIO: 8, EUA: 1)" in told["witness"]
+    assert (
+        "each of 7 lists and 2 reads ended in an error status (EIO: 8, EUA: 1)" in told["witness"]
+    )
     assert "3 ledgers were refused at two looks or more (4, 5, 6)." in told["witness"]
     assert not any(command.startswith("CHANGES") for command in told["next"])
     (unable,) = found(BAD, BAD, refusals=replace(REFUSED, lists=0))
-    assert "because it cannot list them): each of 2 reads" in bookie_testimony(unable, [BAD], CLUSTER)["witness"]
+    assert (
+        "because it cannot list them): each of 2 reads"
+        in bookie_testimony(unable, [BAD], CLUSTER)["witness"]
+    )

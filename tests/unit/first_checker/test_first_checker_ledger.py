@@ -1,4 +1,6 @@
-"""The verdict on one state of one ledger: single laws of the contract's sections 3 and 4, each in a story that fits a line."""
+"""The verdict on one state of one ledger: single laws of the contract's sections 3 and 4, each in a
+story that fits a line.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,26 @@ from auditor.model.facts import (
     WhyMarked,
 )
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    ZnodeStamp,
+)
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import AWAY, BookieLack, CopyCounts, Exempt, Probes, Standing, Unknown, Verdict
+from auditor.model.verdict import (
+    AWAY,
+    BookieLack,
+    CopyCounts,
+    Exempt,
+    Probes,
+    Standing,
+    Unknown,
+    Verdict,
+)
 from auditor.sandbox.notation import holds, ledger
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -40,15 +59,20 @@ SILENT = AnswerStatus.SILENT
 
 
 def record(
-    metadata: LedgerMetadata | None, mark: Mark | None = None, status: RecordStatus = RecordStatus.FOUND
+    metadata: LedgerMetadata | None,
+    mark: Mark | None = None,
+    status: RecordStatus = RecordStatus.FOUND,
 ) -> LedgerRecord:
     """What ZooKeeper said."""
     return LedgerRecord(LEDGER, 0, NOW_MS, status, ZnodeStamp(1, 0, 0), metadata, mark=mark)
 
 
-def told(text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str | AnswerStatus) -> Verdict:
-    """The verdict when each bookie holds what it should but for the runs it lost (all of them read and confirmed), or gives
-    the status instead of an answer."""
+def told(
+    text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str | AnswerStatus
+) -> Verdict:
+    """The verdict when each bookie holds what it should but for the runs it lost (all of them read
+    and confirmed), or gives the status instead of an answer.
+    """
     metadata = ledger(text)
     answers: dict[str, Answer] = {}
     reads: dict[tuple[str, int], EntryRead] = {}
@@ -58,8 +82,13 @@ def told(text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str 
             answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, said)
             continue
         gone = {e for first, last in holds(said) for e in range(first, last + 1)} & wanted
-        answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(wanted - gone))
-        reads |= {(bookie, e): EntryRead(bookie, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for e in sorted(gone)[:2]}
+        answers[bookie] = Answer(
+            bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(wanted - gone)
+        )
+        reads |= {
+            (bookie, e): EntryRead(bookie, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY)
+            for e in sorted(gone)[:2]
+        }
     return judge(record(metadata, mark), answers, reads, terms)
 
 
@@ -79,15 +108,20 @@ E5 = "e5 w3 a2 0:[b1 b2 b3 b4 b5] closed 9"
         ({"b1": "4", "b2": "4", "b3": "4"}, Kind.ENTRY_WITHOUT_REPLICA, Copies(3, 2, 0, 0)),
         ({"b1": "4", "b2": "5", "b3": "6"}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 2, 0)),
         ({"b1": "4", "b2": "4", "b3": SILENT}, Kind.ENTRY_BELOW_ACK_QUORUM, Copies(3, 2, 0, 1)),
-        ({"b1": "4", "b2": SILENT, "b3": SILENT}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 0, 2)),
+        (
+            {"b1": "4", "b2": SILENT, "b3": SILENT},
+            Kind.ENTRY_BELOW_WRITE_QUORUM,
+            Copies(3, 2, 0, 2),
+        ),
         ({"b1": "4", "b2": SILENT}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 1, 1)),
     ],
 )
 def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
     lost: dict[str, str], kind: Kind, copies: Copies
 ) -> None:
-    """Silence and loss are counted together (a missing entry beside unreachable replicas is no good entry), and nothing is
-    claimed that a silent bookie could still refute."""
+    """Silence and loss are counted together (a missing entry beside unreachable replicas is no good
+    entry), and nothing is claimed that a silent bookie could still refute.
+    """
     verdict = told(E3, **lost)
     assert ([kind], copies) == (kinds(verdict), verdict.findings[0].copies)
     assert verdict.standing is Standing.VIOLATED
@@ -97,17 +131,29 @@ def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
 def test_all_replicas_unreachable_is_unknown_never_sound() -> None:
     """Nothing proven, nothing known: INDETERMINATE."""
     verdict = told(E3, b1=SILENT, b2=SILENT, b3=SILENT)
-    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,), ()) == (verdict.standing, verdict.unknowns, verdict.findings)
+    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,), ()) == (
+        verdict.standing,
+        verdict.unknowns,
+        verdict.findings,
+    )
 
 
 def test_every_reason_stays_in_the_order_of_the_catalogue() -> None:
     """Three bookies, three reasons."""
-    verdict = told(E3, b1=AnswerStatus.TOO_LARGE, b2=AnswerStatus.TIMED_OUT, b3=AnswerStatus.REFUSED)
-    assert (Unknown.BOOKIE_REFUSED, Unknown.ANSWER_TIMEOUT, Unknown.ANSWER_TOO_LARGE) == verdict.unknowns
+    verdict = told(
+        E3, b1=AnswerStatus.TOO_LARGE, b2=AnswerStatus.TIMED_OUT, b3=AnswerStatus.REFUSED
+    )
+    assert (
+        Unknown.BOOKIE_REFUSED,
+        Unknown.ANSWER_TIMEOUT,
+        Unknown.ANSWER_TOO_LARGE,
+    ) == verdict.unknowns
 
 
 def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quorum_kind() -> None:
-    """A = W: one copy lost is below the ack quorum, critical; A < W: below the write quorum, a warning."""
+    """A = W: one copy lost is below the ack quorum, critical; A < W: below the write quorum, a
+    warning.
+    """
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == kinds(told("e3 w3 a3 0:[b1 b2 b3] closed 9", b1="4"))
     assert [Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(told("e3 w3 a2 0:[b1 b2 b3] closed 9", b1="4"))
 
@@ -118,10 +164,16 @@ def test_one_lost_copy_of_one_is_a_lost_entry() -> None:
 
 
 def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() -> None:
-    """Entry 4 is lost, 6 to 8 are short of copies: one finding, on entry 4; what is missing is told of all."""
+    """Entry 4 is lost, 6 to 8 are short of copies: one finding, on entry 4; what is missing is told
+    of all.
+    """
     verdict = told(E3, b1="4 6-8", b2="4", b3="4")
     (finding,) = verdict.findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, ((4, 4),), 1) == (finding.kind, finding.entries, finding.entries_total)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((4, 4),), 1) == (
+        finding.kind,
+        finding.entries,
+        finding.entries_total,
+    )
     assert (("b1", ((4, 4), (6, 8))), ("b2", ((4, 4),)), ("b3", ((4, 4),))) == finding.missing_on
 
 
@@ -147,22 +199,32 @@ def test_a_holder_outside_the_write_set_is_no_replica_and_is_named() -> None:
     """Entry 0 of E=3 W=1 belongs to b1 alone; b3 holds it all the same."""
     metadata = ledger("e3 w1 0:[b1 b2 b3] closed 2")
     answers = {
-        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in {"b1": [], "b2": [1], "b3": [0, 2]}.items()
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
+        for b, held in {"b1": [], "b2": [1], "b3": [0, 2]}.items()
     }
     reads = {("b1", 0): EntryRead("b1", LEDGER, 0, 0, 0, ReadStatus.NO_ENTRY)}
     (finding,) = judge(record(metadata), answers, reads, TERMS).findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, EntryFacts(0, ("b1",), ("b3",))) == (finding.kind, finding.facts)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, EntryFacts(0, ("b1",), ("b3",))) == (
+        finding.kind,
+        finding.facts,
+    )
 
 
 def test_ranges_are_cut_and_totals_are_not() -> None:
-    """Sixty single losses: twenty ranges shown, sixty counted, for the finding and for each bookie."""
-    (finding,) = told("e3 w3 a2 0:[b1 b2 b3] closed 200", b1=" ".join(str(e) for e in range(0, 120, 2))).findings
+    """Sixty single losses: twenty ranges shown, sixty counted, for the finding and for each
+    bookie.
+    """
+    (finding,) = told(
+        "e3 w3 a2 0:[b1 b2 b3] closed 200", b1=" ".join(str(e) for e in range(0, 120, 2))
+    ).findings
     assert (RANGES_MAX, 60) == (len(finding.entries), finding.entries_total)
     assert [RANGES_MAX] == [len(ranges) for _, ranges in finding.missing_on]
 
 
 def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
-    """Two copies in metadata are one on disk: a warning on the ensemble, and the entries are short of a copy."""
+    """Two copies in metadata are one on disk: a warning on the ensemble, and the entries are short
+    of a copy.
+    """
     verdict = told("e3 w3 a2 0:[b1 b1 b3] closed 9")
     assert {Kind.ENSEMBLE_DUPLICATE_BOOKIE, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
     (duplicate,) = [f for f in verdict.findings if f.kind is Kind.ENSEMBLE_DUPLICATE_BOOKIE]
@@ -181,7 +243,9 @@ def test_a_doubled_bookie_that_is_silent_is_one_unknown_copy() -> None:
 def test_duplicates_are_reported_once_a_segment_with_entries() -> None:
     """Two segments, two findings; the empty last one has none."""
     verdict = told("e3 w1 a1 0:[b1 b1 b3] 4:[b1 b3 b3] 10:[b1 b1 b1] closed 9")
-    assert [(0, 3), (4, 9)] == [(f.segment.first_entry_id, f.segment.last_entry_id) for f in verdict.findings if f.segment]
+    assert [(0, 3), (4, 9)] == [
+        (f.segment.first_entry_id, f.segment.last_entry_id) for f in verdict.findings if f.segment
+    ]
 
 
 def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> None:
@@ -193,12 +257,20 @@ def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> No
 
 @pytest.mark.parametrize(
     ("text", "exempt"),
-    [("open", Exempt.OPEN), ("in_recovery", Exempt.IN_RECOVERY), ("closed -1", Exempt.EMPTY), ("closed 9", None)],
+    [
+        ("open", Exempt.OPEN),
+        ("in_recovery", Exempt.IN_RECOVERY),
+        ("closed -1", Exempt.EMPTY),
+        ("closed 9", None),
+    ],
 )
 def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -> None:
     """Open, in recovery, empty; a closed ledger with entries is judged."""
     verdict = told(f"e3 w3 a2 0:[b1 b2 b3] {text}")
-    assert (exempt, Standing.EXEMPT if exempt else Standing.SOUND) == (verdict.exempt, verdict.standing)
+    assert (exempt, Standing.EXEMPT if exempt else Standing.SOUND) == (
+        verdict.exempt,
+        verdict.standing,
+    )
 
 
 @pytest.mark.parametrize("state", ["open", "in_recovery", "closed -1", "closed 9"])
@@ -220,17 +292,29 @@ def test_within_grace_a_mark_excuses_too_few_copies() -> None:
 
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_ANSWER.keys() - {AnswerStatus.UNREGISTERED}))
-def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(status: AnswerStatus) -> None:
-    """The worst wins: a registered bookie without a valid word leaves the ledger INDETERMINATE, also within grace; VIOLATED
-    for the age of the mark, or for an entry without any copy."""
-    for mark, lost, standing in ((YOUNG, "", "indeterminate"), (OLD, "", "violated"), (YOUNG, "5", "violated")):
+def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(
+    status: AnswerStatus,
+) -> None:
+    """The worst wins: a registered bookie without a valid word leaves the ledger INDETERMINATE,
+    also within grace; VIOLATED for the age of the mark, or for an entry without any copy.
+    """
+    for mark, lost, standing in (
+        (YOUNG, "", "indeterminate"),
+        (OLD, "", "violated"),
+        (YOUNG, "5", "violated"),
+    ):
         others = {"b2": lost, "b3": lost, "b4": lost} if lost else {}
         verdict = told("e4 w3 a2 0:[b1 b2 b3 b4] closed 9", mark, b1=status, **others)
-        assert (standing, (REASON_OF_ANSWER[status],)) == (verdict.standing.word, verdict.unknowns), (mark, lost)
+        assert (standing, (REASON_OF_ANSWER[status],)) == (
+            verdict.standing.word,
+            verdict.unknowns,
+        ), (mark, lost)
 
 
 def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_judged() -> None:
-    """Beyond grace; within it placement is excused, and beside an entry without any copy nothing is said of it."""
+    """Beyond grace; within it placement is excused, and beside an entry without any copy nothing is
+    said of it.
+    """
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     assert (Unknown.TOPOLOGY_UNKNOWN,) == told(E3, OLD, terms).unknowns
     assert () == told(E3, YOUNG, terms).unknowns
@@ -238,7 +322,9 @@ def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_ju
 
 
 def test_no_mark_excuses_a_confirmed_loss() -> None:
-    """Within grace or beyond, an entry without any copy is reported, and stands alone: the age is in its facts."""
+    """Within grace or beyond, an entry without any copy is reported, and stands alone: the age is
+    in its facts.
+    """
     lost = {"b1": "4", "b2": "4", "b3": "4"}
     for mark in (YOUNG, OLD):
         assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(told(E3, mark, **lost))
@@ -246,7 +332,9 @@ def test_no_mark_excuses_a_confirmed_loss() -> None:
 
 def test_beyond_grace_a_mark_excuses_nothing() -> None:
     """One finding a family: the mark's age and the missing copies."""
-    assert {Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(kinds(told(E3, OLD, b1="4")))
+    assert {Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(
+        kinds(told(E3, OLD, b1="4"))
+    )
 
 
 def test_a_marked_ledger_nobody_was_asked_about_is_exempt_not_unknown() -> None:
@@ -265,14 +353,20 @@ def test_a_ledger_that_is_gone_is_deleted_whatever_was_seen_of_it() -> None:
 def test_metadata_we_could_not_get_is_unknown(status: RecordStatus) -> None:
     """INDETERMINATE(metadata_unreadable); a mark beyond grace is told all the same."""
     verdict = judge(record(None, status=status), {}, {}, TERMS)
-    assert (Standing.INDETERMINATE, (Unknown.METADATA_UNREADABLE,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.METADATA_UNREADABLE,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
     marked = judge(record(None, OLD, status), {}, {}, TERMS)
     assert (Standing.VIOLATED, (Unknown.METADATA_UNREADABLE,)) == (marked.standing, marked.unknowns)
 
 
 def test_metadata_that_cannot_be_decoded_is_the_clusters_fault_and_never_quoted() -> None:
     """METADATA_MALFORMED with length, hash and offset; no reason of ours."""
-    bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
+    bad = replace(
+        record(None, status=RecordStatus.MALFORMED),
+        malformed=Malformed("not UTF-8", 17, 99, "ab" * 32),
+    )
     verdict = judge(bad, {}, {}, TERMS)
     assert ([Kind.METADATA_MALFORMED], ()) == (kinds(verdict), verdict.unknowns)
     assert UndecodableFacts("not UTF-8", 17, 99, "ab" * 32) == verdict.findings[0].facts
@@ -294,7 +388,11 @@ def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
     answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.NO_SUCH_LEDGER) for b in ("b1", "b2", "b3")}
     reads = {(b, 0): EntryRead(b, LEDGER, 0, 0, 0, ReadStatus.NO_LEDGER) for b in answers}
     (finding,) = judge(record(metadata), answers, reads, TERMS).findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, last + 1, ((0, last),)) == (finding.kind, finding.entries_total, finding.entries)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, last + 1, ((0, last),)) == (
+        finding.kind,
+        finding.entries_total,
+        finding.entries,
+    )
 
 
 # Whole verdicts
@@ -309,15 +407,25 @@ def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> 
     """Every copy is there, and that is not all that is asked of it."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     unknown = told(E3, None, terms)
-    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (unknown.standing, unknown.unknowns)
-    verdict = told(E3, None, replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})))
+    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (
+        unknown.standing,
+        unknown.unknowns,
+    )
+    verdict = told(
+        E3,
+        None,
+        replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})),
+    )
     assert ([Kind.PLACEMENT_FAILED], ()) == (kinds(verdict), verdict.unknowns)
     assert LEDGER == verdict.findings[0].ledger_id
 
 
 def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
     """Every list is as it should be, and one entry read on b1 does not match its digest."""
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in expected_on(ledger(E3)).items()}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
+        for b, held in expected_on(ledger(E3)).items()
+    }
     reads = {("b1", 4): EntryRead("b1", LEDGER, 4, 0, 0, ReadStatus.CORRUPT)}
     assert [Kind.ENTRY_CORRUPT] == kinds(judge(record(ledger(E3)), answers, reads, TERMS))
 
@@ -325,20 +433,31 @@ def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
 def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
     """Unless it is marked: no answer is silence."""
     verdict = judge(record(ledger(E3)), {}, {}, TERMS)
-    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
 
 
 def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
-    """The age of its mark, what its metadata says, its ensembles, and that its placement is unknown."""
+    """The age of its mark, what its metadata says, its ensembles, and that its placement is
+    unknown.
+    """
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     verdict = judge(record(ledger("e3 w3 a2 5:[b1 b1 b3] closed 9"), OLD), {}, {}, terms)
-    expected = [Kind.UNDERREPLICATED_BEYOND_GRACE, Kind.METADATA_MALFORMED, Kind.ENSEMBLE_DUPLICATE_BOOKIE]
+    expected = [
+        Kind.UNDERREPLICATED_BEYOND_GRACE,
+        Kind.METADATA_MALFORMED,
+        Kind.ENSEMBLE_DUPLICATE_BOOKIE,
+    ]
     assert (expected, (Unknown.TOPOLOGY_UNKNOWN,)) == (kinds(verdict), verdict.unknowns)
     assert [LEDGER] * 3 == [finding.ledger_id for finding in verdict.findings]
 
 
 def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> None:
-    """A contradiction does not follow from the loss; duplicates, placement and the age of the mark stand aside."""
+    """A contradiction does not follow from the loss; duplicates, placement and the age of the mark
+    stand aside.
+    """
     lost = {"b1": "7", "b3": "7"}
     assert [Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.METADATA_MALFORMED] == kinds(
         told("e3 w3 a2 5:[b1 b1 b3] closed 9", OLD, **lost)
@@ -346,33 +465,46 @@ def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> N
 
 
 def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() -> None:
-    """One finding a segment: the second segment is on one rack, and no bookie stands twice in it."""
+    """One finding a segment: the second segment is on one rack, and no bookie stands twice in
+    it.
+    """
     around = Surroundings(locations={"b1": "/r1", "b3": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     verdict = told("e2 w2 a1 0:[b1 b1] 5:[b1 b3] closed 9", None, terms)
-    family = [(f.kind, f.segment.first_entry_id) for f in verdict.findings if f.segment and not f.entries]
+    family = [
+        (f.kind, f.segment.first_entry_id) for f in verdict.findings if f.segment and not f.entries
+    ]
     assert [(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 0), (Kind.PLACEMENT_FAILED, 5)] == family
 
 
 def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
     """The whole finding, beside one on entries."""
     segment = FindingSegment(0, 9, ("b1", "b2", "b1"))
-    expected = Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts((("b1", (0, 2)),)), LEDGER, segment=segment)
+    expected = Finding(
+        Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts((("b1", (0, 2)),)), LEDGER, segment=segment
+    )
     assert expected == told("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
 
 
 def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
     """The whole finding; nothing is lacking, so the mark is stale."""
     age, why = GRACE_MS + 1, (WhyMarked.STALE,)
-    facts = MarkFacts(age, GRACE_MS, OLD.created_ms, None, (), "", None, None, LedgerState.CLOSED, why)
+    facts = MarkFacts(
+        age, GRACE_MS, OLD.created_ms, None, (), "", None, None, LedgerState.CLOSED, why
+    )
     terms = replace(TERMS, around=Surroundings(auditor="b1"))
-    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, LEDGER),) == told(E3, OLD, terms).findings
+    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, LEDGER),) == told(
+        E3, OLD, terms
+    ).findings
 
 
 @pytest.mark.parametrize(
-    ("mark", "lost", "stale"), [(YOUNG, "", True), (OLD, "", True), (YOUNG, "4", False), (None, "", False)]
+    ("mark", "lost", "stale"),
+    [(YOUNG, "", True), (OLD, "", True), (YOUNG, "4", False), (None, "", False)],
 )
-def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(mark: Mark | None, lost: str, stale: bool) -> None:
+def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(
+    mark: Mark | None, lost: str, stale: bool
+) -> None:
     """Without a mark nothing is stale."""
     assert stale is told(E3, mark, b1=lost).is_mark_stale
     assert not told(E3, mark, b1=AnswerStatus.UNREGISTERED).is_mark_stale
@@ -380,18 +512,25 @@ def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(mark: Mark | None,
 
 @pytest.mark.parametrize("state", ["open", "in_recovery"])
 def test_a_marked_ledger_that_is_not_closed_is_never_called_empty(state: str) -> None:
-    """BookKeeper writes lastEntryId -1 as long as a ledger is open: only a closed one can be empty."""
+    """BookKeeper writes lastEntryId -1 as long as a ledger is open: only a closed one can be
+    empty.
+    """
     text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
     metadata = replace(ledger(text), last_entry_id=-1)
     (finding,) = judge(record(metadata, OLD), {}, {}, TERMS).findings
     assert isinstance(finding.facts, MarkFacts)
-    assert (metadata.state, False) == (finding.facts.state, WhyMarked.EMPTY_LEDGER in finding.facts.why)
+    assert (metadata.state, False) == (
+        finding.facts.state,
+        WhyMarked.EMPTY_LEDGER in finding.facts.why,
+    )
     (empty,) = told("e3 w3 a2 0:[b1 b2 b3] closed -1", OLD).findings
     assert isinstance(empty.facts, MarkFacts) and WhyMarked.EMPTY_LEDGER in empty.facts.why
 
 
 def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stands() -> None:
-    """W = 1: no bookie that answered has a copy to replicate from, and the one that may have it is not registered."""
+    """W = 1: no bookie that answered has a copy to replicate from, and the one that may have it is
+    not registered.
+    """
     terms = replace(TERMS, around=Surroundings(writable=frozenset({"b9"}), auditor="b9"))
     (finding,) = told("e1 w1 a1 0:[b1] closed 9", OLD, terms, b1=AnswerStatus.UNREGISTERED).findings
     assert isinstance(finding.facts, MarkFacts)
@@ -400,8 +539,13 @@ def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stand
 
 def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
     """The whole finding, and the whole verdict."""
-    bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
-    finding = Finding(Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER)
+    bad = replace(
+        record(None, status=RecordStatus.MALFORMED),
+        malformed=Malformed("not UTF-8", 17, 99, "ab" * 32),
+    )
+    finding = Finding(
+        Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER
+    )
     assert Verdict(LEDGER, Standing.VIOLATED, findings=(finding,)) == judge(bad, {}, {}, TERMS)
 
 
@@ -409,7 +553,9 @@ def test_each_contradiction_of_metadata_is_told() -> None:
     """In one finding; a bookie that the cluster does not know is none of them."""
     gone = {"b1": Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)}
     for mark in (None, YOUNG):
-        told_of = judge(record(ledger("e3 w3 a4 5:[b1 b2 b3] closed 9"), mark), gone, {}, TERMS).findings
+        told_of = judge(
+            record(ledger("e3 w3 a4 5:[b1 b2 b3] closed 9"), mark), gone, {}, TERMS
+        ).findings
         (finding,) = [f for f in told_of if f.kind is Kind.METADATA_MALFORMED]
         assert isinstance(finding.facts, ContradictionFacts)
         assert [Contradicts.ACK_QUORUM_ABOVE_WRITE, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO] == [
@@ -420,7 +566,9 @@ def test_each_contradiction_of_metadata_is_told() -> None:
 def test_contradictions_beyond_the_bound_are_counted() -> None:
     """A finding stays short however many segments are out of order."""
     segments = " ".join(f"{number}:[b1 b2 b3]" for number in range(30, 0, -1))
-    (finding,) = judge(record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {segments} closed 40")), {}, {}, TERMS).findings
+    (finding,) = judge(
+        record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {segments} closed 40")), {}, {}, TERMS
+    ).findings
     assert isinstance(finding.facts, ContradictionFacts)
     assert (CONTRADICTIONS_MAX, 29) == (len(finding.facts.contradictions), finding.facts.total)
 
@@ -428,7 +576,9 @@ def test_contradictions_beyond_the_bound_are_counted() -> None:
 def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
     """Whoever of its bookies is in maintenance."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b2"})))
-    assert [False, True] == [told(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")]
+    assert [False, True] == [
+        told(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")
+    ]
 
 
 def test_maintenance_is_every_way_of_being_away() -> None:
@@ -446,7 +596,9 @@ STUCK_TERMS = replace(TERMS, stuck_after_ms=PATIENCE_MS)
 OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 b2 b3] in_recovery")
 
 
-def stuck(metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS) -> tuple[Finding, ...]:
+def stuck(
+    metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS
+) -> tuple[Finding, ...]:
     """What is found of a ledger whose znode was made and written then."""
     return judge(replace(record(metadata), stamp=stamp), {}, {}, terms).findings
 
@@ -475,7 +627,9 @@ def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
 
 @pytest.mark.parametrize("metadata", [OPEN, RECOVERING])
 def test_a_ledger_may_be_open_or_in_recovery_for_just_so_long(metadata: LedgerMetadata) -> None:
-    """For ever, where nothing is said; and nothing is said of one whose times are not known, or that is closed."""
+    """For ever, where nothing is said; and nothing is said of one whose times are not known, or
+    that is closed.
+    """
     since, later = NOW_MS - PATIENCE_MS, NOW_MS - PATIENCE_MS - 1
     assert [0, 1] == [len(stuck(metadata, ZnodeStamp(1, 0, at, at))) for at in (since, later)]
     assert () == stuck(metadata, ZnodeStamp(1, 0, 1, 1), replace(TERMS, stuck_after_ms=0))
@@ -491,22 +645,34 @@ def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
 
 
 def test_the_probes_of_a_ledger_are_its_own() -> None:
-    """Those planned for it by the terms, and for no other ledger: when they were all answered nothing is unknown."""
+    """Those planned for it by the terms, and for no other ledger: when they were all answered
+    nothing is unknown.
+    """
     terms = replace(TERMS, probe_entries=3, probe_seed=11)
     plan = plan_probes(ProbePlan(LEDGER, 3, 11), "b1", [EntrySet.span(0, 99)])
     reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.PRESENT) for e in plan.all}
     answers = {"b1": Answer("b1", LEDGER, 0, 0, AnswerStatus.UNSUPPORTED)}
     verdict = judge(record(ledger("e1 w1 0:[b1] closed 99")), answers, reads, terms)
-    assert Verdict(LEDGER, Standing.SOUND, probes=Probes(5, 3), copies=CopyCounts(100, 0, 5, 95)) == verdict
+    assert (
+        Verdict(LEDGER, Standing.SOUND, probes=Probes(5, 3), copies=CopyCounts(100, 0, 5, 95))
+        == verdict
+    )
 
 
 def test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_or_not() -> None:
-    """With that the entry that the others lack has no copy, and all others are short of one; nothing contradicts itself."""
+    """With that the entry that the others lack has no copy, and all others are short of one;
+    nothing contradicts itself.
+    """
     metadata = ledger(E3)
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)) - {4})) for b in ("b2", "b3")}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)) - {4}))
+        for b in ("b2", "b3")
+    }
     answers["b1"] = Answer("b1", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     reads = {(b, 4): EntryRead(b, LEDGER, 4, 0, 0, ReadStatus.NO_ENTRY) for b in ("b2", "b3")}
-    assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(judge(record(metadata, YOUNG), answers, reads, TERMS))
+    assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(
+        judge(record(metadata, YOUNG), answers, reads, TERMS)
+    )
     (finding,) = judge(record(metadata), answers, reads, TERMS).findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, ("b1",)) == (finding.kind, finding.facts.gone)
     assert (("b1", ((0, 9),)), ("b2", ((4, 4),)), ("b3", ((4, 4),))) == finding.missing_on
@@ -516,7 +682,10 @@ def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_re
     """An empty last segment, or a stripe too short to reach it."""
     gone = Answer("b9", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] 10:[b1 b2 b9] closed 9")
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2", "b3")}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10))))
+        for b in ("b1", "b2", "b3")
+    }
     assert (Standing.SOUND, ()) == (
         (verdict := judge(record(metadata), {**answers, "b9": gone}, {}, TERMS)).standing,
         verdict.findings,
@@ -535,20 +704,25 @@ def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_re
         ({"b1": "9", "b2": "8-9", "b3": "9"}, False),
     ],
 )
-def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(lost: dict[str, str], at_tail: bool) -> None:
+def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(
+    lost: dict[str, str], at_tail: bool
+) -> None:
     """Each bookie that lacks entries holds all that it should before them, and some of it."""
     (finding,) = told("e3 w3 a1 0:[b1 b2 b3] closed 9", **lost).findings
     assert at_tail is finding.facts.at_tail
 
 
 def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
-    """Writers go on in the next segment only when the ack quorum holds what came before; a copy lost there is a hole."""
+    """Writers go on in the next segment only when the ack quorum holds what came before; a copy
+    lost there is a hole.
+    """
     (finding,) = told("e3 w3 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed 9", b3="4").findings
     assert not finding.facts.at_tail
 
 
 @pytest.mark.parametrize(
-    ("held", "listed_by"), [({"b1", "b2"}, ("b1", "b2")), ({"b1", "b2", "b3"}, ("b1", "b2", "b3")), ({"b1"}, ())]
+    ("held", "listed_by"),
+    [({"b1", "b2"}, ("b1", "b2")), ({"b1", "b2", "b3"}, ("b1", "b2", "b3")), ({"b1"}, ())],
 )
 def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
     held: set[str], listed_by: tuple[str, ...]
@@ -556,7 +730,14 @@ def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
     """Entries 10 and 11 of a ledger that ends at 9. Fewer copies are usual where a writer died."""
     metadata = ledger(E3)
     answers = {
-        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(12 if b in (listed_by or "b1") else 10))))
+        b: Answer(
+            b,
+            LEDGER,
+            0,
+            0,
+            AnswerStatus.HELD,
+            groups(set(range(12 if b in (listed_by or "b1") else 10))),
+        )
         for b in ("b1", "b2", "b3")
     }
     verdict = judge(record(metadata), answers, {}, TERMS)
@@ -567,15 +748,22 @@ def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
 
 
 def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
-    """Two bookies list entry 10 and one of them 11 too: the ack quorum is 2, so 10 alone is told."""
+    """Two bookies list entry 10 and one of them 11 too: the ack quorum is 2, so 10 alone is
+    told.
+    """
     held = {"b1": 12, "b2": 11, "b3": 10}
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end)))) for b, end in held.items()}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end))))
+        for b, end in held.items()
+    }
     (finding,) = judge(record(ledger(E3)), answers, {}, TERMS).findings
     assert (LEDGER, ((10, 10),), 1) == (finding.ledger_id, finding.entries, finding.entries_total)
 
 
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
-    """Segments at 0, 4, 4 and 7: which bookies hold 4 to 6 is not clear; a copy lost elsewhere is found."""
+    """Segments at 0, 4, 4 and 7: which bookies hold 4 to 6 is not clear; a copy lost elsewhere is
+    found.
+    """
     text = "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b4] 7:[b1 b2 b3] closed 9"
     assert [Kind.METADATA_MALFORMED] == kinds(told(text))
     verdict = told(text, b3="2 8")
@@ -585,7 +773,10 @@ def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
 
 def test_a_copy_that_is_doubted_is_no_finding() -> None:
     """One of two corrupt copies is: the other one is told."""
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in expected_on(ledger(E3)).items()}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
+        for b, held in expected_on(ledger(E3)).items()
+    }
     reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.CORRUPT) for e in (4, 6)}
     (finding,) = judge(record(ledger(E3)), answers, reads, TERMS, doubted={("b1", 4)}).findings
     assert (Kind.ENTRY_CORRUPT, ((6, 6),)) == (finding.kind, finding.entries)
@@ -593,7 +784,9 @@ def test_a_copy_that_is_doubted_is_no_finding() -> None:
 
 def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
     """Why the mark stands: there is no copy to replicate, and nobody to take one."""
-    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1"))
+    terms = replace(
+        TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
+    )
     (finding,) = told(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
     assert isinstance(finding.facts, UnrecoverableFacts)
     assert (WhyMarked.NO_COPY, WhyMarked.NO_SPARE_BOOKIE) == finding.facts.mark.why
@@ -603,11 +796,17 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
 def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> None:
     """Also where an entry is lost and the ledger is marked."""
     verdict = told(E3, mark, b1="4 6", b2="4", b3="4")
-    assert (BookieLack("b1", 10, 2), BookieLack("b2", 10, 1), BookieLack("b3", 10, 1)) == verdict.lacks
+    assert (
+        BookieLack("b1", 10, 2),
+        BookieLack("b2", 10, 1),
+        BookieLack("b3", 10, 1),
+    ) == verdict.lacks
 
 
 @pytest.mark.parametrize(("said", "away"), [(SILENT, {"b2"}), (AnswerStatus.REFUSED, {"b1"})])
-def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(said: AnswerStatus, away: set[str]) -> None:
+def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(
+    said: AnswerStatus, away: set[str]
+) -> None:
     """Who is silent is not in maintenance, or who is in maintenance is up and refuses."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
     verdict = told(E3, None, terms, b1=said)
@@ -615,8 +814,12 @@ def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(said: Ans
 
 
 @pytest.mark.parametrize(("entries_max", "searched"), [(0, None), (1, 1)])
-def test_lost_entries_are_looked_for_elsewhere_if_one_may_be_read(entries_max: int, searched: int | None) -> None:
-    """The bound is the setting of a look; at 0 nobody outside the ensemble is asked, and nothing is told of a search."""
+def test_lost_entries_are_looked_for_elsewhere_if_one_may_be_read(
+    entries_max: int, searched: int | None
+) -> None:
+    """The bound is the setting of a look; at 0 nobody outside the ensemble is asked, and nothing is
+    told of a search.
+    """
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b9"}))
     terms = replace(TERMS, around=around, stranded_entries_max=entries_max)
     (finding,) = told(E3, None, terms, b1="4", b2="4", b3="4").findings

@@ -25,14 +25,18 @@ CLUSTER = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "id
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, greeting=Greeting.ANSWERED)
 LOOKS = [{"b1": UP}, {"b1": replace(UP, look=2)}]
 LOG = MissingLog("/data/current/1f.log", 40, ((10, 29), (50, 69)))
-HELD = Answer("b1", 7, 1, 0, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:3182", missing_logs=(LOG,))
+HELD = Answer(
+    "b1", 7, 1, 0, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:3182", missing_logs=(LOG,)
+)
 EIO = EntryRead("b1", 7, 10, 1, 0, ReadStatus.REFUSED, "EIO: the bookie's storage failed")
 TWICE = (HELD, replace(HELD, look=2))
 FAILED = (EIO, replace(EIO, look=2, entry_id=69))
 
 
 def found(
-    answers: tuple[Answer, ...] = TWICE, reads: tuple[EntryRead, ...] = FAILED, away: frozenset[str] = frozenset()
+    answers: tuple[Answer, ...] = TWICE,
+    reads: tuple[EntryRead, ...] = FAILED,
+    away: frozenset[str] = frozenset(),
 ) -> list[Finding]:
     return judge_lost_logs(LOOKS, logs_of(answers, reads), away)
 
@@ -43,7 +47,13 @@ def test_a_log_that_is_missing_at_two_looks_and_fails_reads_is_lost() -> None:
     once = replace(HELD, ledger_id=9)
     (one,) = found((*TWICE, other, replace(other, look=2), once))
     facts = EntryLogLostFacts(
-        "writable", "h:3181", "h:3182", 1, 2, 43, (LostLog(LOG.path, 2, 43, ((7, 10, 29), (8, 0, 2)), 2),)
+        "writable",
+        "h:3181",
+        "h:3182",
+        1,
+        2,
+        43,
+        (LostLog(LOG.path, 2, 43, ((7, 10, 29), (8, 0, 2)), 2),),
     )
     assert Finding(Kind.ENTRY_LOG_LOST, facts, bookie_id="b1") == one
     assert Severity.CRITICAL is one.severity
@@ -66,7 +76,9 @@ def test_a_log_that_is_missing_at_two_looks_and_fails_reads_is_lost() -> None:
     ],
 )
 def test_the_bookie_itself_must_fail_to_read_it_at_two_looks(reads: tuple[EntryRead, ...]) -> None:
-    """With EIO, of an entry in that log; and no read may bring one: a lister that looks elsewhere accuses nobody."""
+    """With EIO, of an entry in that log; and no read may bring one: a lister that looks elsewhere
+    accuses nobody.
+    """
     assert [] == found(reads=reads)
 
 
@@ -103,7 +115,9 @@ def test_a_bookie_is_told_as_it_was_last_seen() -> None:
     """Registered then, wherever it is by now; looks that have nothing of it are passed over."""
     moved = replace(UP, look=3, registration=Registration.READONLY, port=3182)
     unregistered = replace(UP, look=2, registration=Registration.NONE)
-    (one,) = judge_lost_logs([LOOKS[0], {"b1": unregistered}, {"b1": moved}, {"b2": UP}], logs_of(TWICE, FAILED))
+    (one,) = judge_lost_logs(
+        [LOOKS[0], {"b1": unregistered}, {"b1": moved}, {"b2": UP}], logs_of(TWICE, FAILED)
+    )
     assert isinstance(one.facts, EntryLogLostFacts)
     assert ("readonly", "h:3182") == (one.facts.registration, one.facts.address)
 
@@ -122,14 +136,18 @@ def test_what_is_not_confirmed_is_said(reads: tuple[EntryRead, ...], why: str) -
 
 
 def test_keys_of_a_deleted_ledger_are_not_worth_a_sentence() -> None:
-    """They stay in the index for a while after their log: no read failed, and none brought an entry."""
+    """They stay in the index for a while after their log: no read failed, and none brought an
+    entry.
+    """
     gone = replace(EIO, status=ReadStatus.NO_LEDGER, detail="")
     assert [] == withheld_lost_logs(logs_of(TWICE, (gone,)), [])
     assert [] == withheld_lost_logs(logs_of(TWICE, FAILED), found())
 
 
 def test_a_bookie_without_a_sentence_hides_no_other() -> None:
-    """The first was reported, the second has keys of a deleted ledger, the third is not confirmed."""
+    """The first was reported, the second has keys of a deleted ledger, the third is not
+    confirmed.
+    """
     answers = [replace(HELD, bookie_id=bookie) for bookie in ("b1", "b2", "b3")]
     reads = (EIO, replace(EIO, bookie_id="b3"))
     (sentence,) = withheld_lost_logs(logs_of(answers, reads), found())
@@ -148,9 +166,9 @@ def test_the_witness_names_the_file_and_what_lies_in_it() -> None:
     (one,) = found()
     told = bookie_testimony(one, [UP, UP], CLUSTER)
     assert (
-        "/data/current/1f.log: at least 40 entries are indexed there, such as entries 10 to 29 of ledger 7; 2 reads of them "
-        "ended in EIO and none brought one."
-    ) in told["witness"]
+        "/data/current/1f.log: at least 40 entries are indexed there, such as entries 10 to 29 of"
+        " ledger 7; 2 reads of them ended in EIO and none brought one." in told["witness"]
+    )
     assert "At least 40 entries of 1 ledger lie in what is missing." in told["witness"]
     assert "ls -l /data/current/1f.log" == told["next"][0]
     assert ["put the file back", "bookkeeper shell recover -l 7 b1"] == [

@@ -1,4 +1,6 @@
-"""Marks whose ledger has no metadata: found where two looks agree and the grace is over, and there alone."""
+"""Marks whose ledger has no metadata: found where two looks agree and the grace is over, and there
+alone.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ OLD_MS = NOW_MS - GRACE_MS - 1
 FIRST_AT_MS, AGAIN_AT_MS = NOW_MS + 1_000, NOW_MS + 301_000
 
 
-def mark(ledger_id: int, created_ms: int = OLD_MS, *, has_metadata: bool | None = False) -> SeenMark:
+def mark(
+    ledger_id: int, created_ms: int = OLD_MS, *, has_metadata: bool | None = False
+) -> SeenMark:
     """A mark that is seen alike at both looks."""
     first = MarkLook(FIRST_AT_MS, created_ms, None, has_metadata)
     return SeenMark(ledger_id, first, replace(first, read_at_ms=AGAIN_AT_MS))
@@ -43,7 +47,8 @@ def test_marks_without_metadata_at_both_looks_are_one_finding() -> None:
     """One finding for all, with the total, the oldest first, its path and its age."""
     facts = judged(mark(9), mark(7, OLD_MS - 5_000), mark(8, has_metadata=True))
     assert facts == MarkWithoutLedgerFacts(
-        marks=2, some_ledgers=(7, 9), oldest_age_ms=GRACE_MS + 5_001, oldest_path="/path/7", grace_ms=GRACE_MS,
+        marks=2, some_ledgers=(7, 9), oldest_age_ms=GRACE_MS + 5_001, oldest_path="/path/7",
+        grace_ms=GRACE_MS,
         unchecked=0, apart_ms=300_000, replication_disabled=False,
     )  # fmt: skip
 
@@ -63,10 +68,15 @@ def test_the_older_of_the_two_times_counts() -> None:
 
 @pytest.mark.parametrize("look", ["first", "again"])
 @pytest.mark.parametrize(
-    "change", [{"has_metadata": True}, {"has_metadata": None}, {"created_ms": None}, {"created_ms": NOW_MS}]
+    "change",
+    [{"has_metadata": True}, {"has_metadata": None}, {"created_ms": None}, {"created_ms": NOW_MS}],
 )
-def test_a_look_that_saw_something_else_accuses_nobody(look: str, change: dict[str, int | bool | None]) -> None:
-    """Created after the listing, deleted meanwhile, unmarked, unreadable or marked anew: at either look."""
+def test_a_look_that_saw_something_else_accuses_nobody(
+    look: str, change: dict[str, int | bool | None]
+) -> None:
+    """Created after the listing, deleted meanwhile, unmarked, unreadable or marked anew: at either
+    look.
+    """
     one = mark(7)
     assert judged(replace(one, **{look: replace(getattr(one, look), **change)})) is None
 
@@ -82,7 +92,10 @@ def test_one_look_is_no_evidence() -> None:
 def test_a_young_mark_is_only_counted() -> None:
     """Within grace it is no finding, and nothing is withheld."""
     young = replace(mark(7, NOW_MS), again=None)
-    assert (None, []) == (judged(young), withheld_marks([young], NOW_MS, GRACE_MS, unchecked=0, problem=""))
+    assert (None, []) == (
+        judged(young),
+        withheld_marks([young], NOW_MS, GRACE_MS, unchecked=0, problem=""),
+    )
 
 
 def test_many_marks_are_counted_and_a_few_are_named() -> None:
@@ -94,14 +107,22 @@ def test_many_marks_are_counted_and_a_few_are_named() -> None:
 
 
 def test_what_was_not_listed_or_not_looked_at_is_said() -> None:
-    """A part of the tree that may not be read, and marks beyond the bound: unknown, in a sentence each."""
-    refused, many = withheld_marks([], NOW_MS, GRACE_MS, unchecked=7, problem="znode /x may not be read")
+    """A part of the tree that may not be read, and marks beyond the bound: unknown, in a sentence
+    each.
+    """
+    refused, many = withheld_marks(
+        [], NOW_MS, GRACE_MS, unchecked=7, problem="znode /x may not be read"
+    )
     assert "znode /x may not be read" in refused and "MARK_WITHOUT_LEDGER" in refused
     assert "7 more marks" in many
 
 
 def test_the_newest_look_says_what_a_mark_is_now() -> None:
-    """A mark that is gone at the second look is none; one that was only listed is one of which nothing else is known."""
+    """A mark that is gone at the second look is none; one that was only listed is one of which
+    nothing else is known.
+    """
     gone = replace(mark(7), again=MarkLook(AGAIN_AT_MS, None, None, False))
     listed = SeenMark(9, MarkLook(FIRST_AT_MS, OLD_MS, None, None), None)
-    assert [(8, False), (9, None)] == [(i, look.has_metadata) for i, look in newest_marks([gone, mark(8), listed])]
+    assert [(8, False), (9, None)] == [
+        (i, look.has_metadata) for i, look in newest_marks([gone, mark(8), listed])
+    ]

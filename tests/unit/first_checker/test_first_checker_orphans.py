@@ -1,4 +1,6 @@
-"""Whose a ledger is, and how old. The laws of the finding are in test_summary_reference_findings."""
+"""Whose a ledger is, and how old. The laws of the finding are in
+test_summary_reference_findings.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ PLAIN = LedgerMetadata(3, LedgerState.CLOSED, 1, 1, 1, 9, 100, ())
 
 def of_pulsar(name: str, component: str = "managed-ledger") -> LedgerMetadata:
     custom = {"application": "pulsar", "component": component, "pulsar/managed-ledger": name}
-    return replace(PLAIN, custom_metadata=tuple((key, value.encode()) for key, value in custom.items()))
+    return replace(
+        PLAIN, custom_metadata=tuple((key, value.encode()) for key, value in custom.items())
+    )
 
 
 def record(metadata: LedgerMetadata) -> LedgerRecord:
@@ -84,7 +88,9 @@ def test_the_metadata_dates_a_ledger_else_its_znode() -> None:
         (KnownTopics({("t", "eu", "n")}, frozenset()), False),
     ],
 )
-def test_only_a_namespace_that_was_read_in_full_is_decided(known: KnownTopics, decides: bool) -> None:
+def test_only_a_namespace_that_was_read_in_full_is_decided(
+    known: KnownTopics, decides: bool
+) -> None:
     """And never the namespace of transactions."""
     assert decides is can_decide(record(of_pulsar("t/n/persistent/x")), known)
     system = KnownTopics({("pulsar", "", "system")}, frozenset())
@@ -94,7 +100,10 @@ def test_only_a_namespace_that_was_read_in_full_is_decided(known: KnownTopics, d
 @pytest.mark.parametrize("name", [b"t/n/persistent/a\xff", None])
 def test_a_name_that_pulsar_did_not_write_raises_nothing(name: bytes | None) -> None:
     """It names a topic that nobody has, or none."""
-    custom = (("component", b"managed-ledger"), *([] if name is None else [("pulsar/managed-ledger", name)]))
+    custom = (
+        ("component", b"managed-ledger"),
+        *([] if name is None else [("pulsar/managed-ledger", name)]),
+    )
     topic = topic_named_by(replace(PLAIN, custom_metadata=custom))
     assert topic == (None if name is None else TopicName("t", "", "n", "a\ufffd"))
 
@@ -106,22 +115,31 @@ def test_a_ledger_that_could_not_be_read_has_no_topic_and_no_age() -> None:
     assert not can_decide(shut, KNOWN) and not can_decide(record(PLAIN), KNOWN)
 
 
-TOPIC = TopicRecord(TopicName("t", "", "n", "x"), 5, TopicStatus.FOUND, ManagedLedger((DataLedger(9),)))
+TOPIC = TopicRecord(
+    TopicName("t", "", "n", "x"), 5, TopicStatus.FOUND, ManagedLedger((DataLedger(9),))
+)
 CURSOR = Cursor(3, None, (), 3)
 
 
 def old(ledger_id: int, look: int, **changes: Any) -> LedgerRecord:
     """A ledger of the topic, made at 10 and read at 100 or 160."""
     made = replace(of_pulsar("t/n/persistent/x"), ctime_ms=10, **changes)
-    return LedgerRecord(ledger_id, look, 40 + 60 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 50), made)
+    return LedgerRecord(
+        ledger_id, look, 40 + 60 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 50), made
+    )
 
 
 AGAIN = old(3, 2)
 
 
-def judged(topic: TopicRecord | None = TOPIC, again: LedgerRecord | None = AGAIN, undecided: int = 0) -> Orphans:
+def judged(
+    topic: TopicRecord | None = TOPIC, again: LedgerRecord | None = AGAIN, undecided: int = 0
+) -> Orphans:
     """Ledger 3 as given, and two sure orphans, 5 and 4."""
-    sure = [SeenOrphan(old(5, 1), old(5, 2), TOPIC), SeenOrphan(old(4, 1), replace(old(4, 2), read_at_ms=140), TOPIC)]
+    sure = [
+        SeenOrphan(old(5, 1), old(5, 2), TOPIC),
+        SeenOrphan(old(4, 1), replace(old(4, 2), read_at_ms=140), TOPIC),
+    ]
     return judge_orphans([SeenOrphan(old(3, 1), again, topic), *sure], 1_000, 100, undecided)
 
 
@@ -145,7 +163,10 @@ def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_betwe
         {"managed_ledger": ManagedLedger((DataLedger(3, bookkeeper_deleted=True), DataLedger(9)))},
         {"subscriptions": (Subscription("s", replace(CURSOR, compacted_ledger_id=None)),)},
         {"subscriptions": (Subscription("s", replace(CURSOR, ledger_id=None)),)},
-        {"managed_ledger": None, "subscriptions": (Subscription("s", CURSOR), Subscription("shut", None))},
+        {
+            "managed_ledger": None,
+            "subscriptions": (Subscription("s", CURSOR), Subscription("shut", None)),
+        },
         {"schemas": (SchemaVersion(0, Position(3, 1)),)},
     ],
 )
@@ -183,4 +204,6 @@ def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
     unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
     facts = OrphanedFacts(1, (6,), 0, 1, 990, 100, 1, 60)
-    assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans([opened, unstamped], 1_000, 100)
+    assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans(
+        [opened, unstamped], 1_000, 100
+    )

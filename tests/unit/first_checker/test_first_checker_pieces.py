@@ -1,4 +1,5 @@
-"""In how many pieces a result is told: which way two stripes are put together is seen by that, not by the clock.
+"""In how many pieces a result is told: which way two stripes are put together is seen by that, not
+by the clock.
 
 What a result holds is for `test_verify_entry_set.py`.
 """
@@ -28,7 +29,11 @@ def pieces(left: Piece, right: Piece, rule: Rule) -> int:
 @pytest.mark.parametrize(
     ("one", "other", "length_min"),
     [
-        ((2, (0,)), (3, (0,)), 12),  # 3 + 2 runs make the pattern of 6; 12 entries have 4 runs of the sparser stripe
+        (
+            (2, (0,)),
+            (3, (0,)),
+            12,
+        ),  # 3 + 2 runs make the pattern of 6; 12 entries have 4 runs of the sparser stripe
         ((5, (0, 2)), (7, (0, 3)), 84),  # 14 + 10 runs make the pattern of 35; 84 entries have 24
         ((7, (0,)), (7, (2,)), 7),  # 1 + 1 runs make the pattern; 7 entries have one
     ],
@@ -36,20 +41,28 @@ def pieces(left: Piece, right: Piece, rule: Rule) -> int:
 def test_a_pattern_is_written_down_as_soon_as_walking_the_sparser_stripe_costs_more(
     one: Stripe, other: Stripe, length_min: int, base: int
 ) -> None:
-    """A pattern is one piece, and its cost its runs; walking costs the runs that are there and one, and a piece for each."""
+    """A pattern is one piece, and its cost its runs; walking costs the runs that are there and one,
+    and a piece for each.
+    """
     for left, right in ((one, other), (other, one)):
         for length, is_pattern in ((length_min - 1, False), (length_min, True)):
-            assert is_pattern == (pieces(piece(base, length, left), piece(base, length, right), UNION) == 1)
+            assert is_pattern == (
+                pieces(piece(base, length, left), piece(base, length, right), UNION) == 1
+            )
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_the_sparser_stripe_is_walked_whichever_side_it_is_on(base: int) -> None:
-    """Two single entries in 2,000 cut the other stripe in two: four pieces, not one for each of its 667 runs."""
+    """Two single entries in 2,000 cut the other stripe in two: four pieces, not one for each of its
+    667 runs.
+    """
     sparse, dense = piece(base, 2_000, (1_000, (0,))), piece(base, 2_000, (3, (0,)))
     assert [4, 4] == [pieces(sparse, dense, UNION), pieces(dense, sparse, UNION)]
 
 
 @pytest.mark.parametrize("rule", [UNION, COMMON, MINUS])
 def test_a_stripe_against_a_span_is_never_cut(rule: Rule) -> None:
-    """What both hold, and what the span alone holds, is one piece, also where walking three runs would cost less."""
+    """What both hold, and what the span alone holds, is one piece, also where walking three runs
+    would cost less.
+    """
     assert 1 == pieces(Piece(0, 299, 1, WHOLE), piece(0, 300, (100, (1,))), rule)

@@ -30,7 +30,11 @@ def failing(text: str, rule: PlacementRule = RACK) -> list[tuple[int, int]]:
     found = judged(text, rule).findings
     assert all(finding.kind is Kind.PLACEMENT_FAILED for finding in found)
     segments = [finding.segment for finding in found]
-    return [(segment.first_entry_id, segment.last_entry_id) for segment in segments if segment is not None]
+    return [
+        (segment.first_entry_id, segment.last_entry_id)
+        for segment in segments
+        if segment is not None
+    ]
 
 
 @pytest.mark.parametrize(
@@ -39,18 +43,28 @@ def failing(text: str, rule: PlacementRule = RACK) -> list[tuple[int, int]]:
         ("e2 w2 a2 0:[a b] closed 9", [], []),
         ("e2 w2 a2 0:[a c] closed 9", [(0, 9)], [(0, 9)]),
         ("e2 w2 a2 0:[a b] 4:[a c] 7:[b d] closed 9", [(4, 6), (7, 9)], [(4, 6), (7, 9)]),
-        ("e2 w2 a2 0:[a b] 10:[a c] closed 9", [], [(10, 9)]),  # nothing was written to the last segment
+        (
+            "e2 w2 a2 0:[a b] 10:[a c] closed 9",
+            [],
+            [(10, 9)],
+        ),  # nothing was written to the last segment
         ("e2 w2 a2 0:[a c] closed -1", [], [(0, -1)]),  # an empty ledger
         ("e2 w2 a2 0:[a c] closed", [], [(0, -1)]),  # where it ends is not known
         ("e2 w2 a2 0:[a c] open", [], []),
         ("e2 w2 a2 0:[a c] in_recovery", [], []),
-        ("e3 w2 a2 0:[a c] closed 9", [], [(0, 9)]),  # contradicts itself; Java goes by the list's length
+        (
+            "e3 w2 a2 0:[a c] closed 9",
+            [],
+            [(0, 9)],
+        ),  # contradicts itself; Java goes by the list's length
         ("e2 w2 a2 5:[a c] 5:[a b] closed 9", [], [(5, 4)]),
         ("e2 w2 a2 0:[a b] 20:[a c] closed 9", [], [(20, 19)]),  # begins behind the last entry
         ("e2 w2 a2 closed 9", [], []),
     ],
 )
-def test_segments_of_closed_ledgers_are_judged(text: str, assigned: list[object], java: list[object]) -> None:
+def test_segments_of_closed_ledgers_are_judged(
+    text: str, assigned: list[object], java: list[object]
+) -> None:
     """Those with entries; as Java does, all of them. One finding a failing segment."""
     assert (assigned, java) == (failing(text), failing(text, JAVA))
 
@@ -87,7 +101,9 @@ def test_what_is_not_known_is_unknown_beside_what_fails() -> None:
 
 def test_where_java_gives_no_answer_it_is_unknown() -> None:
     """A write quorum of 0 makes the zone-aware class divide by zero."""
-    assert Placement((), unknown=True) == judged("e3 w0 a0 0:[a b c] closed 9", PlacementRule(Policy.ZONE, True))
+    assert Placement((), unknown=True) == judged(
+        "e3 w0 a0 0:[a b c] closed 9", PlacementRule(Policy.ZONE, True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +116,9 @@ def test_where_java_gives_no_answer_it_is_unknown() -> None:
     ],
 )
 def test_without_a_rule_nothing_is_found(rule: PlacementRule) -> None:
-    """No policy, and the region-aware one as Java has it: every ensemble adheres, whatever is known."""
+    """No policy, and the region-aware one as Java has it: every ensemble adheres, whatever is
+    known.
+    """
     assert Placement() == judged("e2 w2 a2 0:[a c] 5:[x y] closed 9", rule)
 
 
@@ -110,7 +128,10 @@ def test_a_finding_carries_what_is_needed_to_check_it() -> None:
     expected = PlacementFacts(
         policy="rack",
         java_mode=False,
-        parameters=(("minNumRacksPerWriteQuorum", "2"), ("enforceMinNumRacksPerWriteQuorum", "false")),
+        parameters=(
+            ("minNumRacksPerWriteQuorum", "2"),
+            ("enforceMinNumRacksPerWriteQuorum", "false"),
+        ),
         write_sets=4,
         deciding=1,
         shown=(WriteSetFacts(0, ("a", "c"), ("/r1", "/r1"), "has 1 rack (/r1) and needs 2"),),
@@ -121,7 +142,9 @@ def test_a_finding_carries_what_is_needed_to_check_it() -> None:
 
 
 def test_an_ensemble_judged_before_is_judged_by_its_own_terms() -> None:
-    """What is remembered of one rule or one cluster is not told of another, whichever comes first."""
+    """What is remembered of one rule or one cluster is not told of another, whichever comes
+    first.
+    """
     ensemble = ("a", "c")
     moved = replace(AROUND, locations=RACKS | {"c": "/r3"})
     enough = replace(RACK, min_num_racks_per_write_quorum=1)
@@ -145,7 +168,9 @@ def test_an_ensemble_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million ledgers of one ensemble cost one judgement."""
     ensembles: list[tuple[str, ...]] = []
 
-    def counted(ensemble: tuple[str, ...], w: int, a: int, rule: PlacementRule, around: Surroundings) -> Judged:
+    def counted(
+        ensemble: tuple[str, ...], w: int, a: int, rule: PlacementRule, around: Surroundings
+    ) -> Judged:
         ensembles.append(ensemble)
         return judge(ensemble, w, a, rule, around)
 
@@ -161,7 +186,11 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ENSEMBLES_REMEMBERED_MAX", 2)
     around = replace(AROUND)
     for _ in range(2):
-        for members, expected in (("ab", Adherence.STRICT), ("ac", Adherence.FAIL), ("ad", Adherence.STRICT)):
+        for members, expected in (
+            ("ab", Adherence.STRICT),
+            ("ac", Adherence.FAIL),
+            ("ad", Adherence.STRICT),
+        ):
             assert expected == adherence(tuple(members), 2, 2, RACK, around).adherence
             assert len(module._remembered.judged) <= 2
 
@@ -189,11 +218,17 @@ def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
             {"minNumRacksPerWriteQuorum": "3", "enforceMinNumRacksPerWriteQuorum": "true"},
             PlacementRule(Policy.RACK, False, 3, True),
         ),
-        ("zone", {"minNumZonesPerWriteQuorum": "2", "desiredNumZonesPerWriteQuorum": "3"}, PlacementRule(Policy.ZONE)),
+        (
+            "zone",
+            {"minNumZonesPerWriteQuorum": "2", "desiredNumZonesPerWriteQuorum": "3"},
+            PlacementRule(Policy.ZONE),
+        ),
         ("region", {"reppMinimumRegionsForDurability": "2"}, PlacementRule(Policy.REGION)),
     ],
 )
-def test_the_settings_that_the_policy_looks_at_are_told(policy: str, parameters: dict[str, str], rule: PlacementRule) -> None:
+def test_the_settings_that_the_policy_looks_at_are_told(
+    policy: str, parameters: dict[str, str], rule: PlacementRule
+) -> None:
     """By BookKeeper's names, and no others."""
     facts = facts_of("e2 w2 a2 0:[a c] closed 9", rule)
     assert (policy, tuple(parameters.items())) == (facts.policy, facts.parameters)
@@ -202,19 +237,34 @@ def test_the_settings_that_the_policy_looks_at_are_told(policy: str, parameters:
 @pytest.mark.parametrize(
     ("shown", "text", "rule"),
     [
-        (WriteSetFacts(0, ("a", "x"), ("/r1", None), "has 1 rack (/r1) and needs 2"), "e2 w2 a2 0:[a x]", JAVA),
+        (
+            WriteSetFacts(0, ("a", "x"), ("/r1", None), "has 1 rack (/r1) and needs 2"),
+            "e2 w2 a2 0:[a x]",
+            JAVA,
+        ),
         (
             WriteSetFacts(
-                None, ("a", "b"), ("/r1", "/r2"), "has a write quorum of 2, and it must be more than the 2 zones needed"
+                None,
+                ("a", "b"),
+                ("/r1", "/r2"),
+                "has a write quorum of 2, and it must be more than the 2 zones needed",
             ),
             "e2 w2 0:[a b]",
             PlacementRule(Policy.ZONE),
         ),
-        (WriteSetFacts(None, (), (), "names no bookie"), "e2 w2 0:[]", replace(JAVA, policy=Policy.ZONE)),
+        (
+            WriteSetFacts(None, (), (), "names no bookie"),
+            "e2 w2 0:[]",
+            replace(JAVA, policy=Policy.ZONE),
+        ),
     ],
 )
-def test_a_write_set_that_decides_is_shown(shown: WriteSetFacts, text: str, rule: PlacementRule) -> None:
-    """Where it begins, who is in it and where they are, and why it decides; None for the ensemble as a whole."""
+def test_a_write_set_that_decides_is_shown(
+    shown: WriteSetFacts, text: str, rule: PlacementRule
+) -> None:
+    """Where it begins, who is in it and where they are, and why it decides; None for the ensemble
+    as a whole.
+    """
     facts = facts_of(f"{text} closed 9", rule)
     assert (shown, rule.java_compatible) == (facts.shown[0], facts.java_mode)
 

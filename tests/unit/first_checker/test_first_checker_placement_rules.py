@@ -1,4 +1,6 @@
-"""Whether an ensemble adheres: the truth tables of the Java classes, and what is right by assigned location."""
+"""Whether an ensemble adheres: the truth tables of the Java classes, and what is right by assigned
+location.
+"""
 
 import pytest
 
@@ -10,7 +12,9 @@ WORDS = {"S": Adherence.STRICT, "s": Adherence.SOFT, "F": Adherence.FAIL, "U": A
 
 
 def adhering(locations, rule, ensemble, write_quorum, ack_quorum=2, writable=None, readonly=""):
-    """Judge the bookies of `ensemble`, words apart; all that have or could have a location are writable unless said."""
+    """Judge the bookies of `ensemble`, words apart; all that have or could have a location are
+    writable unless said.
+    """
     up = frozenset(locations) | {"6"} if writable is None else frozenset(writable.split())
     around = Surroundings(writable=up, readonly=frozenset(readonly.split()), locations=locations)
     return judge(tuple(ensemble.split()), write_quorum, ack_quorum, rule, around)
@@ -21,7 +25,9 @@ def adhering(locations, rule, ensemble, write_quorum, ack_quorum=2, writable=Non
     [(400, 250, "S"), (400, 251, "U"), (401, 401, "S"), (100_001, 100_001, "U"), (100_001, 1, "U")],
 )
 def test_an_ensemble_with_too_many_write_sets_is_unknown(size, write_quorum, expected):
-    """More than 100,000 members in all of them together; with a write quorum as large as the ensemble there is one set."""
+    """More than 100,000 members in all of them together; with a write quorum as large as the
+    ensemble there is one set.
+    """
     names = tuple(str(n) for n in range(size))
     around = Surroundings(locations={name: f"/r{n % 2}" for n, name in enumerate(names)})
     rule = PlacementRule(Policy.RACK, min_num_racks_per_write_quorum=2 if write_quorum > 1 else 1)
@@ -34,7 +40,9 @@ def test_what_an_ensemble_lacks_as_a_whole_is_found_however_many_write_sets_it_h
     """Regions that it spans, and sizes that the zone-aware policy asks for, cost nothing to see."""
     names = " ".join(str(n) for n in range(1_000))
     one_region = {str(n): "/g/r" for n in range(1_000)}
-    assert Adherence.FAIL is adhering(one_region, PlacementRule(Policy.REGION), names, 500).adherence
+    assert (
+        Adherence.FAIL is adhering(one_region, PlacementRule(Policy.REGION), names, 500).adherence
+    )
     assert Adherence.FAIL is adhering(one_region, PlacementRule(Policy.ZONE), names, 501).adherence
 
 
@@ -43,7 +51,8 @@ def test_what_an_ensemble_lacks_as_a_whole_is_found_however_many_write_sets_it_h
 RACKS = {"1": "/r1", "2": "/r2", "3": "/r1", "4": "/r2", "5": "/r3", "7": "/default-rack"}
 RACK_COLUMNS = [(2, False), (2, True), (3, False), (1, False), (1, True)]
 
-# what the Java class gives, what is right by assigned location: 6 is up and without location, 99 is gone and without location
+# what the Java class gives, what is right by assigned location: 6 is up and without location, 99 is
+# gone and without location
 RACK_TABLE = [
     ("1 2", 2, "SSSSS", "SSSSS"),
     ("1 3", 2, "FFFSS", "FFFSS"),
@@ -52,11 +61,26 @@ RACK_TABLE = [
     ("1 2 3", 3, "SSFSS", "SSFSS"),
     ("1 2 5", 3, "SSSSS", "SSSSS"),
     ("1", 1, "SSSSS", "SSSSS"),
-    ("1 6", 2, "SFSSF", "UUUSU"),  # 6 may be in /r1; one rack is there wherever it is, unless it is the default one
-    ("1 7", 2, "SFSSF", "SFSSF"),  # assigned to the default rack: a rack like others until that is enforced
+    (
+        "1 6",
+        2,
+        "SFSSF",
+        "UUUSU",
+    ),  # 6 may be in /r1; one rack is there wherever it is, unless it is the default one
+    (
+        "1 7",
+        2,
+        "SFSSF",
+        "SFSSF",
+    ),  # assigned to the default rack: a rack like others until that is enforced
     ("6 7", 2, "FFFSF", "UFUSF"),  # 6 may be elsewhere, 7 is in the default rack for sure
     ("1 99", 2, "FFFSS", "UUUSU"),
-    ("1 2 99", 3, "SSFSS", "SUUSU"),  # two racks without 99; a third one, or the default one, nobody knows
+    (
+        "1 2 99",
+        3,
+        "SSFSS",
+        "SUUSU",
+    ),  # two racks without 99; a third one, or the default one, nobody knows
     ("99", 1, "FFFFF", "SUSSU"),  # wherever it is, that is one rack
     ("", 2, "FFFFF", "FFFFF"),
     ("1", 0, "SSSSS", "SSSSS"),
@@ -65,7 +89,9 @@ RACK_TABLE = [
 
 @pytest.mark.parametrize(("ensemble", "write_quorum", "java", "assigned"), RACK_TABLE)
 @pytest.mark.parametrize("column", range(5))
-def test_racks_are_counted_as_java_does_or_as_they_are_assigned(ensemble, write_quorum, java, assigned, column):
+def test_racks_are_counted_as_java_does_or_as_they_are_assigned(
+    ensemble, write_quorum, java, assigned, column
+):
     """Row for row of the truth table of RackawareEnsemblePlacementPolicy, and what is right."""
     least, enforce = RACK_COLUMNS[column]
     for as_java, expected in ((True, java), (False, assigned)):
@@ -76,7 +102,9 @@ def test_racks_are_counted_as_java_does_or_as_they_are_assigned(ensemble, write_
 @pytest.mark.parametrize("readonly", ["2", ""])
 @pytest.mark.parametrize("column", range(5))
 def test_a_bookie_that_is_read_only_or_gone_keeps_its_rack(readonly, column):
-    """Java counts writable bookies only, so it calls a well placed ensemble a failure; by assigned location it is none."""
+    """Java counts writable bookies only, so it calls a well placed ensemble a failure; by assigned
+    location it is none.
+    """
     least, enforce = RACK_COLUMNS[column]
     for as_java, expected in ((True, "FFFSS"), (False, "SSSSS")):
         rule = PlacementRule(Policy.RACK, as_java, least, enforce)
@@ -87,7 +115,10 @@ def test_a_bookie_that_is_read_only_or_gone_keeps_its_rack(readonly, column):
 def test_whole_locations_are_racks():
     """/region1/r1 and /region2/r1 differ; a slash at the end does not."""
     rule = PlacementRule(Policy.RACK)
-    assert Adherence.STRICT == adhering({"1": "/region1/r1", "2": "/region2/r1"}, rule, "1 2", 2).adherence
+    assert (
+        Adherence.STRICT
+        == adhering({"1": "/region1/r1", "2": "/region2/r1"}, rule, "1 2", 2).adherence
+    )
     assert Adherence.FAIL == adhering({"1": "/r1", "2": "/r1/"}, rule, "1 2", 2).adherence
     assert Adherence.STRICT == adhering({"1": "/r", "2": "/rX"}, rule, "1 2", 2).adherence
 
@@ -100,11 +131,16 @@ def test_a_failing_window_is_shown_with_its_members_and_their_racks():
 
 
 def test_only_the_windows_that_decided_are_shown():
-    """Where one window fails, those that are only unknown are not told; where none fails, they are."""
+    """Where one window fails, those that are only unknown are not told; where none fails, they
+    are.
+    """
     judged = adhering(RACKS, PlacementRule(Policy.RACK), "1 3 99", 2)
     assert (Adherence.FAIL, [0]) == (judged.adherence, [window.index for window in judged.windows])
     judged = adhering(RACKS, PlacementRule(Policy.RACK), "1 2 99", 2)
-    assert (Adherence.UNKNOWN, [1, 2]) == (judged.adherence, [window.index for window in judged.windows])
+    assert (Adherence.UNKNOWN, [1, 2]) == (
+        judged.adherence,
+        [window.index for window in judged.windows],
+    )
 
 
 def test_windows_beyond_the_limit_are_counted():
@@ -116,7 +152,9 @@ def test_windows_beyond_the_limit_are_counted():
 
 def test_different_depths_are_said():
     """Whole locations are compared, and where they differ in depth that is seldom meant so."""
-    (window,) = adhering({"1": "/r1", "2": "/region/r1"}, PlacementRule(Policy.RACK, False, 3), "1 2 1", 3).windows
+    (window,) = adhering(
+        {"1": "/r1", "2": "/region/r1"}, PlacementRule(Policy.RACK, False, 3), "1 2 1", 3
+    ).windows
     assert "at different depths" in window.why
 
 
@@ -153,7 +191,14 @@ ZONE_TABLE = [
     ("1 5", 2, 1, 2, "F", "F"),
     ("1 2 3", 3, 1, 2, "S", "S"),
     ("1", 1, 1, 2, "F", "F"),
-    ("1 5 6", 3, 2, 3, "F", "F"),  # 6 may lend z1 a second upgrade domain or be a second zone, not both
+    (
+        "1 5 6",
+        3,
+        2,
+        3,
+        "F",
+        "F",
+    ),  # 6 may lend z1 a second upgrade domain or be a second zone, not both
     ("1 5 6", 3, 1, 2, "F", "U"),  # one zone is enough, so it may lend z1 an upgrade domain
     ("1 4 6", 3, 2, 3, "F", "U"),  # 6 may be in z2, or in z1
     ("6 6 6", 3, 2, 3, "F", "F"),  # one bookie is in one zone, wherever it is
@@ -162,12 +207,19 @@ ZONE_TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("ensemble", "write_quorum", "least", "desired", "java", "assigned"), ZONE_TABLE)
-def test_zones_are_counted_as_java_does_or_as_they_are_assigned(ensemble, write_quorum, least, desired, java, assigned):
+@pytest.mark.parametrize(
+    ("ensemble", "write_quorum", "least", "desired", "java", "assigned"), ZONE_TABLE
+)
+def test_zones_are_counted_as_java_does_or_as_they_are_assigned(
+    ensemble, write_quorum, least, desired, java, assigned
+):
     """Row for row of the truth table of ZoneawareEnsemblePlacementPolicy, and what is right."""
     for as_java, expected in ((True, java), (False, assigned)):
         rule = PlacementRule(
-            Policy.ZONE, as_java, min_num_zones_per_write_quorum=least, desired_num_zones_per_write_quorum=desired
+            Policy.ZONE,
+            as_java,
+            min_num_zones_per_write_quorum=least,
+            desired_num_zones_per_write_quorum=desired,
         )
         assert WORDS[expected] == adhering(ZONES, rule, ensemble, write_quorum).adherence
 
@@ -179,20 +231,35 @@ def test_zones_are_counted_as_java_does_or_as_they_are_assigned(ensemble, write_
         ("1 4 5", "s", "F"),  # all in one zone
         ("1 2 99", "S", "U"),
         ("1 4 99", "s", "U"),
-        ("1 5 99", "F", "F"),  # 5 and 99 share Java's extra zone and its only upgrade domain; z1 is crowded in truth
+        (
+            "1 5 99",
+            "F",
+            "F",
+        ),  # 5 and 99 share Java's extra zone and its only upgrade domain; z1 is crowded in truth
     ],
 )
 def test_to_java_an_offline_bookie_is_an_extra_zone(ensemble, java, assigned):
-    """A bookie that is not registered resolves to /default-region/default-rack there; its assigned zone is the right one."""
+    """A bookie that is not registered resolves to /default-region/default-rack there; its assigned
+    zone is the right one.
+    """
     for as_java, expected in ((True, java), (False, assigned)):
-        judged = adhering(ZONES, PlacementRule(Policy.ZONE, as_java), ensemble, 3, writable="1 2 3 4", readonly="8")
+        judged = adhering(
+            ZONES,
+            PlacementRule(Policy.ZONE, as_java),
+            ensemble,
+            3,
+            writable="1 2 3 4",
+            readonly="8",
+        )
         assert WORDS[expected] == judged.adherence
 
 
 def test_a_read_only_bookie_keeps_its_zone_in_java_too():
     """The zone-aware policy asks the resolver for any registered id."""
     for as_java in (True, False):
-        judged = adhering(ZONES, PlacementRule(Policy.ZONE, as_java), "1 2 3", 3, writable="1 2", readonly="3")
+        judged = adhering(
+            ZONES, PlacementRule(Policy.ZONE, as_java), "1 2 3", 3, writable="1 2", readonly="3"
+        )
         assert Adherence.STRICT == judged.adherence
 
 
@@ -212,7 +279,9 @@ def test_a_read_only_bookie_keeps_its_zone_in_java_too():
 )
 def test_why_zones_do_not_adhere_is_said(ensemble, write_quorum, words):
     """With the numbers that do not fit."""
-    assert words in adhering(ZONES, PlacementRule(Policy.ZONE), ensemble, write_quorum).windows[0].why
+    assert (
+        words in adhering(ZONES, PlacementRule(Policy.ZONE), ensemble, write_quorum).windows[0].why
+    )
 
 
 def test_the_default_zone_is_no_zone():
@@ -233,7 +302,13 @@ REGION_TABLE = [
     ("a1 a2 b1", 3, 2, 2, "F"),
     ("a1 a2 b1 b2", 4, 3, 2, "S"),  # W=4 A=3 m=2: at most two
     ("a1 a2 a3 b1", 4, 3, 2, "F"),
-    ("a1 b1 c1 d1 a2", 5, 3, 3, "F"),  # W=5 A=3 m=3: any two regions together at most two, and a and b have three
+    (
+        "a1 b1 c1 d1 a2",
+        5,
+        3,
+        3,
+        "F",
+    ),  # W=5 A=3 m=3: any two regions together at most two, and a and b have three
     ("a1 b1 c1 d1", 4, 3, 3, "S"),
     ("a1 b1 c1 a2 b2 c2", 3, 2, 2, "S"),  # E=6: each window of three spans three regions
     ("a1 b1 c1 c2 b2 a2", 3, 2, 2, "F"),  # the window c1 c2 does not
@@ -245,17 +320,33 @@ REGION_TABLE = [
     ("a1 a2 x1", 3, 2, 2, "F"),  # a has two, wherever x1 is
     ("a1 a2 b1 x1", 4, 3, 2, "U"),  # in a it would be the third
     ("a1 b1 c1 x1", 4, 3, 2, "S"),  # it would be the second at most
-    ("a1 a1 x1 x1", 4, 3, 2, "U"),  # one bookie twice is twice in its region; x1 in a region of its own would do
+    (
+        "a1 a1 x1 x1",
+        4,
+        3,
+        2,
+        "U",
+    ),  # one bookie twice is twice in its region; x1 in a region of its own would do
     ("x1 x1 x1 a1", 4, 3, 2, "F"),  # x1 three times is three in one region
     ("x1 x2 x3", 3, 2, 2, "U"),
     ("a1 x1", 2, 3, 3, "F"),  # two bookies never span three regions
-    ("a1 x1", 2, 3, 2, "U"),  # no region of two can acknowledge alone, and whether there are two is not known
+    (
+        "a1 x1",
+        2,
+        3,
+        2,
+        "U",
+    ),  # no region of two can acknowledge alone, and whether there are two is not known
 ]
 
 
-@pytest.mark.parametrize(("ensemble", "write_quorum", "ack_quorum", "least", "expected"), REGION_TABLE)
+@pytest.mark.parametrize(
+    ("ensemble", "write_quorum", "ack_quorum", "least", "expected"), REGION_TABLE
+)
 def test_no_few_regions_may_acknowledge_alone(ensemble, write_quorum, ack_quorum, least, expected):
-    """The rule by which BookKeeper chooses bookies, which its auditor does not check: there every ensemble is STRICT."""
+    """The rule by which BookKeeper chooses bookies, which its auditor does not check: there every
+    ensemble is STRICT.
+    """
     for as_java, word in ((True, "S"), (False, expected)):
         rule = PlacementRule(Policy.REGION, as_java, repp_minimum_regions_for_durability=least)
         assert WORDS[word] == adhering(REGIONS, rule, ensemble, write_quorum, ack_quorum).adherence
@@ -277,7 +368,10 @@ def test_without_a_policy_everything_adheres():
     """As DefaultEnsemblePlacementPolicy says: also an empty list and the same bookie twice."""
     for as_java in (True, False):
         for ensemble in ("", "1 1", "99"):
-            assert Adherence.STRICT == adhering({}, PlacementRule(Policy.NONE, as_java), ensemble, 2).adherence
+            assert (
+                Adherence.STRICT
+                == adhering({}, PlacementRule(Policy.NONE, as_java), ensemble, 2).adherence
+            )
 
 
 @pytest.mark.parametrize("policy", Policy)
@@ -301,7 +395,9 @@ def test_an_ensemble_of_nobody_is_told_as_such():
 def test_too_many_write_sets_are_told_as_such():
     """No members: there would be too many to show."""
     names = tuple(str(n) for n in range(100_001))
-    window = Window(None, (), (), Adherence.UNKNOWN, "has 100001 write sets of 3, too many to look at")
+    window = Window(
+        None, (), (), Adherence.UNKNOWN, "has 100001 write sets of 3, too many to look at"
+    )
     expected = Judged(Adherence.UNKNOWN, (window,), 1)
     assert expected == judge(names, 3, 2, PlacementRule(Policy.RACK), Surroundings())
 
@@ -309,8 +405,16 @@ def test_too_many_write_sets_are_told_as_such():
 def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
     """No position: no write set is to blame; and the write sets are not told beside it."""
     why = "has 4 bookies, which is no multiple of the write quorum 3"
-    window = Window(None, ("1", "2", "3", "1"), ("/z1/ud1", "/z2/ud1", "/z3/ud1", "/z1/ud1"), Adherence.FAIL, why)
-    assert Judged(Adherence.FAIL, (window,), 1) == adhering(ZONES, PlacementRule(Policy.ZONE), "1 2 3 1", 3)
+    window = Window(
+        None,
+        ("1", "2", "3", "1"),
+        ("/z1/ud1", "/z2/ud1", "/z3/ud1", "/z1/ud1"),
+        Adherence.FAIL,
+        why,
+    )
+    assert Judged(Adherence.FAIL, (window,), 1) == adhering(
+        ZONES, PlacementRule(Policy.ZONE), "1 2 3 1", 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -321,7 +425,16 @@ def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
         ("has 1 rack (/r1), 1 member without location, and needs 3", "1 3 6", 3, 3, False),
         ("has 0 racks, 2 members without location, and needs 2", "6 99", 2, 2, False),
         ("has 2 racks (/deep/r1, /r1), at different depths, and needs 3", "1 8 1", 3, 3, False),
-        ("has 2 racks (/r1, /r2), 1 member without location, and needs 2, none of them /default-rack", "1 2 6", 3, 2, True),
+        (
+            (
+                "has 2 racks (/r1, /r2), 1 member without location, and needs 2, none of them"
+                " /default-rack"
+            ),
+            "1 2 6",
+            3,
+            2,
+            True,
+        ),
     ],
 )
 def test_why_racks_do_not_suffice_is_said_in_full(why, ensemble, write_quorum, least, enforce):
@@ -335,7 +448,10 @@ def test_why_racks_do_not_suffice_is_said_in_full(why, ensemble, write_quorum, l
     [
         ("has 7 at /z2, which is not /zone/upgradeDomain (another depth)", "1 2 7", 2),
         (
-            "has d at /default-zone/default-upgradedomain, which is not /zone/upgradeDomain but the default location",
+            (
+                "has d at /default-zone/default-upgradedomain, which is not /zone/upgradeDomain but"
+                " the default location"
+            ),
             "1 2 d",
             2,
         ),
@@ -355,14 +471,30 @@ def test_why_zones_do_not_suffice_is_said_in_full(why, ensemble, least):
 @pytest.mark.parametrize(
     ("whys", "ensemble", "ack_quorum", "least"),
     [
-        (["spans 1 region (a) and needs 2", "has 3 in a, and ack quorum 2 allows 1 in any region"], "a1 a2 a3", 2, 2),
+        (
+            [
+                "spans 1 region (a) and needs 2",
+                "has 3 in a, and ack quorum 2 allows 1 in any region",
+            ],
+            "a1 a2 a3",
+            2,
+            2,
+        ),
         (["has 2 in a, and ack quorum 2 allows 1 in any region"], "a1 a2 b1", 2, 2),
         (["has 1 in a, and ack quorum 0 allows 0 in any region"], "a1 b1 c1", 0, 2),
-        (["has 2 in a, 1 in b, and ack quorum 3 allows 2 in any 2 regions together"], "a1 a2 b1 c1", 3, 3),
+        (
+            ["has 2 in a, 1 in b, and ack quorum 3 allows 2 in any 2 regions together"],
+            "a1 a2 b1 c1",
+            3,
+            3,
+        ),
         (
             [
                 "spans 0 regions, 3 members without location, and needs 2",
-                "has none in a known region, 3 members without location, and ack quorum 2 allows 1 in any region",
+                (
+                    "has none in a known region, 3 members without location, and ack quorum 2"
+                    " allows 1 in any region"
+                ),
             ],
             "x1 x2 x3",
             2,
@@ -374,7 +506,9 @@ def test_why_regions_do_not_suffice_is_said_in_full(whys, ensemble, ack_quorum, 
     """Of the ensemble as a whole, and of each write set: here there is one."""
     rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=least)
     size = len(ensemble.split())
-    assert whys == [window.why for window in adhering(REGIONS, rule, ensemble, size, ack_quorum).windows]
+    assert whys == [
+        window.why for window in adhering(REGIONS, rule, ensemble, size, ack_quorum).windows
+    ]
 
 
 @pytest.mark.parametrize(("expected", "ensemble"), [("U", "6 99"), ("S", "6 1 2")])

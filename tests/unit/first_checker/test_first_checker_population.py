@@ -37,7 +37,9 @@ FEW, ENOUGH = Listing(1_000, 499), Listing(61_000, 500)
         (False, 1_000, 0, 0),
     ],
 )
-def test_the_line_is_a_share_of_the_last_run(dropped: bool, then: int, now: int, percent: int) -> None:
+def test_the_line_is_a_share_of_the_last_run(
+    dropped: bool, then: int, now: int, percent: int
+) -> None:
     """Fewer than (100 - percent) % is a drop; just as many is none; 0 and 100 % find nothing."""
     assert dropped == has_dropped(replace(LAST, listed=then, drop_percent=percent), now)
 
@@ -55,25 +57,40 @@ def test_without_a_last_run_nothing_has_dropped() -> None:
     assert judge_population(None, [FEW, FEW], [], "id") is None
 
 
-@pytest.mark.parametrize("listings", [[], [FEW], [ENOUGH], [FEW, ENOUGH], [ENOUGH, FEW], [ENOUGH, ENOUGH]])
+@pytest.mark.parametrize(
+    "listings", [[], [FEW], [ENOUGH], [FEW, ENOUGH], [ENOUGH, FEW], [ENOUGH, ENOUGH]]
+)
 def test_one_listing_below_the_line_is_no_finding(listings: list[Listing]) -> None:
     """Both must be, or nothing is said."""
     assert judge_population(LAST, listings, [7], "id") is None
 
 
 def test_two_listings_below_the_line_are_found() -> None:
-    """On the cluster: no ledger, no bookie; the facts are the counts, the runs, and some of the ids."""
+    """On the cluster: no ledger, no bookie; the facts are the counts, the runs, and some of the
+    ids.
+    """
     finding = judge_population(LAST, [FEW, Listing(61_500, 480)], range(50), "id")
     assert finding is not None
-    assert (Kind.LEDGER_POPULATION_DROPPED, None, None) == (finding.kind, finding.ledger_id, finding.bookie_id)
+    assert (Kind.LEDGER_POPULATION_DROPPED, None, None) == (
+        finding.kind,
+        finding.ledger_id,
+        finding.bookie_id,
+    )
     facts = finding.facts
     assert isinstance(facts, PopulationFacts)
-    assert (1_000, 499, 480, 60_500) == (facts.previous_ledgers, facts.ledgers, facts.ledgers_again, facts.apart_ms)
+    assert (1_000, 499, 480, 60_500) == (
+        facts.previous_ledgers,
+        facts.ledgers,
+        facts.ledgers_again,
+        facts.apart_ms,
+    )
     assert tuple(range(GONE_NAMED_MAX)) == facts.some_gone
 
 
 def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
-    """The first listing and the last one, whatever lies between; a cluster without an instance id has none."""
+    """The first listing and the last one, whatever lies between; a cluster without an instance id
+    has none.
+    """
     listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_000, 489)]
     facts = PopulationFacts(
         previous_run=LAST.run_id,
@@ -86,6 +103,8 @@ def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
         some_gone=(7, 9),
         instance_id="id",
     )
-    assert Finding(Kind.LEDGER_POPULATION_DROPPED, facts=facts) == judge_population(LAST, listings, [7, 9], "id")
+    assert Finding(Kind.LEDGER_POPULATION_DROPPED, facts=facts) == judge_population(
+        LAST, listings, [7, 9], "id"
+    )
     nameless = Finding(Kind.LEDGER_POPULATION_DROPPED, facts=replace(facts, instance_id=None))
     assert nameless == judge_population(LAST, listings, [7, 9], None)

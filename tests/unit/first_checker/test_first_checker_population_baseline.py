@@ -1,4 +1,6 @@
-"""What a run's number of ledgers is held against, carried from run to run: a drop does not become its own measure."""
+"""What a run's number of ledgers is held against, carried from run to run: a drop does not become
+its own measure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.population import RUNS_TO_AGREE, LastPopulation, Listing, judge_population, kept_baseline
+from auditor.first_checker.population import (
+    RUNS_TO_AGREE,
+    LastPopulation,
+    Listing,
+    judge_population,
+    kept_baseline,
+)
 from auditor.model.cluster_facts import PopulationFacts
 
 BASELINE = LastPopulation("20260101T030000Z-000001", "2026-01-01T03:00:00Z", 1_000, 50)
@@ -17,7 +25,9 @@ def listings(*counts: int) -> list[Listing]:
 
 
 def played(*counts: int, then: int = 1_000) -> list[tuple[bool, int]]:
-    """Runs one after the other: whether each has the finding, and what the next one is held against."""
+    """Runs one after the other: whether each has the finding, and what the next one is held
+    against.
+    """
     baseline = replace(BASELINE, listed=then)
     told = []
     for number, count in enumerate(counts):
@@ -36,32 +46,52 @@ def test_a_drop_is_found_until_three_runs_agree() -> None:
 
 
 def test_runs_that_do_not_agree_begin_anew() -> None:
-    """A further drop below the first of them by more than the share: nobody knows the number yet."""
+    """A further drop below the first of them by more than the share: nobody knows the number
+    yet.
+    """
     assert [(True, 1_000)] * 4 + [(True, 100)] == played(400, 390, 150, 140, 100)
-    assert [(True, 1_000), (True, 1_000), (True, 200)] == played(400, 200, 200), "exactly at the share they agree"
+    assert [(True, 1_000), (True, 1_000), (True, 200)] == played(400, 200, 200), (
+        "exactly at the share they agree"
+    )
 
 
 def test_runs_agree_neither_far_below_nor_far_above_each_other() -> None:
-    """Where one of them listed a quarter of the others, nobody knows the number: a rise breaks the row as a drop does."""
+    """Where one of them listed a quarter of the others, nobody knows the number: a rise breaks the
+    row as a drop does.
+    """
     assert [(True, 1_000)] * 3 + [(True, 400)] == played(100, 400, 400, 400)
     assert [(True, 1_000)] * 3 == played(100, 60, 180), "each against the first would do"
-    assert [(True, 1_000), (True, 1_000), (True, 400)] == played(200, 400, 400), "exactly at the share they agree"
+    assert [(True, 1_000), (True, 1_000), (True, 400)] == played(200, 400, 400), (
+        "exactly at the share they agree"
+    )
 
 
 def test_a_number_that_recovers_is_the_measure_at_once() -> None:
     """Nothing is left of the drop: a new one has three runs of its own."""
-    assert [(True, 1_000), (False, 900), (True, 900), (True, 900), (True, 300)] == played(400, 900, 300, 300, 300)
+    assert [(True, 1_000), (False, 900), (True, 900), (True, 900), (True, 300)] == played(
+        400, 900, 300, 300, 300
+    )
 
 
 def test_a_run_that_was_not_sure_leaves_the_measure_where_it_is() -> None:
-    """A listing that was short for a moment is no number of ledgers; the next run is held against the old one."""
+    """A listing that was short for a moment is no number of ledgers; the next run is held against
+    the old one.
+    """
     low = replace(BASELINE, low_listed=(400, 405))
-    assert replace(BASELINE, low_listed=()) == kept_baseline(low, listings(400, 1_000)), "they were back"
-    assert low == kept_baseline(low, listings(400)), "it could not be listed again: neither agreed nor recovered"
+    assert replace(BASELINE, low_listed=()) == kept_baseline(low, listings(400, 1_000)), (
+        "they were back"
+    )
+    assert low == kept_baseline(low, listings(400)), (
+        "it could not be listed again: neither agreed nor recovered"
+    )
 
 
-@pytest.mark.parametrize("last", [None, replace(BASELINE, drop_percent=0), replace(BASELINE, listed=99)])
-def test_where_nothing_can_drop_each_run_is_the_next_ones_measure(last: LastPopulation | None) -> None:
+@pytest.mark.parametrize(
+    "last", [None, replace(BASELINE, drop_percent=0), replace(BASELINE, listed=99)]
+)
+def test_where_nothing_can_drop_each_run_is_the_next_ones_measure(
+    last: LastPopulation | None,
+) -> None:
     """The first run, a cluster that is too small, or nobody wants to know."""
     assert kept_baseline(last, listings(1, 1)) is None
 
@@ -73,9 +103,13 @@ def test_few_ledgers_agree_with_any_number() -> None:
 
 def test_the_finding_says_how_often_it_was_so() -> None:
     """Which run in a row it is."""
-    found = judge_population(replace(BASELINE, low_listed=(400,), low_runs=1), listings(400, 400), [], "id")
+    found = judge_population(
+        replace(BASELINE, low_listed=(400,), low_runs=1), listings(400, 400), [], "id"
+    )
     assert found is not None and isinstance(found.facts, PopulationFacts)
     assert 2 == found.facts.runs_in_a_row
-    again = judge_population(replace(BASELINE, low_listed=(400, 400), low_runs=2), listings(100, 100), [], "id")
+    again = judge_population(
+        replace(BASELINE, low_listed=(400, 400), low_runs=2), listings(100, 100), [], "id"
+    )
     assert again is not None and isinstance(again.facts, PopulationFacts)
     assert 3 == again.facts.runs_in_a_row, "whether they agree or not"

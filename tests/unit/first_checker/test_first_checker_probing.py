@@ -1,4 +1,6 @@
-"""Which entries are probed on a bookie that cannot list, and what the probes say of the whole of it."""
+"""Which entries are probed on a bookie that cannot list, and what the probes say of the whole of
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, Probes, Unknown
 from auditor.sandbox.notation import ledger
 
-PRESENT, NO_ENTRY, NO_LEDGER, CORRUPT = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT
+PRESENT, NO_ENTRY, NO_LEDGER, CORRUPT = (
+    ReadStatus.PRESENT,
+    ReadStatus.NO_ENTRY,
+    ReadStatus.NO_LEDGER,
+    ReadStatus.CORRUPT,
+)
 PLAN = ProbePlan(LEDGER, 3, seed=11)
 ONE = ledger("e1 w1 0:[b1] closed 99")
 
@@ -35,7 +42,9 @@ def unsupported(*bookies: str) -> dict[str, Answer]:
     return {b: Answer(b, LEDGER, 1, NOW_MS, AnswerStatus.UNSUPPORTED) for b in bookies}
 
 
-def probes_of(metadata: LedgerMetadata, bookie: str = "b1", plan: ProbePlan = PLAN) -> tuple[int, ...]:
+def probes_of(
+    metadata: LedgerMetadata, bookie: str = "b1", plan: ProbePlan = PLAN
+) -> tuple[int, ...]:
     """All that is planned for the bookie."""
     return coverage(metadata, unsupported(bookie), {}, probing=plan).probed[bookie].planned.all
 
@@ -44,7 +53,10 @@ Reads = dict[tuple[str, int], EntryRead]
 
 
 def told(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
-    return {(bookie, e): EntryRead(bookie, LEDGER, e, look, NOW_MS, status) for e, status in said.items()}
+    return {
+        (bookie, e): EntryRead(bookie, LEDGER, e, look, NOW_MS, status)
+        for e, status in said.items()
+    }
 
 
 def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later: Reads) -> Coverage:
@@ -73,7 +85,9 @@ def _entries(sets: Iterable[EntrySet]) -> set[int]:
 
 
 def test_the_ends_of_each_segment_are_probed_and_a_sample_of_the_rest() -> None:
-    """First and last entry expected of the bookie in each segment: both sides of each ensemble change."""
+    """First and last entry expected of the bookie in each segment: both sides of each ensemble
+    change.
+    """
     found = plan_probes(PLAN, "b1", shares((0, 9), (20, 29), (50, 50)))
     assert (0, 9, 20, 29, 50) == found.ends
     assert 3 == len(found.random) == len(set(found.random) - set(found.ends))
@@ -84,7 +98,12 @@ def test_the_ends_are_those_of_the_bookies_own_stripe() -> None:
     """E=3 W=1: the second bookie's first entry is not the segment's."""
     metadata = ledger("e3 w1 0:[b1 b2 b3] 10:[b1 b2 b4] closed 19")
     mine = sorted(expected_on(metadata)["b2"])
-    assert {1, 7, 10, 19} == {mine[0], max(e for e in mine if e < 10), min(e for e in mine if e >= 10), mine[-1]}
+    assert {1, 7, 10, 19} == {
+        mine[0],
+        max(e for e in mine if e < 10),
+        min(e for e in mine if e >= 10),
+        mine[-1],
+    }
     found = coverage(metadata, unsupported("b2"), {}, probing=PLAN).probed["b2"].planned
     assert (1, 7, 10, 19) == found.ends
     assert set(found.random) == set(mine) - {1, 7, 10, 19}
@@ -93,13 +112,17 @@ def test_the_ends_are_those_of_the_bookies_own_stripe() -> None:
 def test_a_small_share_is_probed_whole() -> None:
     """What is not an end is sampled without replacement, until nothing is left."""
     for entries in (3, 4, 100):
-        assert (0, 4, 1, 2, 3) == plan_probes(ProbePlan(LEDGER, entries, 0), "b1", shares((0, 4))).all
+        assert (0, 4, 1, 2, 3) == plan_probes(
+            ProbePlan(LEDGER, entries, 0), "b1", shares((0, 4))
+        ).all
     assert (7,) == plan_probes(PLAN, "b1", shares((7, 7))).all
     assert () == plan_probes(PLAN, "b1", []).all
 
 
 def test_the_sample_is_the_same_for_whoever_judges_again() -> None:
-    """Seed, ledger and bookie fix it, each of them; and it stays this one: later versions replay stored runs."""
+    """Seed, ledger and bookie fix it, each of them; and it stays this one: later versions replay
+    stored runs.
+    """
     wants = shares((0, 10**6))
     assert (171_917, 366_659, 630_351) == plan_probes(PLAN, "b1", wants).random
     others = (
@@ -111,9 +134,14 @@ def test_the_sample_is_the_same_for_whoever_judges_again() -> None:
 
 
 def test_each_choice_of_entries_is_as_likely() -> None:
-    """Over many seeds each pair out of six is drawn about as often (chi square, 14 degrees of freedom, p = 0.0001)."""
+    """Over many seeds each pair out of six is drawn about as often (chi square, 14 degrees of
+    freedom, p = 0.0001).
+    """
     pairs = list(combinations(range(1, 7), 2))
-    drawn = Counter(plan_probes(ProbePlan(LEDGER, 2, seed), "b1", shares((0, 7))).random for seed in range(6_000))
+    drawn = Counter(
+        plan_probes(ProbePlan(LEDGER, 2, seed), "b1", shares((0, 7))).random
+        for seed in range(6_000)
+    )
     assert set(pairs) == set(drawn)
     mean = 6_000 / len(pairs)
     assert sum((drawn[pair] - mean) ** 2 / mean for pair in pairs) < 42.6
@@ -122,7 +150,11 @@ def test_each_choice_of_entries_is_as_likely() -> None:
 def test_an_exabyte_of_entries_costs_no_more() -> None:
     """Stripes are never enumerated."""
     metadata = ledger(f"e5 w2 0:[b1 b2 b3 b4 b5] closed {2**62}")
-    found = coverage(metadata, unsupported("b3"), {}, probing=ProbePlan(LEDGER, 50, 1)).probed["b3"].planned
+    found = (
+        coverage(metadata, unsupported("b3"), {}, probing=ProbePlan(LEDGER, 50, 1))
+        .probed["b3"]
+        .planned
+    )
     assert 50 == len(set(found.random))
     assert all((2 - e) % 5 < 2 for e in found.all)
 
@@ -141,10 +173,17 @@ def test_ends_are_bounded_and_those_of_the_ledger_are_always_among_them() -> Non
 
 
 def test_the_ends_chosen_of_many_are_those_of_one_bookie_and_one_ledger() -> None:
-    """Another bookie, ledger or seed has others: together they see more of the changes of an ensemble."""
+    """Another bookie, ledger or seed has others: together they see more of the changes of an
+    ensemble.
+    """
     wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
     plans = (PLAN, ProbePlan(LEDGER + 1, 3, 11), ProbePlan(LEDGER, 3, 12))
-    assert 4 == len({plan_probes(PLAN, "b2", wants).ends, *(plan_probes(plan, "b1", wants).ends for plan in plans)})
+    assert 4 == len(
+        {
+            plan_probes(PLAN, "b2", wants).ends,
+            *(plan_probes(plan, "b1", wants).ends for plan in plans),
+        }
+    )
 
 
 def test_the_ends_chosen_are_the_same_for_whoever_judges_again() -> None:
@@ -162,7 +201,9 @@ def test_one_entry_is_sampled_where_one_is_allowed() -> None:
 def test_nothing_is_probed_where_the_terms_say_so() -> None:
     """probe_entries 0: the bookie stays unknown."""
     assert ProbePlan.of(Terms(NOW_MS, 0, 16, 5), LEDGER) is None
-    assert ProbePlan(LEDGER, 4, 9) == ProbePlan.of(Terms(NOW_MS, 0, 16, 5, probe_entries=4, probe_seed=9), LEDGER)
+    assert ProbePlan(LEDGER, 4, 9) == ProbePlan.of(
+        Terms(NOW_MS, 0, 16, 5, probe_entries=4, probe_seed=9), LEDGER
+    )
     found = coverage(ONE, unsupported("b1"), {})
     assert ((Unknown.BOOKIE_UNSUPPORTED,), None, {}) == (found.unknowns, found.probes, found.probed)
 
@@ -179,7 +220,10 @@ def test_before_its_probes_are_made_a_bookie_is_unknown() -> None:
     *made, last = probes_of(ONE)
     reads = told("b1", dict.fromkeys(made, PRESENT))
     found = coverage(ONE, unsupported("b1"), reads, probing=PLAN)
-    assert (set(range(100)) - set(made), (Unknown.BOOKIE_UNSUPPORTED,)) == (unknown(found), found.unknowns)
+    assert (set(range(100)) - set(made), (Unknown.BOOKIE_UNSUPPORTED,)) == (
+        unknown(found),
+        found.unknowns,
+    )
     assert last in unknown(found)
 
 
@@ -192,8 +236,13 @@ def test_when_every_probe_is_there_nothing_is_absent_and_nothing_unknown() -> No
 
 
 def test_an_unknown_ledger_is_proof_for_all_of_it() -> None:
-    """One ENOLEDGER, and no other word: every entry is absent, whatever else failed or was not asked yet."""
-    for said in ({0: NO_LEDGER, 99: ReadStatus.TIMED_OUT}, dict.fromkeys(probes_of(ONE), NO_LEDGER)):
+    """One ENOLEDGER, and no other word: every entry is absent, whatever else failed or was not
+    asked yet.
+    """
+    for said in (
+        {0: NO_LEDGER, 99: ReadStatus.TIMED_OUT},
+        dict.fromkeys(probes_of(ONE), NO_LEDGER),
+    ):
         found = coverage(ONE, unsupported("b1"), told("b1", said), probing=PLAN)
         assert (set(range(100)), set(), ()) == (absent(found), unknown(found), found.unknowns)
     assert (BookieLack("b1", 100, 100),) == found.lacks
@@ -212,7 +261,11 @@ def test_an_entry_that_is_not_there_is_absent_and_the_rest_is_not() -> None:
 def test_a_probe_that_failed_leaves_that_entry_unknown(status: ReadStatus) -> None:
     """With the reason of its own; a corrupt copy was answered, and is none."""
     found = judged({0: status})
-    assert ({0}, set(), (REASON_OF_READ[status],)) == (unknown(found), absent(found), found.unknowns)
+    assert ({0}, set(), (REASON_OF_READ[status],)) == (
+        unknown(found),
+        absent(found),
+        found.unknowns,
+    )
     assert Probes(5 if status is CORRUPT else 4, 3) == found.probes
     assert ((("b1", 0),) if status is CORRUPT else ()) == found.corrupt
 
@@ -221,7 +274,11 @@ def test_a_probe_that_failed_leaves_that_entry_unknown(status: ReadStatus) -> No
 def test_when_no_probe_told_anything_the_whole_bookie_is_unknown(status: ReadStatus) -> None:
     """Nothing may be assumed of a bookie that showed no entry."""
     found = judged(dict.fromkeys(probes_of(ONE), status))
-    assert (set(range(100)), set(), (REASON_OF_READ[status],)) == (unknown(found), absent(found), found.unknowns)
+    assert (set(range(100)), set(), (REASON_OF_READ[status],)) == (
+        unknown(found),
+        absent(found),
+        found.unknowns,
+    )
 
 
 def test_the_newest_look_decides_what_enoledger_speaks_of() -> None:
@@ -235,7 +292,9 @@ def test_the_newest_look_decides_what_enoledger_speaks_of() -> None:
 
 
 def test_reads_of_entries_that_the_bookie_need_not_hold_say_nothing() -> None:
-    """A read of a copy outside its stripe proves neither presence nor absence of what should be there."""
+    """A read of a copy outside its stripe proves neither presence nor absence of what should be
+    there.
+    """
     metadata = ledger("e2 w1 0:[b1 b2] closed 9")
     reads = told("b1", {1: NO_LEDGER, 3: CORRUPT})
     found = coverage(metadata, unsupported("b1"), reads, probing=PLAN)
@@ -249,12 +308,21 @@ def test_bookies_that_list_are_not_probed() -> None:
     said = {**unsupported("b1"), "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.NO_SUCH_LEDGER)}
     found = coverage(metadata, said, {}, probing=PLAN)
     assert {"b1"} == set(found.probed)
-    assert (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_UNSUPPORTED, Unknown.ANSWER_TIMEOUT) == found.unknowns
+    assert (
+        Unknown.BOOKIE_SILENT,
+        Unknown.BOOKIE_UNSUPPORTED,
+        Unknown.ANSWER_TIMEOUT,
+    ) == found.unknowns
 
 
 def test_a_bookie_that_should_hold_nothing_is_not_probed() -> None:
     """There would be nothing to read."""
-    assert {} == coverage(ledger("e3 w1 0:[b1 b2 b3] closed 1"), unsupported("b3"), {}, probing=PLAN).probed
+    assert (
+        {}
+        == coverage(
+            ledger("e3 w1 0:[b1 b2 b3] closed 1"), unsupported("b3"), {}, probing=PLAN
+        ).probed
+    )
 
 
 # The bound
@@ -267,10 +335,14 @@ def test_the_bound_is_three_in_n_and_never_more_than_all(probes: int, bound: flo
 
 
 def test_a_loss_larger_than_the_bound_is_nearly_always_noticed() -> None:
-    """Of bookies that lost a share of missing_bound(n) at random, fewer than one in twenty keep all n probes."""
+    """Of bookies that lost a share of missing_bound(n) at random, fewer than one in twenty keep all
+    n probes.
+    """
     draw = random.Random(20_260_101)
     unnoticed = 0
     for seed in range(2_000):
         lost = set(draw.sample(range(1, 599), round(598 * missing_bound(30))))
-        unnoticed += not lost & set(plan_probes(ProbePlan(LEDGER, 30, seed), "b1", shares((0, 599))).random)
+        unnoticed += not lost & set(
+            plan_probes(ProbePlan(LEDGER, 30, seed), "b1", shares((0, 599))).random
+        )
     assert unnoticed / 2_000 < 0.05

@@ -25,7 +25,10 @@ WRITABLE, READONLY, NONE = Registration.WRITABLE, Registration.READONLY, Registr
 
 
 def bookie(
-    name: str, registration: Registration = WRITABLE, greeting: Greeting | None = Greeting.ANSWERED, **more: object
+    name: str,
+    registration: Registration = WRITABLE,
+    greeting: Greeting | None = Greeting.ANSWERED,
+    **more: object,
 ) -> BookieRecord:
     """One bookie at one look."""
     return replace(BookieRecord(name, 0, 0, registration, "h", 3181, greeting=greeting), **more)
@@ -35,7 +38,9 @@ def look(*records: BookieRecord) -> Mapping[str, BookieRecord]:
     return {record.bookie_id: record for record in records}
 
 
-def kinds(looks: list[Mapping[str, BookieRecord]], facts: ClusterFacts = FACTS) -> list[tuple[Kind, str | None]]:
+def kinds(
+    looks: list[Mapping[str, BookieRecord]], facts: ClusterFacts = FACTS
+) -> list[tuple[Kind, str | None]]:
     return [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, facts)]
 
 
@@ -49,7 +54,9 @@ LOST_FOUND = (Kind.BOOKIE_LOST_UNNOTICED, "lost")
 def test_a_registered_bookie_silent_at_both_looks_is_found() -> None:
     """Registered, writable or read-only, and silent each time it was asked."""
     assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(WELL, MUTE)])
-    assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(WELL, replace(MUTE, registration=READONLY))])
+    assert [SILENT_FOUND] == kinds(
+        [look(WELL, MUTE), look(WELL, replace(MUTE, registration=READONLY))]
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,9 @@ def test_a_registered_bookie_silent_at_both_looks_is_found() -> None:
     ],
 )
 def test_one_other_word_and_it_is_not_silent(second: BookieRecord) -> None:
-    """Answered, gone, refused, unable or not asked at the other look: no finding, in either order."""
+    """Answered, gone, refused, unable or not asked at the other look: no finding, in either
+    order.
+    """
     assert [] == kinds([look(WELL, MUTE), look(WELL, second)])
     assert [] == kinds([look(WELL, second), look(WELL, MUTE)])
 
@@ -83,7 +92,9 @@ def test_where_no_bookie_answered_nothing_is_said_of_any() -> None:
 
 
 def test_a_bookie_without_an_address_was_not_asked() -> None:
-    """Its greeting is no answer: with all the others silent nobody answered, whatever its registration says."""
+    """Its greeting is no answer: with all the others silent nobody answered, whatever its
+    registration says.
+    """
     nameless = bookie("nameless", greeting=Greeting.ADDRESS_UNKNOWN, host=None)
     looks = [look(MUTE, nameless), look(MUTE, nameless)]
     assert nobody_answered(looks)
@@ -91,8 +102,12 @@ def test_a_bookie_without_an_address_was_not_asked() -> None:
 
 
 def test_one_answer_at_one_look_is_an_answer() -> None:
-    """Also from a bookie that cannot list; a cluster in which nobody had to be asked is not mute."""
-    assert not nobody_answered([look(MUTE, WELL), look(MUTE, replace(WELL, greeting=Greeting.SILENT))])
+    """Also from a bookie that cannot list; a cluster in which nobody had to be asked is not
+    mute.
+    """
+    assert not nobody_answered(
+        [look(MUTE, WELL), look(MUTE, replace(WELL, greeting=Greeting.SILENT))]
+    )
     assert not nobody_answered([look(MUTE, bookie("old", greeting=Greeting.UNSUPPORTED))])
     assert not nobody_answered([look(bookie("idle", greeting=None))])
     assert not nobody_answered([])
@@ -118,9 +133,12 @@ def test_a_bookie_that_came_back_or_went_between_the_looks_is_not_lost() -> None
 
 
 @pytest.mark.parametrize(
-    ("delay_s", "apart_ms", "found"), [(None, 9_999, False), (None, 10_000, True), (300, 309_999, False), (300, 310_000, True)]
+    ("delay_s", "apart_ms", "found"),
+    [(None, 9_999, False), (None, 10_000, True), (300, 309_999, False), (300, 310_000, True)],
 )
-def test_while_it_has_a_cookie_the_looks_must_lie_apart(delay_s: int | None, apart_ms: int, found: bool) -> None:
+def test_while_it_has_a_cookie_the_looks_must_lie_apart(
+    delay_s: int | None, apart_ms: int, found: bool
+) -> None:
     """lostBookieRecoveryDelay and a session time-out, so that a slow restart is no page."""
     facts = replace(FACTS, lost_bookie_recovery_delay_s=delay_s)
     first = replace(LOST, has_cookie=True, read_at_ms=10**6)
@@ -140,11 +158,16 @@ def test_the_finding_names_some_ledgers_and_counts_all() -> None:
     looks = [look(WELL, LOST), look(WELL, LOST)]
     (found,) = judge_bookies(looks, {"lost": Missed(40_000, tuple(range(50)))}, FACTS)
     assert isinstance(found.facts, LostFacts)
-    assert (40_000, LEDGERS_NAMED_MAX) == (found.facts.unmarked_ledgers, len(found.facts.some_ledgers))
+    assert (40_000, LEDGERS_NAMED_MAX) == (
+        found.facts.unmarked_ledgers,
+        len(found.facts.some_ledgers),
+    )
 
 
 def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
-    """Without a cookie only ledgers know it: a third look, taken for another ledger's sake, does not make it well."""
+    """Without a cookie only ledgers know it: a third look, taken for another ledger's sake, does
+    not make it well.
+    """
     assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST), look(WELL)])
     assert [] == kinds([look(WELL, LOST), look(WELL), look(WELL)]), "once is not twice"
     back = bookie("lost")
@@ -152,22 +175,35 @@ def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
 
 
 def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
-    """Gone with a cookie, and the looks too close together: no finding, and a sentence that says so."""
+    """Gone with a cookie, and the looks too close together: no finding, and a sentence that says
+    so.
+    """
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=9_999))]
     (sentence,) = withheld(near, MISSED, FACTS)
-    assert all(word in sentence for word in ("bookie lost", "for 10 s (lostBookieRecoveryDelay", "for 9 s;"))
+    assert all(
+        word in sentence
+        for word in ("bookie lost", "for 10 s (lostBookieRecoveryDelay", "for 9 s;")
+    )
     far = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=10_000))]
     assert [] == withheld(far, MISSED, FACTS) == withheld(near, {}, FACTS)
 
 
 @pytest.mark.parametrize(
-    "away", [frozenset(), frozenset({"mute"}), frozenset({"lost"}), frozenset({"mute", "lost", "no bookie"})]
+    "away",
+    [
+        frozenset(),
+        frozenset({"mute"}),
+        frozenset({"lost"}),
+        frozenset({"mute", "lost", "no bookie"}),
+    ],
 )
 def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> None:
     """Silent or lost: known to be. The others are found as ever."""
     looks = [look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)]
-    found = [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, FACTS, away)]
+    found = [
+        (finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, FACTS, away)
+    ]
     assert [one for one in (LOST_FOUND, SILENT_FOUND) if one[1] not in away] == found
 
 
@@ -175,7 +211,10 @@ def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> Non
     """No sentence on looks that lie too close together."""
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, cooked)]
-    assert (1, 0) == (len(withheld(near, MISSED, FACTS)), len(withheld(near, MISSED, FACTS, frozenset({"lost"}))))
+    assert (1, 0) == (
+        len(withheld(near, MISSED, FACTS)),
+        len(withheld(near, MISSED, FACTS, frozenset({"lost"}))),
+    )
 
 
 @pytest.mark.parametrize("kind", [SILENT_FOUND[0], LOST_FOUND[0]])
@@ -185,8 +224,15 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
     found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, facts)
     (told,) = [bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind]
     assert "lostBookieRecoveryDelay is 15 min" in told and "Auto-recovery is disabled" in told
-    (quiet,) = [f for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, FACTS) if f.kind is kind]
-    assert not any(word in bookie_testimony(quiet, [WELL], FACTS)["witness"] for word in ("lostBookie", "Auto-recovery"))
+    (quiet,) = [
+        f
+        for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, FACTS)
+        if f.kind is kind
+    ]
+    assert not any(
+        word in bookie_testimony(quiet, [WELL], FACTS)["witness"]
+        for word in ("lostBookie", "Auto-recovery")
+    )
 
 
 def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
@@ -194,12 +240,17 @@ def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
     last = replace(MUTE, registration=READONLY, host="g", port=1, greeting_detail="no route")
     facts = SilentFacts("readonly", "g:1", 3, "no route", None, False)
     expected = [Finding(SILENT_FOUND[0], facts, bookie_id="mute")]
-    assert expected == judge_bookies([look(WELL, MUTE), look(WELL, MUTE), look(WELL, last)], {}, FACTS)
+    assert expected == judge_bookies(
+        [look(WELL, MUTE), look(WELL, MUTE), look(WELL, last)], {}, FACTS
+    )
 
 
 def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
     """Its cookie, the ledgers that miss it, how long it is gone from first look to last."""
-    looks = [look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at)) for at in (2_000, 4_000, 905_000)]
+    looks = [
+        look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at))
+        for at in (2_000, 4_000, 905_000)
+    ]
     facts = LostFacts(True, 3, (4, 5, 6), 2, 2, 903_000, 903_000, 893, False, "new")
     told = replace(FACTS, lost_bookie_recovery_delay_s=893)
     missed = {"lost": Missed(3, (4, 5, 6), 2, 2, renamed_to="new")}
@@ -223,51 +274,77 @@ GONE_TWICE = [look(WELL, LOST), look(WELL, LOST)]
 
 
 @pytest.mark.parametrize(
-    ("marked_first", "marked_last", "found"), [(0, 0, True), (39, 39, True), (0, 39, False), (38, 39, False)]
+    ("marked_first", "marked_last", "found"),
+    [(0, 0, True), (39, 39, True), (0, 39, False), (38, 39, False)],
 )
-def test_while_the_cluster_is_marking_nobody_is_accused(marked_first: int, marked_last: int, found: bool) -> None:
-    """More ledgers marked than at the first look: it knows. As many as then: it knows of these, and not of the rest."""
+def test_while_the_cluster_is_marking_nobody_is_accused(
+    marked_first: int, marked_last: int, found: bool
+) -> None:
+    """More ledgers marked than at the first look: it knows. As many as then: it knows of these, and
+    not of the rest.
+    """
     missed = {"lost": Missed(1, (4,), marked_first, marked_last)}
-    assert ([LOST_FOUND] if found else []) == [(f.kind, f.bookie_id) for f in judge_bookies(GONE_TWICE, missed, FACTS)]
+    assert ([LOST_FOUND] if found else []) == [
+        (f.kind, f.bookie_id) for f in judge_bookies(GONE_TWICE, missed, FACTS)
+    ]
     told = withheld(GONE_TWICE, missed, FACTS)
     assert found == (told == [])
-    assert all("replication is being arranged: 39 of 40 ledgers are marked" in sentence for sentence in told)
+    assert all(
+        "replication is being arranged: 39 of 40 ledgers are marked" in sentence
+        for sentence in told
+    )
 
 
 def test_a_bookie_whose_ledgers_are_all_marked_is_no_matter() -> None:
     """Marked before or while we looked: neither a finding nor a sentence."""
     missed = {"lost": Missed(0, (), 3, 40)}
-    assert ([], []) == (judge_bookies(GONE_TWICE, missed, FACTS), withheld(GONE_TWICE, missed, FACTS))
+    assert ([], []) == (
+        judge_bookies(GONE_TWICE, missed, FACTS),
+        withheld(GONE_TWICE, missed, FACTS),
+    )
 
 
-@pytest.mark.parametrize(("disabled", "has_cookie", "found"), [(True, True, False), (True, False, True), (False, True, True)])
+@pytest.mark.parametrize(
+    ("disabled", "has_cookie", "found"),
+    [(True, True, False), (True, False, True), (False, True, True)],
+)
 def test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused(
     disabled: bool, has_cookie: bool, found: bool
 ) -> None:
-    """An upgrade looks like that, however long it takes; without a cookie the bookie does not come back."""
+    """An upgrade looks like that, however long it takes; without a cookie the bookie does not come
+    back.
+    """
     facts = replace(FACTS, replication_disabled=disabled)
     first = replace(LOST, has_cookie=has_cookie)
     looks = [look(WELL, first), look(WELL, replace(first, read_at_ms=86_400_000))]
     assert ([LOST_FOUND] if found else []) == kinds(looks, facts)
     told = withheld(looks, MISSED, facts)
-    assert found == (told == []) and all("auto-recovery is disabled" in sentence for sentence in told)
+    assert found == (told == []) and all(
+        "auto-recovery is disabled" in sentence for sentence in told
+    )
 
 
-@pytest.mark.parametrize(("before_ms", "found"), [(None, False), (290_001, False), (290_000, True), (10_000_000, False)])
+@pytest.mark.parametrize(
+    ("before_ms", "found"), [(None, False), (290_001, False), (290_000, True), (10_000_000, False)]
+)
 def test_what_earlier_runs_saw_counts_for_the_delay(before_ms: int | None, found: bool) -> None:
-    """Unregistered since long enough, as runs remember it: accused, however close this run's looks lie. A time in the future,
-    from a clock that was put back, makes it no younger."""
+    """Unregistered since long enough, as runs remember it: accused, however close this run's looks
+    lie. A time in the future, from a clock that was put back, makes it no younger.
+    """
     facts = replace(FACTS, lost_bookie_recovery_delay_s=300)
     first = replace(LOST, has_cookie=True, read_at_ms=595_000)
     looks = [look(WELL, first), look(WELL, replace(first, read_at_ms=600_000))]
     missed = {"lost": Missed(3, (4, 5, 6), since_ms=before_ms)}
-    assert ([LOST_FOUND] if found else []) == [(f.kind, f.bookie_id) for f in judge_bookies(looks, missed, facts)]
+    assert ([LOST_FOUND] if found else []) == [
+        (f.kind, f.bookie_id) for f in judge_bookies(looks, missed, facts)
+    ]
     assert found == (withheld(looks, missed, facts) == [])
     for one in judge_bookies(looks, missed, facts):
         assert isinstance(one.facts, LostFacts)
         assert (5_000, 310_000) == (one.facts.apart_ms, one.facts.unregistered_ms)
         assert (
-            "Earlier runs saw it unregistered too, first 5 min 10 s before" in bookie_testimony(one, [WELL], facts)["witness"]
+            "Earlier runs saw it unregistered too, first 5 min 10 s before"
+            in bookie_testimony(one, [WELL], facts)["witness"]
         )
 
 

@@ -1,7 +1,7 @@
 """When a verdict may stand: every transition of the second look, in a notation of one word a look.
 
-A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable bytes, U unreadable, G gone.
-`!` the bookies were asked at this look, `+` the ledger was marked.
+A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable
+bytes, U unreadable, G gone. `!` the bookies were asked at this look, `+` the ledger was marked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import pytest
 from support.looks import looks
 from support.stories import NOW_MS, Bookie, State, Story, drive
 
-from auditor.first_checker.recheck import Instruction, Next, Suspicion, newest_state_start, next_step, same_state
+from auditor.first_checker.recheck import (
+    Instruction,
+    Next,
+    Suspicion,
+    newest_state_start,
+    next_step,
+    same_state,
+)
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.model.finding import Kind
@@ -61,7 +68,8 @@ LOOKS_MAX = 3
         ("A! B! C! D", True, CURABLE, UNSETTLED),
         ("A! A! B! B", True, CURABLE, UNSETTLED),
         ("A! B! A! A", True, CURABLE, UNSETTLED),  # back to what it was is a change too
-        # at looks at which nobody was asked it changed too: one look more than may ask, and no further
+        # at looks at which nobody was asked it changed too: one look more than may ask, and no
+        # further
         ("M N M", True, CURABLE, ASK),
         ("M N M A", True, CURABLE, ASK),
         ("M N M N A", True, CURABLE, UNSETTLED),
@@ -80,7 +88,12 @@ LOOKS_MAX = 3
         ("A+", False, NONE, COMMIT),
         ("A+", False, CURABLE, AGAIN_LATER),
         ("A+ A+", False, CURABLE, COMMIT),
-        ("A+ B+", False, MARKED, COMMIT),  # a ledger that is being repaired changes; its mark stands
+        (
+            "A+ B+",
+            False,
+            MARKED,
+            COMMIT,
+        ),  # a ledger that is being repaired changes; its mark stands
         ("A+ B+", False, CURABLE, AGAIN_LATER),  # what else it is accused of was read once only
         ("A+", False, MARKED, AGAIN_LATER),
         ("A! A+", False, NONE, COMMIT),
@@ -132,7 +145,12 @@ LOOKS_MAX = 3
         ("U A", True, CURABLE, ASK),
         ("A! U", False, CURABLE, AGAIN_LATER),
         ("A! U A", True, CURABLE, ASK),
-        ("A! U A!", True, CURABLE, UNSETTLED),  # what lies behind the gap may be another incarnation
+        (
+            "A! U A!",
+            True,
+            CURABLE,
+            UNSETTLED,
+        ),  # what lies behind the gap may be another incarnation
         # nothing to ask and nothing suspected
         ("A", False, NONE, COMMIT),
         ("A", False, CURABLE, AGAIN_LATER),
@@ -141,13 +159,18 @@ LOOKS_MAX = 3
         ("A B C D", False, CURABLE, UNSETTLED),
     ],
 )
-def test_what_the_looks_so_far_demand(text: str, must_ask: bool, suspicion: Suspicion, wanted: Instruction) -> None:
+def test_what_the_looks_so_far_demand(
+    text: str, must_ask: bool, suspicion: Suspicion, wanted: Instruction
+) -> None:
     """The whole table of the second look."""
-    assert wanted == next_step(looks(text), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
+    assert wanted == next_step(
+        looks(text), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "index"), [("A", 0), ("A A", 0), ("A B", 1), ("A B B", 1), ("B A B", 2), ("A U U", 1), ("A M", 1)]
+    ("text", "index"),
+    [("A", 0), ("A A", 0), ("A B", 1), ("A B B", 1), ("B A B", 2), ("A U U", 1), ("A M", 1)],
 )
 def test_what_was_seen_counts_from_the_last_change_on(text: str, index: int) -> None:
     """The first of the newest looks that saw one and the same metadata."""
@@ -170,16 +193,32 @@ def test_another_incarnation_of_a_ledger_is_a_change() -> None:
 @pytest.mark.parametrize("looks_max", range(2, 8))
 def test_every_sequence_of_looks_ends(looks_max: int) -> None:
     """Whatever ZooKeeper says, at most 2 * looks_max + 1 looks, of which looks_max ask."""
-    for words in ("A B", "A G", "A U", "M N", "A M", "A+ B", "U G", "A B C D E F", "A", "A A+", "A U M B+"):
+    for words in (
+        "A B",
+        "A G",
+        "A U",
+        "M N",
+        "A M",
+        "A+ B",
+        "U G",
+        "A B C D E F",
+        "A",
+        "A A+",
+        "A U M B+",
+    ):
         alphabet = words.split()
         taken: list[str] = []
         for number in range(100):
             taken.append(alphabet[number % len(alphabet)])
             must_ask = taken[-1] in "ABCDEF"
-            step = next_step(looks(" ".join(taken)), must_ask=must_ask, suspicion=CURABLE, looks_max=looks_max)
+            step = next_step(
+                looks(" ".join(taken)), must_ask=must_ask, suspicion=CURABLE, looks_max=looks_max
+            )
             if step.next is Next.ASK:
                 taken[-1] += "!"
-                step = next_step(looks(" ".join(taken)), must_ask=True, suspicion=CURABLE, looks_max=looks_max)
+                step = next_step(
+                    looks(" ".join(taken)), must_ask=True, suspicion=CURABLE, looks_max=looks_max
+                )
             if step.next in (Next.COMMIT, Next.UNSETTLED):
                 break
         assert len(taken) <= 2 * looks_max + 1, (words, taken)
@@ -197,7 +236,11 @@ def state(b1: Bookie, b2: Bookie = Bookie(ALL), **more: object) -> State:  # noq
     return State(METADATA, {"b1": b1, "b2": b2}, **more)  # type: ignore[arg-type]
 
 
-WELL, SHORT, LOST = state(Bookie(ALL)), state(Bookie(ALL - {4})), state(Bookie(ALL - {4}), Bookie(ALL - {4}))
+WELL, SHORT, LOST = (
+    state(Bookie(ALL)),
+    state(Bookie(ALL - {4})),
+    state(Bookie(ALL - {4}), Bookie(ALL - {4})),
+)
 MUTE = state(Bookie(ALL, answer=AnswerStatus.SILENT))
 OLD_VERSION = state(Bookie(ALL, answer=AnswerStatus.UNSUPPORTED))
 
@@ -222,9 +265,23 @@ BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10
     ("name", "states", "standing", "reason", "kinds", "look_count"),
     [
         ("sound at once", [WELL], "sound", None, [], 1),
-        ("short of copies at both looks", [SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 3),
+        (
+            "short of copies at both looks",
+            [SHORT],
+            "violated",
+            None,
+            [Kind.ENTRY_BELOW_WRITE_QUORUM],
+            3,
+        ),
         ("short, then repaired in place", [SHORT, WELL], "sound", None, [], 2),
-        ("marked at the second look", [SHORT, marked(SHORT, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 2),
+        (
+            "marked at the second look",
+            [SHORT, marked(SHORT, GRACE_AGO)],
+            "exempt",
+            Exempt.MARKED_UNDERREPLICATED,
+            [],
+            2,
+        ),
         (
             "marked at the second look, and long ago",
             [SHORT, marked(SHORT, LONG_AGO)],
@@ -233,24 +290,84 @@ BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10
             [Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE],
             3,
         ),
-        ("lost, and marked then", [LOST, marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
-        ("lost and marked", [marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
-        ("marked within grace", [marked(SHORT, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 1),
-        ("marked long ago", [marked(WELL, LONG_AGO)], "violated", None, [Kind.UNDERREPLICATED_BEYOND_GRACE], 2),
+        (
+            "lost, and marked then",
+            [LOST, marked(LOST, GRACE_AGO)],
+            "violated",
+            None,
+            [Kind.UNDERREPLICATED_UNRECOVERABLE],
+            3,
+        ),
+        (
+            "lost and marked",
+            [marked(LOST, GRACE_AGO)],
+            "violated",
+            None,
+            [Kind.UNDERREPLICATED_UNRECOVERABLE],
+            3,
+        ),
+        (
+            "marked within grace",
+            [marked(SHORT, GRACE_AGO)],
+            "exempt",
+            Exempt.MARKED_UNDERREPLICATED,
+            [],
+            1,
+        ),
+        (
+            "marked long ago",
+            [marked(WELL, LONG_AGO)],
+            "violated",
+            None,
+            [Kind.UNDERREPLICATED_BEYOND_GRACE],
+            2,
+        ),
         ("marked long ago, then not", [marked(WELL, LONG_AGO), WELL], "sound", None, [], 2),
         ("changed once, and well", [SHORT, changed(WELL, 1)], "sound", None, [], 2),
-        ("changed once, short still", [SHORT, changed(SHORT, 1)], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 4),
-        ("changed for ever", [changed(SHORT, n) for n in range(30)], "indeterminate", Unknown.UNSETTLED, [], 3),
+        (
+            "changed once, short still",
+            [SHORT, changed(SHORT, 1)],
+            "violated",
+            None,
+            [Kind.ENTRY_BELOW_WRITE_QUORUM],
+            4,
+        ),
+        (
+            "changed for ever",
+            [changed(SHORT, n) for n in range(30)],
+            "indeterminate",
+            Unknown.UNSETTLED,
+            [],
+            3,
+        ),
         ("short, then gone", [LOST, GONE], "exempt", Exempt.DELETED, [], 2),
         ("gone", [GONE], "exempt", Exempt.DELETED, [], 2),
         ("gone at first, then back and well", [GONE, WELL], "sound", None, [], 2),
-        ("gone at first, then back and short", [GONE, SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 4),
+        (
+            "gone at first, then back and short",
+            [GONE, SHORT],
+            "violated",
+            None,
+            [Kind.ENTRY_BELOW_WRITE_QUORUM],
+            4,
+        ),
         ("undecodable twice alike", [BAD], "violated", None, [Kind.METADATA_MALFORMED], 2),
         ("undecodable, then fine", [BAD, WELL], "sound", None, [], 2),
-        ("undecodable each time otherwise", [BAD, WORSE] * 9, "indeterminate", Unknown.UNSETTLED, [], 3),
+        (
+            "undecodable each time otherwise",
+            [BAD, WORSE] * 9,
+            "indeterminate",
+            Unknown.UNSETTLED,
+            [],
+            3,
+        ),
         (
             "undecodable once, while marked",
-            [marked(WELL, LONG_AGO), State(None, status=RecordStatus.MALFORMED, mark=LONG_AGO), marked(WELL, LONG_AGO)],
+            [
+                marked(WELL, LONG_AGO),
+                State(None, status=RecordStatus.MALFORMED, mark=LONG_AGO),
+                marked(WELL, LONG_AGO),
+            ],
             "violated",
             None,
             [Kind.UNDERREPLICATED_BEYOND_GRACE],
@@ -258,7 +375,14 @@ BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10
         ),
         ("unreadable", [UNREADABLE], "indeterminate", Unknown.METADATA_UNREADABLE, [], 2),
         ("unreadable once", [UNREADABLE, WELL], "sound", None, [], 2),
-        ("a bookie that cannot list", [OLD_VERSION], "indeterminate", Unknown.BOOKIE_UNSUPPORTED, [], 1),
+        (
+            "a bookie that cannot list",
+            [OLD_VERSION],
+            "indeterminate",
+            Unknown.BOOKIE_UNSUPPORTED,
+            [],
+            1,
+        ),
         ("silent, then answering", [MUTE, WELL], "sound", None, [], 2),
         ("silent at both looks", [MUTE], "indeterminate", Unknown.BOOKIE_SILENT, [], 3),
         ("silent, then short", [MUTE, SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 3),
@@ -266,7 +390,12 @@ BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10
     ],
 )
 def test_what_becomes_of_a_story(
-    name: str, states: list[State], standing: str, reason: object, kinds: list[Kind], look_count: int
+    name: str,
+    states: list[State],
+    standing: str,
+    reason: object,
+    kinds: list[Kind],
+    look_count: int,
 ) -> None:
     """From the first look to the verdict that stands, with as many looks as that takes."""
     driven = drive(Story(name, tuple(states)))
@@ -307,14 +436,18 @@ def test_a_ledger_that_keeps_changing_is_waited_for_twice_at_most(looks_max: int
 
 @pytest.mark.parametrize("seed", range(300))
 def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
-    """Metadata that changes, marks that come and go, at every look at will: `looks_max` + 2 looks at most."""
+    """Metadata that changes, marks that come and go, at every look at will: `looks_max` + 2 looks
+    at most.
+    """
     chance = random.Random(seed)
     told: list[str] = []
     for _ in range(LOOKS_MAX + 2):
         told.append(chance.choice("ABCMUG") + chance.choice(["", "", "+"]))
         must_ask = told[-1][0] in "ABC" and "+" not in told[-1]
         suspicion = MARKED if "+" in told[-1] and chance.random() < 0.5 else CURABLE
-        step = next_step(looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
+        step = next_step(
+            looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX
+        )
         if step == ASK:
             told[-1] += "!"
             seen, suspicion = looks(" ".join(told)), chance.choice([CURABLE, REMARK, REMARK])

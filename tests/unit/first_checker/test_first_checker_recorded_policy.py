@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.recorded_policy import KEY, RECORDED_BYTES_MAX, RECORDED_CHARS_MAX, recorded_policy
+from auditor.first_checker.recorded_policy import (
+    KEY,
+    RECORDED_BYTES_MAX,
+    RECORDED_CHARS_MAX,
+    recorded_policy,
+)
 from auditor.sandbox.notation import ledger
 
 ISOLATED = "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
@@ -13,7 +18,9 @@ ISOLATED = "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlaceme
 
 def recorded(value: bytes) -> str:
     plain = ledger("e3 w2 a2 0:[a b c] closed 9")
-    return recorded_policy(replace(plain, custom_metadata=(("application", b"pulsar"), (KEY, value))))
+    return recorded_policy(
+        replace(plain, custom_metadata=(("application", b"pulsar"), (KEY, value)))
+    )
 
 
 def written(**properties: object) -> bytes:
@@ -28,19 +35,34 @@ def written(**properties: object) -> bytes:
             "IsolatedBookieEnsemblePlacementPolicy with isolation groups g1, g2; secondary g3",
             written(isolationBookieGroups="g1,g2", secondaryIsolationBookieGroups="g3"),
         ),
-        ("IsolatedBookieEnsemblePlacementPolicy with isolation groups g1, g2", written(isolationBookieGroups=["g1", "g2"])),
-        ("IsolatedBookieEnsemblePlacementPolicy with secondary g3", written(secondaryIsolationBookieGroups="g3")),
+        (
+            "IsolatedBookieEnsemblePlacementPolicy with isolation groups g1, g2",
+            written(isolationBookieGroups=["g1", "g2"]),
+        ),
+        (
+            "IsolatedBookieEnsemblePlacementPolicy with secondary g3",
+            written(secondaryIsolationBookieGroups="g3"),
+        ),
         ("IsolatedBookieEnsemblePlacementPolicy", written(isolationBookieGroups="")),
-        ("IsolatedBookieEnsemblePlacementPolicy", written(isolationBookieGroups=None, secondaryIsolationBookieGroups=7)),
+        (
+            "IsolatedBookieEnsemblePlacementPolicy",
+            written(isolationBookieGroups=None, secondaryIsolationBookieGroups=7),
+        ),
         ("Mine", b'{"policyClass": "Mine", "properties": null}'),
-        ("a policy without a class with isolation groups g1", b'{"properties": {"isolationBookieGroups": "g1"}}'),
+        (
+            "a policy without a class with isolation groups g1",
+            b'{"properties": {"isolationBookieGroups": "g1"}}',
+        ),
         ("a policy without a class", b"{}"),
         ("a policy that cannot be read: no JSON object", b"[]"),
         ("a policy that cannot be read: no JSON", b""),
         ("a policy that cannot be read: no JSON", b"\xff\xfe"),
         ("a policy that cannot be read: no JSON", b"[" * RECORDED_BYTES_MAX),
         ("a policy that cannot be read: no JSON", b'{"policyClass": ' + b"9" * 5_000 + b"}"),
-        (f"a policy of {RECORDED_BYTES_MAX + 1} bytes, too long to be read", b" " * (RECORDED_BYTES_MAX + 1)),
+        (
+            f"a policy of {RECORDED_BYTES_MAX + 1} bytes, too long to be read",
+            b" " * (RECORDED_BYTES_MAX + 1),
+        ),
         ("My?Policy", b'{"policyClass": "My\\nPolicy"}'),
     ],
 )
@@ -60,7 +82,9 @@ def test_what_is_shown_is_bounded() -> None:
     assert RECORDED_CHARS_MAX + 1 == len(told) and told.endswith("…")
 
 
-@pytest.mark.parametrize(("size", "shown"), [(RECORDED_CHARS_MAX, "x" * RECORDED_CHARS_MAX), (201, "x" * 200 + "…")])
+@pytest.mark.parametrize(
+    ("size", "shown"), [(RECORDED_CHARS_MAX, "x" * RECORDED_CHARS_MAX), (201, "x" * 200 + "…")]
+)
 def test_an_ellipsis_says_that_there_is_more(size: int, shown: str) -> None:
     """And stands nowhere else."""
     assert shown == recorded(b'{"policyClass": "' + b"x" * size + b'"}')

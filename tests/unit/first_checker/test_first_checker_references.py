@@ -1,4 +1,6 @@
-"""What topics use a ledger for, and what two looks at it show. The laws of findings are in test_summary_reference_findings."""
+"""What topics use a ledger for, and what two looks at it show. The laws of findings are in
+test_summary_reference_findings.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def test_every_use_of_a_ledger_is_told() -> None:
         (TopicRecord(NAME, 5, TopicStatus.MISSING, problems=("shut",)), False),
     ],
 )
-def test_a_second_look_that_read_all_misses_nothing(again: TopicRecord | None, may_miss: bool) -> None:
+def test_a_second_look_that_read_all_misses_nothing(
+    again: TopicRecord | None, may_miss: bool
+) -> None:
     """A topic that is gone references nothing."""
     pairs = pair_uses(TOPIC, again).values()
     assert {(NAME, may_miss)} == {(one.topic, one.may_miss) for one in pairs}
@@ -76,12 +80,19 @@ def test_a_second_look_that_read_all_misses_nothing(again: TopicRecord | None, m
 
 def test_what_a_missing_ledger_held_is_the_most_that_was_recorded() -> None:
     """By any topic; a schema's entries are no messages."""
-    more = replace(TOPIC, topic=NAME._replace(local_name="y"), managed_ledger=ManagedLedger((closed(5, 12),)))
+    more = replace(
+        TOPIC, topic=NAME._replace(local_name="y"), managed_ledger=ManagedLedger((closed(5, 12),))
+    )
     uses = tuple(pair_uses(one, one)[5] for one in (TOPIC, more))
     finding = judge_reference(SeenReference(5, gone(1), gone(2), uses)).finding
     assert finding is not None and isinstance(finding.facts, MissingLedgerFacts)
     assert (((0, 11),), 12) == (finding.entries, finding.entries_total)
-    assert (2, 4, 12, 1_200) == (finding.facts.topics, finding.facts.uses, finding.facts.entries, finding.facts.size_bytes)
+    assert (2, 4, 12, 1_200) == (
+        finding.facts.topics,
+        finding.facts.uses,
+        finding.facts.entries,
+        finding.facts.size_bytes,
+    )
 
 
 def test_a_ledger_that_nobody_uses_is_nothing() -> None:
@@ -111,10 +122,18 @@ def shut(look: int) -> LedgerRecord:
     return LedgerRecord(5, look, 1_000 * look, RecordStatus.UNREADABLE)
 
 
-SHUT = replace(TOPIC, managed_ledger=ManagedLedger(), subscriptions=(), schemas=(), problems=("shut",))
-NEWEST = replace(TOPIC, managed_ledger=ManagedLedger((DataLedger(5),)), subscriptions=(), schemas=())
+SHUT = replace(
+    TOPIC, managed_ledger=ManagedLedger(), subscriptions=(), schemas=(), problems=("shut",)
+)
+NEWEST = replace(
+    TOPIC, managed_ledger=ManagedLedger((DataLedger(5),)), subscriptions=(), schemas=()
+)
 OFFLOADED = replace(NEWEST, managed_ledger=ManagedLedger((closed(5, offloaded=True),)))
-READ = replace(NEWEST, managed_ledger=ManagedLedger(), subscriptions=(Subscription("s", Cursor(5, Position(4, 2))),))
+READ = replace(
+    NEWEST,
+    managed_ledger=ManagedLedger(),
+    subscriptions=(Subscription("s", Cursor(5, Position(4, 2))),),
+)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +189,12 @@ READ = replace(NEWEST, managed_ledger=ManagedLedger(), subscriptions=(Subscripti
         (seen(shut(1), ending(-1, 2), READ, READ), NOTHING),
     ],
 )
-def test_what_two_looks_show_of_a_ledger_without_a_finding(told: SeenReference, expected: Judged) -> None:
-    """Unknown where a loss is possible: topic 5 has ten entries there, and schemas up to entry 6."""
+def test_what_two_looks_show_of_a_ledger_without_a_finding(
+    told: SeenReference, expected: Judged
+) -> None:
+    """Unknown where a loss is possible: topic 5 has ten entries there, and schemas up to entry
+    6.
+    """
     assert expected == judge_reference(told)
 
 
@@ -200,12 +223,16 @@ def test_the_newest_ledger_without_a_record_is_outdated_by_nothing() -> None:
     """It is no compacted ledger; one that was seen at the second look alone counts too."""
     both = replace(NEWEST, subscriptions=(COMPACTED,))
     assert UNKNOWN == judge_reference(seen(gone(1), gone(2), both, both))
-    assert UNKNOWN == judge_reference(seen(gone(1), gone(2), replace(READ, subscriptions=(COMPACTED,)), both))
+    assert UNKNOWN == judge_reference(
+        seen(gone(1), gone(2), replace(READ, subscriptions=(COMPACTED,)), both)
+    )
 
 
 def test_an_older_ledger_without_a_record_is_missed() -> None:
     """A newer one follows, so it was in use; how much it held is not known."""
-    topic = replace(NEWEST, managed_ledger=ManagedLedger((DataLedger(5), DataLedger(6), DataLedger(7))))
+    topic = replace(
+        NEWEST, managed_ledger=ManagedLedger((DataLedger(5), DataLedger(6), DataLedger(7)))
+    )
     finding = judge_reference(seen(gone(1), gone(2), topic, topic)).finding
     use = UseFacts("persistent://t/n/x", Role.DATA, "", Position(5, 0))
     facts = MissingLedgerFacts(1, 1, (use,), None, None, 1_000)
@@ -213,14 +240,29 @@ def test_an_older_ledger_without_a_record_is_missed() -> None:
 
 
 def test_a_truncated_ledger_tells_what_each_use_loses() -> None:
-    """Of two topics, in order: the first entry that is lost of messages, and the entry of a schema."""
-    uses = (replace(TOPIC, topic=NAME._replace(local_name="y"), managed_ledger=ManagedLedger((closed(5, 12),))), TOPIC)
+    """Of two topics, in order: the first entry that is lost of messages, and the entry of a
+    schema.
+    """
+    uses = (
+        replace(
+            TOPIC,
+            topic=NAME._replace(local_name="y"),
+            managed_ledger=ManagedLedger((closed(5, 12),)),
+        ),
+        TOPIC,
+    )
     pairs = tuple(pair_uses(one, one)[5] for one in uses)
     finding = judge_reference(SeenReference(5, ending(5, 1), ending(5, 2), pairs)).finding
     told = [("x", Role.DATA, 6), ("x", Role.SCHEMA, 6), ("y", Role.DATA, 6), ("y", Role.SCHEMA, 6)]
-    some = tuple(UseFacts(f"persistent://t/n/{name}", role, "", Position(5, entry)) for name, role, entry in told)
+    some = tuple(
+        UseFacts(f"persistent://t/n/{name}", role, "", Position(5, entry))
+        for name, role, entry in told
+    )
     facts = TruncatedLedgerFacts(5, 12, 2, 4, some, 70, 1_200, 1_000)
-    assert Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=5, entries=((6, 11),), entries_total=6) == finding
+    assert (
+        Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=5, entries=((6, 11),), entries_total=6)
+        == finding
+    )
 
 
 def test_a_truncated_ledger_of_schemas_has_no_recorded_bytes() -> None:
@@ -229,4 +271,7 @@ def test_a_truncated_ledger_of_schemas_has_no_recorded_bytes() -> None:
     finding = judge_reference(seen(ending(0, 1), ending(0, 2), topic, topic)).finding
     use = UseFacts("persistent://t/n/x", Role.SCHEMA, "", Position(5, 6))
     facts = TruncatedLedgerFacts(0, 7, 1, 1, (use,), 70, None, 1_000)
-    assert Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=5, entries=((1, 6),), entries_total=6) == finding
+    assert (
+        Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=5, entries=((1, 6),), entries_total=6)
+        == finding
+    )

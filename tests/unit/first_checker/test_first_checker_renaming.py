@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.renaming import RENAME_READS_MAX, RenameCase, Renamed, find_new_name, holds, reads_due
+from auditor.first_checker.renaming import (
+    RENAME_READS_MAX,
+    RenameCase,
+    Renamed,
+    find_new_name,
+    holds,
+    reads_due,
+)
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.wire.entry_availability import canonical
@@ -16,7 +23,9 @@ ENSEMBLE = ("gone", "b2", "b3")
 def ledger(*ensembles: tuple[str, ...], write_quorum: int = 2) -> LedgerMetadata:
     """Segments of 10 entries each, closed."""
     segments = tuple(Segment(10 * n, ensemble) for n, ensemble in enumerate(ensembles))
-    return LedgerMetadata(3, LedgerState.CLOSED, 3, write_quorum, 2, 10 * len(segments) - 1, 99, segments)
+    return LedgerMetadata(
+        3, LedgerState.CLOSED, 3, write_quorum, 2, 10 * len(segments) - 1, 99, segments
+    )
 
 
 def due(metadata: LedgerMetadata) -> EntrySet:
@@ -41,8 +50,12 @@ DUE = entries(due(LEDGER))
 
 
 def test_what_the_gone_bookie_should_hold_is_its_share_of_each_segment_that_names_it():
-    """Striped 2 of 3 (RoundRobinDistributionSchedule): position k holds e when (k - e) mod 3 < 2."""
-    assert DUE == [e for e in range(10) if -e % 3 < 2] + [e for e in range(20, 30) if (1 - e) % 3 < 2]
+    """Striped 2 of 3 (RoundRobinDistributionSchedule): position k holds e when (k - e) mod 3 <
+    2.
+    """
+    assert DUE == [e for e in range(10) if -e % 3 < 2] + [
+        e for e in range(20, 30) if (1 - e) % 3 < 2
+    ]
 
 
 def test_a_list_with_all_of_it_needs_no_read():
@@ -57,7 +70,11 @@ def test_few_entries_that_a_list_lacks_are_read(lacking: int):
     answered, missing = listed("new", 1, DUE[:-lacking]), tuple(DUE[-lacking:])
     assert missing == reads_due(due(LEDGER), answered)
     assert holds(due(LEDGER), answered, dict.fromkeys(missing, ReadStatus.PRESENT))
-    assert not holds(due(LEDGER), answered, {**dict.fromkeys(missing, ReadStatus.PRESENT), missing[0]: ReadStatus.NO_ENTRY})
+    assert not holds(
+        due(LEDGER),
+        answered,
+        {**dict.fromkeys(missing, ReadStatus.PRESENT), missing[0]: ReadStatus.NO_ENTRY},
+    )
     assert not holds(due(LEDGER), answered, {})
 
 
@@ -72,11 +89,17 @@ def test_where_a_bookie_cannot_list_three_entries_decide():
     """The first, the middle and the last of those due."""
     wanted = reads_due(due(LEDGER), answer(AnswerStatus.UNSUPPORTED))
     assert (DUE[0], DUE[len(DUE) // 2], DUE[-1]) == wanted
-    assert holds(due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted, ReadStatus.PRESENT))
-    assert not holds(due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted[:2], ReadStatus.PRESENT))
+    assert holds(
+        due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted, ReadStatus.PRESENT)
+    )
+    assert not holds(
+        due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted[:2], ReadStatus.PRESENT)
+    )
 
 
-@pytest.mark.parametrize("status", [s for s in AnswerStatus if s not in (AnswerStatus.HELD, AnswerStatus.UNSUPPORTED)])
+@pytest.mark.parametrize(
+    "status", [s for s in AnswerStatus if s not in (AnswerStatus.HELD, AnswerStatus.UNSUPPORTED)]
+)
 def test_whoever_gave_no_list_holds_nothing(status: AnswerStatus):
     """Silent, refusing, without the ledger: nothing is read there."""
     assert () == reads_due(due(LEDGER), answer(status))
@@ -92,13 +115,20 @@ def said(*lists: Answer) -> dict[tuple[str, int], Answer]:
 
 def test_the_one_bookie_that_holds_all_of_each_ledger_is_the_new_name():
     """Another that holds nothing, or one ledger only, does not stand in its way."""
-    answers = said(listed("new", 1, DUE), listed("new", 2, DUE), listed("other", 1, DUE), listed("other", 2, DUE[:1]))
+    answers = said(
+        listed("new", 1, DUE),
+        listed("new", 2, DUE),
+        listed("other", 1, DUE),
+        listed("other", 2, DUE[:1]),
+    )
     assert Renamed("new", (1, 2)) == find_new_name(CASE, answers, {})
 
 
 def test_two_that_hold_it_are_no_new_name():
     """Nobody knows which."""
-    assert None is find_new_name(CASE, said(*(listed(b, i, DUE) for b in ("new", "too") for i in (1, 2))), {})
+    assert None is find_new_name(
+        CASE, said(*(listed(b, i, DUE) for b in ("new", "too") for i in (1, 2))), {}
+    )
 
 
 def test_one_ledger_less_and_it_is_no_new_name():

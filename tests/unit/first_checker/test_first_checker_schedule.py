@@ -40,27 +40,43 @@ def window(first: int, last: int, position: int, e: int, w: int) -> EntrySet:
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
 def test_a_window_holds_what_the_definition_says(e: int, w: int) -> None:
-    """By absolute entry ids, for every position, wherever the segment begins and ends; and it is one piece, or all entries."""
+    """By absolute entry ids, for every position, wherever the segment begins and ends; and it is
+    one piece, or all entries.
+    """
     for first in FIRSTS:
         for length in LENGTHS:
             last = first + length - 1
             for position in range(e):
                 made = window(first, last, position, e, w)
                 wanted = [n for n in range(first, last + 1) if belongs(n, position, e, w)]
-                assert wanted == [n for run in made.runs() for n in range(run[0], run[1] + 1)], (first, last, position)
+                assert wanted == [n for run in made.runs() for n in range(run[0], run[1] + 1)], (
+                    first,
+                    last,
+                    position,
+                )
                 assert len(made.pieces) <= 1
                 assert w < e or made == EntrySet.span(first, last)
 
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
 def test_expected_groups_are_the_canonical_form(e: int, w: int) -> None:
-    """Byte for byte what decoding a healthy bookie's list gives, for every position, start and length."""
+    """Byte for byte what decoding a healthy bookie's list gives, for every position, start and
+    length.
+    """
     for first in FIRSTS:
         for length in LENGTHS:
             last = first + length - 1
             for position in range(e):
-                wanted = canonical(SequenceGroup(n, n, 1, 0) for n in range(first, last + 1) if belongs(n, position, e, w))
-                assert wanted == expected_groups(first, last, position, e, w), (first, last, position)
+                wanted = canonical(
+                    SequenceGroup(n, n, 1, 0)
+                    for n in range(first, last + 1)
+                    if belongs(n, position, e, w)
+                )
+                assert wanted == expected_groups(first, last, position, e, w), (
+                    first,
+                    last,
+                    position,
+                )
 
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
@@ -82,14 +98,21 @@ def test_a_run_too_long_for_a_group_has_no_expected_form() -> None:
 
 @pytest.mark.parametrize("last", [100, 10**9])
 def test_a_bookie_at_thousands_of_positions_costs_positions(last: int) -> None:
-    """Four times the positions of one bookie take no more than five times the calls, and its share is one piece."""
+    """Four times the positions of one bookie take no more than five times the calls, and its share
+    is one piece.
+    """
 
     def share(size: int) -> EntrySet:
-        return expected_entries(Extent(Segment(0, ("b",) * size), last), tuple(range(0, size, 2)), size, 1)
+        return expected_entries(
+            Extent(Segment(0, ("b",) * size), last), tuple(range(0, size, 2)), size, 1
+        )
 
     few, many = (calls(lambda size=size: share(size)) for size in (1_000, 4_000))
     assert 0 < many < 5 * few
-    assert [range(0, last + 1, 2)[-1] // 2 + 1, 1] == [share(4_000).count(), len(share(4_000).pieces)]
+    assert [range(0, last + 1, 2)[-1] // 2 + 1, 1] == [
+        share(4_000).count(),
+        len(share(4_000).pieces),
+    ]
 
 
 @pytest.mark.parametrize(("e", "w"), [(1, 1), (3, 2), (4, 2), (5, 1), (5, 3), (6, 6)])
@@ -120,19 +143,27 @@ def test_positions_come_in_the_order_of_first_appearance() -> None:
     ],
 )
 def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int, int]]) -> None:
-    """Closed ledgers have theirs, an empty last segment has none, a ledger that is not closed has none."""
+    """Closed ledgers have theirs, an empty last segment has none, a ledger that is not closed has
+    none.
+    """
     assert wanted == [(one.first_entry_id, one.last_entry_id) for one in extents(ledger(text))]
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("e3 w2 0:[a b c] 4:[a b d] closed", [(0, 3)]),  # no lastEntryId: all but the last segment is clear
+        (
+            "e3 w2 0:[a b c] 4:[a b d] closed",
+            [(0, 3)],
+        ),  # no lastEntryId: all but the last segment is clear
         ("e3 w2 0:[a b c] closed", []),
         ("e3 w2 5:[a b c] closed 9", [(5, 9)]),  # an uncovered head
         ("e3 w2 0:[a b c] 12:[a b d] closed 9", [(0, 9)]),  # a segment beyond the end
         ("e3 w2 0:[a b c] 4:[a b d] 12:[a b e] closed 2", [(0, 2)]),
-        ("e3 w2 0:[a b c] 4:[a b] 7:[a b d] closed 9", [(0, 3), (7, 9)]),  # one ensemble of another size
+        (
+            "e3 w2 0:[a b c] 4:[a b] 7:[a b d] closed 9",
+            [(0, 3), (7, 9)],
+        ),  # one ensemble of another size
         ("e3 w2 0:[a b c] 6:[a b d] 6:[a b e] closed 9", [(0, 5)]),  # which of the two?
         ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] closed 9", [(0, 2)]),  # from 3 on, either of them
         ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] 8:[a b f] closed 9", [(0, 2), (8, 9)]),
@@ -147,7 +178,9 @@ def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int,
         ("e3 w2 a5 0:[a b c] closed 9", [(0, 9)]),  # the ack quorum places nothing
     ],
 )
-def test_extents_of_metadata_that_contradicts_itself(text: str, wanted: list[tuple[int, int]]) -> None:
+def test_extents_of_metadata_that_contradicts_itself(
+    text: str, wanted: list[tuple[int, int]]
+) -> None:
     """What is clear is kept, what is not is left out; nothing is guessed."""
     assert wanted == [(one.first_entry_id, one.last_entry_id) for one in extents(ledger(text))]
 
@@ -193,14 +226,18 @@ def test_nobody_is_asked_about_a_ledger_without_clear_extents() -> None:
 
 def test_the_number_of_questions_does_not_depend_on_entries() -> None:
     """A segment of 2^62 entries is asked about like any other."""
-    metadata = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, 2**62, 0, (Segment(0, ("a", "b", "c")),))
+    metadata = LedgerMetadata(
+        3, LedgerState.CLOSED, 3, 2, 2, 2**62, 0, (Segment(0, ("a", "b", "c")),)
+    )
     assert ["a", "b", "c"] == [question.bookie_id for question in questions(metadata)]
 
 
 def test_held_entries_are_those_of_the_groups() -> None:
     """A stored answer is read by the definition of a sequence group."""
     groups = canonical([SequenceGroup(1, 10, 2, 3), SequenceGroup(40, 40, 5, 0)])
-    assert [n for n in range(60) if in_groups(groups, n)] == [n for n in range(60) if n in held_entries(groups)]
+    assert [n for n in range(60) if in_groups(groups, n)] == [
+        n for n in range(60) if n in held_entries(groups)
+    ]
     assert EntrySet() == held_entries(b"")
 
 
@@ -219,7 +256,9 @@ def test_held_entries_are_those_of_the_groups() -> None:
         ((0, 4 * 2**60, 1, 4), 2**60 + 1),  # to the last one, however many
     ],
 )
-def test_runs_told_by_a_period_foreign_to_striping_are_counted(group: tuple[int, int, int, int], wanted: int) -> None:
+def test_runs_told_by_a_period_foreign_to_striping_are_counted(
+    group: tuple[int, int, int, int], wanted: int
+) -> None:
     """For E=3: long progressions of a period that is no small multiple of 3."""
     assert wanted == foreign_runs(struct.pack(">qqii", *group), 3)
 
@@ -233,14 +272,22 @@ def test_the_reference_above_counts_as_the_definition_does() -> None:
 
 
 @pytest.mark.parametrize(("last", "runs"), [(1, 1), (2, 2), (4, 2), (5, 3)])
-def test_an_answer_is_expected_to_have_a_run_for_each_round_and_one_more(last: int, runs: int) -> None:
-    """A header of 64 bytes, and 24 for each run: a whole round of the ensemble may touch one run more than there are rounds."""
+def test_an_answer_is_expected_to_have_a_run_for_each_round_and_one_more(
+    last: int, runs: int
+) -> None:
+    """A header of 64 bytes, and 24 for each run: a whole round of the ensemble may touch one run
+    more than there are rounds.
+    """
     asked = questions(ledger(f"e3 w2 0:[b1 b2 b3] closed {last}"))
     assert {64 + 24 * runs} == {question.expected_bytes for question in asked}
 
 
-@pytest.mark.parametrize(("shape", "runs"), [("0:[b1 b2] closed 999", 1), ("0:[b1 b2] 7:[b2 b1] closed 999", 2)])
-def test_where_every_bookie_holds_every_entry_a_run_for_each_segment_is_expected(shape: str, runs: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "runs"), [("0:[b1 b2] closed 999", 1), ("0:[b1 b2] 7:[b2 b1] closed 999", 2)]
+)
+def test_where_every_bookie_holds_every_entry_a_run_for_each_segment_is_expected(
+    shape: str, runs: int
+) -> None:
     """However long the segments are."""
     asked = questions(ledger(f"e2 w2 {shape}"))
     assert {64 + 24 * runs} == {question.expected_bytes for question in asked}

@@ -22,10 +22,17 @@ E2 = "e2 w2 a2 0:[b1 b2] closed 19"
 
 
 def outside(
-    lost: EntrySet = LOST, text: str = E2, around: Surroundings = AROUND, lists: dict[str, set[int]] | None = None
+    lost: EntrySet = LOST,
+    text: str = E2,
+    around: Surroundings = AROUND,
+    lists: dict[str, set[int]] | None = None,
 ) -> Outside:
-    """The search of a ledger in which each bookie of `lists` listed these entries, and no other gave a list."""
-    answers = {b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(held)) for b, held in (lists or {}).items()}
+    """The search of a ledger in which each bookie of `lists` listed these entries, and no other
+    gave a list.
+    """
+    answers = {
+        b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(held)) for b, held in (lists or {}).items()
+    }
     return Outside.of(lost, coverage(ledger(text), answers, {}), around)
 
 
@@ -38,18 +45,26 @@ def reads(**said: dict[EntryId, ReadStatus]) -> Reads:
     return found
 
 
-def wanted(made: Reads, entries_max: int = 16, lost: EntrySet = LOST, only: str = "x1 x2") -> Wanted:
-    return outside(lost, around=Surroundings(frozenset(only.split()))).wanted_reads(made, entries_max)
+def wanted(
+    made: Reads, entries_max: int = 16, lost: EntrySet = LOST, only: str = "x1 x2"
+) -> Wanted:
+    return outside(lost, around=Surroundings(frozenset(only.split()))).wanted_reads(
+        made, entries_max
+    )
 
 
-def result(made: Reads, lost: EntrySet = LOST, text: str = E2, lists: dict[str, set[int]] | None = None) -> Search:
+def result(
+    made: Reads, lost: EntrySet = LOST, text: str = E2, lists: dict[str, set[int]] | None = None
+) -> Search:
     found = outside(lost, text, lists=lists).result(made, ensemble_bookies(ledger(text)))
     assert found is not None
     return found
 
 
 def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_write_set() -> None:
-    """Writable or read-only, and though another segment names it: b3 should hold 10 to 19, so it is asked for 0 to 9."""
+    """Writable or read-only, and though another segment names it: b3 should hold 10 to 19, so it is
+    asked for 0 to 9.
+    """
     around = Surroundings(writable=frozenset({"b1", "b2", "x2"}), readonly=frozenset({"b3", "x1"}))
     scopes = outside(EntrySet.span(8, 11), "e2 w2 a2 0:[b1 b2] 10:[b1 b3] closed 19", around).scopes
     ranges = {bookie: scope.ranges(9) for bookie, scope in scopes.items()}
@@ -59,7 +74,9 @@ def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_wri
 def test_a_bookie_that_is_gone_is_not_looked_at() -> None:
     """It was registered when the run began, and has neither registration nor cookie by now."""
     text = "e2 w1 a1 0:[b1 b2] closed 3"
-    answers = {b: Answer(b, 7, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for b in ("b1", "b2")}
+    answers = {
+        b: Answer(b, 7, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for b in ("b1", "b2")
+    }
     seen = coverage(ledger(text), answers, {}, gone=gone_bookies(answers))
     found = Outside.of(EntrySet.span(0, 3), seen, AROUND)
     assert (("x1", 0), ("x2", 0)) == found.wanted_reads({}, 16)
@@ -75,18 +92,26 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
     assert search == found.result({}, ensemble_bookies(ledger(text)))
 
 
-@pytest.mark.parametrize("text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"])
+@pytest.mark.parametrize(
+    "text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"]
+)
 def test_a_bookie_that_is_named_and_should_hold_nothing_is_looked_at(text: str) -> None:
-    """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may hold what others lack."""
+    """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may
+    hold what others lack.
+    """
     assert "x1" in outside(EntrySet.span(0, 1), text).scopes
     assert "x1" in ensemble_bookies(ledger(text))
 
 
 def test_a_bookie_that_gave_a_list_is_not_read() -> None:
-    """It has spoken for the whole ledger; one that another segment names and that cannot list is read."""
+    """It has spoken for the whole ledger; one that another segment names and that cannot list is
+    read.
+    """
     text = "e2 w2 a2 0:[b1 b2] 10:[b3 b4] closed 19"
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b4"}))
-    asked = outside(EntrySet.span(0, 1), text, around, lists={"b3": set(range(10, 20))}).wanted_reads({}, 16)
+    asked = outside(
+        EntrySet.span(0, 1), text, around, lists={"b3": set(range(10, 20))}
+    ).wanted_reads({}, 16)
     assert (("b4", 0),) == asked
 
 
@@ -101,7 +126,9 @@ def test_who_does_not_know_the_ledger_is_not_read_again() -> None:
     assert tuple(("x1", entry) for entry in range(11, 20)) == wanted(first)
 
 
-@pytest.mark.parametrize(("entries_max", "more"), [(0, 0), (1, 0), (2, 1), (3, 2), (10, 9), (50, 9)])
+@pytest.mark.parametrize(
+    ("entries_max", "more"), [(0, 0), (1, 0), (2, 1), (3, 2), (10, 9), (50, 9)]
+)
 def test_no_more_entries_are_read_than_allowed(entries_max: int, more: int) -> None:
     """The first one counts."""
     assert more == len(wanted(reads(x1={10: ReadStatus.PRESENT}), entries_max, only="x1"))
@@ -116,7 +143,9 @@ def test_the_ends_are_among_the_entries_read() -> None:
 
 def test_entries_that_cannot_be_spread_evenly_are_entries_all_the_same() -> None:
     """Ten lost entries in quarters: the lower neighbour, never a fraction."""
-    assert (("x1", 12), ("x1", 15), ("x1", 19)) == wanted(reads(x1={10: ReadStatus.PRESENT}), 4, only="x1")
+    assert (("x1", 12), ("x1", 15), ("x1", 19)) == wanted(
+        reads(x1={10: ReadStatus.PRESENT}), 4, only="x1"
+    )
 
 
 def test_nothing_is_wanted_once_everything_was_read() -> None:
@@ -144,33 +173,50 @@ PRESENT, NO_ENTRY, NO_LEDGER = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStat
 
 
 def test_an_entry_is_found_where_some_bookie_holds_it() -> None:
-    """Entries that nobody was read for are left; holders and those that lack everything are told apart."""
+    """Entries that nobody was read for are left; holders and those that lack everything are told
+    apart.
+    """
     made = reads(x1={10: PRESENT, 19: NO_ENTRY}, x2={10: PRESENT, 19: PRESENT})
-    assert Search(2, 2, 2, 8, ("x1", "x2"), ("x1", "x2"), ("x1", "x2"), found_first=(10, 10)) == result(made)
+    assert Search(
+        2, 2, 2, 8, ("x1", "x2"), ("x1", "x2"), ("x1", "x2"), found_first=(10, 10)
+    ) == result(made)
     made = reads(x1={10: PRESENT, 19: NO_ENTRY}, x2={10: NO_LEDGER})
     assert Search(2, 1, 1, 8, ("x1", "x2"), ("x1",), ("x1",), found_first=(10,)) == result(made)
 
 
 def test_where_every_other_bookie_spoke_for_the_whole_ledger_every_entry_was_looked_for() -> None:
     """By ENOLEDGER, or by a list, which may name some of them."""
-    assert Search(10, 0, 0, 0, ("x1", "x2")) == result(reads(x1={10: NO_LEDGER}, x2={10: NO_LEDGER}))
+    assert Search(10, 0, 0, 0, ("x1", "x2")) == result(
+        reads(x1={10: NO_LEDGER}, x2={10: NO_LEDGER})
+    )
     text = "e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 29"
     made = reads(x2={10: NO_LEDGER})
     named = {"x1": {12, 13, *range(20, 30)}}
-    assert Search(10, 2, 0, 0, ("x1", "x2"), ("x1",), found_first=(12,)) == result(made, text=text, lists=named)
+    assert Search(10, 2, 0, 0, ("x1", "x2"), ("x1",), found_first=(12,)) == result(
+        made, text=text, lists=named
+    )
 
 
 def test_an_entry_that_two_bookies_list_is_one_entry() -> None:
-    """Each other bookie gave a list, and two of them name entry 0: one entry is found of the two looked for."""
+    """Each other bookie gave a list, and two of them name entry 0: one entry is found of the two
+    looked for.
+    """
     text = "e4 w1 a1 0:[b1 b2 x1 x2] closed 3"
     lists = {"b1": {1}, "b2": {0, 2}, "x1": {0, 3}, "x2": set[int]()}
     found = result({}, EntrySet.span(0, 1), text, lists)
-    assert (2, 2, 0, 0) == (found.entries, found.entries_found, found.entries_unnamed, found.entries_left)
+    assert (2, 2, 0, 0) == (
+        found.entries,
+        found.entries_found,
+        found.entries_unnamed,
+        found.entries_left,
+    )
     assert ("b1", "b2", "x1") == found.found_on
 
 
 def test_only_lost_entries_on_other_bookies_count() -> None:
-    """What the ledger's own bookies were read for, and what is not lost, says nothing of copies elsewhere."""
+    """What the ledger's own bookies were read for, and what is not lost, says nothing of copies
+    elsewhere.
+    """
     made = reads(b1={10: PRESENT}, x1={99: PRESENT})
     assert Search(1, 0, 0, 9, unheard=("x1", "x2")) == result(made)
 
@@ -181,7 +227,9 @@ CONCLUSIVE = {PRESENT, NO_ENTRY, NO_LEDGER, ReadStatus.CORRUPT, ReadStatus.INVAL
 @pytest.mark.parametrize("status", sorted(set(ReadStatus) - CONCLUSIVE - {ReadStatus.NOT_ASKED}))
 def test_a_bookie_that_gave_no_conclusive_answer_is_unheard(status: ReadStatus) -> None:
     """Silence is no absence."""
-    assert Search(1, 0, 0, 9, ("x2",), unheard=("x1",)) == result(reads(x1={10: status}, x2={10: NO_LEDGER}))
+    assert Search(1, 0, 0, 9, ("x2",), unheard=("x1",)) == result(
+        reads(x1={10: status}, x2={10: NO_LEDGER})
+    )
 
 
 def test_a_bookie_that_was_not_asked_because_of_its_bound_is_told_apart() -> None:
@@ -193,17 +241,28 @@ def test_a_bookie_that_was_not_asked_because_of_its_bound_is_told_apart() -> Non
 @pytest.mark.parametrize("status", [ReadStatus.CORRUPT, ReadStatus.INVALID])
 def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart(status: ReadStatus) -> None:
     """It is neither a copy nor nothing."""
-    assert Search(1, 0, 0, 9, ("x1", "x2"), corrupt_on=("x1",)) == result(reads(x1={10: status}, x2={10: NO_LEDGER}))
+    assert Search(1, 0, 0, 9, ("x1", "x2"), corrupt_on=("x1",)) == result(
+        reads(x1={10: status}, x2={10: NO_LEDGER})
+    )
 
 
 @pytest.mark.parametrize(
     ("holders", "read_at", "gone_at"),
-    [(("x1",), 2, ()), (("x1",), 2, (1,)), (("x1",), 2, (2,)), ((), 2, (3,)), ((), 2, (1, 3)), ((), 2, (3, 1))],
+    [
+        (("x1",), 2, ()),
+        (("x1",), 2, (1,)),
+        (("x1",), 2, (2,)),
+        ((), 2, (3,)),
+        ((), 2, (1, 3)),
+        ((), 2, (3, 1)),
+    ],
 )
 def test_a_copy_is_gone_when_its_bookie_said_later_that_it_knows_no_such_ledger(
     holders: tuple[str, ...], read_at: int, gone_at: tuple[int, ...]
 ) -> None:
-    """The look of its newest such word counts, whatever it was asked for; what another bookie says does not."""
+    """The look of its newest such word counts, whatever it was asked for; what another bookie says
+    does not.
+    """
     made = {("x1", 10): EntryRead("x1", 7, 10, read_at, 0, PRESENT)}
     for entry, look in enumerate(gone_at, 11):
         made["x1", entry] = EntryRead("x1", 7, entry, look, 0, NO_LEDGER)

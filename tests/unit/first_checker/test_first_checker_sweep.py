@@ -51,12 +51,18 @@ def test_one_run_hits_a_run_of_lost_entries_as_often_as_promised(step: int):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_runs_together_hit_as_often_as_promised(seed: int):
-    """Whatever runs there were, of whatever steps, with gaps and repetitions: enumerated, for losses at any place."""
+    """Whatever runs there were, of whatever steps, with gaps and repetitions: enumerated, for
+    losses at any place.
+    """
     draw = Random(f"draws {seed}")
     draws = [Draw(2 ** draw.randrange(7), draw.randrange(200)) for _ in range(draw.randrange(1, 9))]
     for length in LENGTHS:
         first = draw.randrange(1_000)
-        assert float(enumerated(draws, length, first)) == hit_probability(draws, length), (seed, draws, length)
+        assert float(enumerated(draws, length, first)) == hit_probability(draws, length), (
+            seed,
+            draws,
+            length,
+        )
 
 
 @pytest.mark.parametrize("step", [1, 2, 8, 64])
@@ -81,7 +87,9 @@ def test_further_runs_never_lower_the_probability_and_longer_losses_never_do():
 
 
 def test_turns_in_a_row_beat_independent_draws():
-    """After half a series a single entry was read with 1/2; independent draws would give 1 - 1/sqrt(e) at most."""
+    """After half a series a single entry was read with 1/2; independent draws would give 1 -
+    1/sqrt(e) at most.
+    """
     assert 0.5 == hit_probability([Draw(1024, n) for n in range(512)], 1)
     assert 1 - (1 - 1 / 1024) ** 512 < 0.4
 
@@ -97,16 +105,23 @@ def test_what_is_read_is_what_the_draw_says():
     for step, turn in itertools.product((1, 2, 8, 32), (0, 1, 7)):
         sweep = Sweep(11, turn, 100, step)
         start = (first_rank(sweep, LEDGER, BOOKIE) - place(Draw(step, turn))) % step
-        due = [entry for rank, entry in enumerate(entries) if hits([Draw(step, turn)], start, rank, 1)]
+        due = [
+            entry for rank, entry in enumerate(entries) if hits([Draw(step, turn)], start, rank, 1)
+        ]
         assert due == list(swept_entries(sweep, LEDGER, BOOKIE, share))
     assert [] == list(swept_entries(Sweep(11, 0, 100, 2), LEDGER, BOOKIE, EMPTY))
     assert [] == list(swept_entries(Sweep(11, 0, 100, 0), LEDGER, BOOKIE, share))
 
 
 def test_counting_starts_everywhere_equally_often():
-    """Over ledgers, bookies and series: a chi-squared test with a bound that chance passes once in 10^6."""
+    """Over ledgers, bookies and series: a chi-squared test with a bound that chance passes once in
+    10^6.
+    """
     sweeps = (
-        (Sweep(seed, 3, 1, 16), ledger, f"b{bookie}") for seed in range(20) for ledger in range(40) for bookie in range(4)
+        (Sweep(seed, 3, 1, 16), ledger, f"b{bookie}")
+        for seed in range(20)
+        for ledger in range(40)
+        for bookie in range(4)
     )
     found = Counter(first_rank(*one) for one in sweeps)
     due = 20 * 40 * 4 / 16
@@ -120,33 +135,49 @@ def test_an_upgrade_does_not_change_where_counting_starts():
 
 
 def test_losses_of_simulated_clusters_are_found_as_often_as_promised():
-    """A fixed loss, many series: the share of those that read it in their first three turns, within five sigma."""
+    """A fixed loss, many series: the share of those that read it in their first three turns, within
+    five sigma.
+    """
     share, step, length, series = EntrySet.span(0, 999), 128, 10, 3_000
     lost, found = range(333, 333 + length), 0
     for seed in range(series):
-        read = {e for turn in range(3) for e in swept_entries(Sweep(seed, turn, 1, step), LEDGER, BOOKIE, share)}
+        read = {
+            e
+            for turn in range(3)
+            for e in swept_entries(Sweep(seed, turn, 1, step), LEDGER, BOOKIE, share)
+        }
         found += not read.isdisjoint(lost)
     due = hit_probability([Draw(step, turn) for turn in range(3)], length)
-    assert abs(found / series - due) < 5 * math.sqrt(due * (1 - due) / series), f"seeds 0 to {series}: {found}, due {due}"
+    assert abs(found / series - due) < 5 * math.sqrt(due * (1 - due) / series), (
+        f"seeds 0 to {series}: {found}, due {due}"
+    )
 
 
 def test_a_ledger_that_claims_too_many_entries_is_not_swept():
     """Or metadata that is wrong by a few bits would use up what all ledgers may cost."""
-    assert [] == list(swept_entries(Sweep(1, 0, 1, STEP_MAX), 1, "b", EntrySet.span(0, SWEPT_ENTRIES_MAX)))
-    most = list(swept_entries(Sweep(1, 0, 1, STEP_MAX), 1, "b", EntrySet.span(0, SWEPT_ENTRIES_MAX - 1)))
+    assert [] == list(
+        swept_entries(Sweep(1, 0, 1, STEP_MAX), 1, "b", EntrySet.span(0, SWEPT_ENTRIES_MAX))
+    )
+    most = list(
+        swept_entries(Sweep(1, 0, 1, STEP_MAX), 1, "b", EntrySet.span(0, SWEPT_ENTRIES_MAX - 1))
+    )
     assert SWEPT_ENTRIES_MAX // STEP_MAX == len(most)
 
 
 @pytest.mark.parametrize(
     ("budget", "copies", "step"),
     [
-        (0, 100, 0), (100, 0, 0), (100, 100, 1), (100, 101, 4), (10_000, 10_000, 1), (10_000, 10_001, 2), (10_000, 18_700, 2),
+        (0, 100, 0), (100, 0, 0), (100, 100, 1), (100, 101, 4), (10_000, 10_000, 1),
+        (10_000, 10_001, 2), (10_000, 18_700, 2),
         (10_000, 20_000, 4), (10_000, 33_000_000, 4096), (10_000, 9_000.0 * STEP_MAX, STEP_MAX),
-        (10_000, 10_000.0 * STEP_MAX, 0), (5, 6, 0), (1, 1, 1), (25, 29.6, 8), (25, 32, 16), (-1, 100, 0),
+        (10_000, 10_000.0 * STEP_MAX, 0), (5, 6, 0), (1, 1, 1), (25, 29.6, 8), (25, 32, 16),
+        (-1, 100, 0),
     ],
 )  # fmt: skip
 def test_the_step_is_the_smallest_that_keeps_the_budget(budget: int, copies: float, step: int):
-    """Each entry where they fit; else as dense a sweep as stays within with all but certainty; or none."""
+    """Each entry where they fit; else as dense a sweep as stays within with all but certainty; or
+    none.
+    """
     assert step == step_within(budget, copies)
 
 
@@ -158,5 +189,7 @@ def test_draws_stay_within_the_budget():
         step = step_within(budget, sum(share.count() for share in shares))
         for turn in range(20):
             sweep = Sweep(3, turn, budget, step)
-            read = sum(len(list(swept_entries(sweep, n, BOOKIE, share))) for n, share in enumerate(shares))
+            read = sum(
+                len(list(swept_entries(sweep, n, BOOKIE, share))) for n, share in enumerate(shares)
+            )
             assert 0 < read <= budget

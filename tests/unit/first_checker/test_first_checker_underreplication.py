@@ -14,7 +14,14 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.facts import MarkFacts, WhyMarked
-from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ReplicationLock, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerRecord,
+    LedgerState,
+    Mark,
+    RecordStatus,
+    ReplicationLock,
+    ZnodeStamp,
+)
 from auditor.sandbox.notation import ledger
 
 
@@ -31,7 +38,9 @@ from auditor.sandbox.notation import ledger
         (9_000, 0, 10_000),  # a time of 0 is a time
     ],
 )
-def test_the_age_is_that_of_the_older_time_and_never_negative(created_ms: int, changed_ms: int | None, wanted: int) -> None:
+def test_the_age_is_that_of_the_older_time_and_never_negative(
+    created_ms: int, changed_ms: int | None, wanted: int
+) -> None:
     """Now minus the older of the znode's creation and the mark's ctime, at least 0."""
     assert wanted == age_ms(Mark(created_ms, changed_ms), 10_000)
 
@@ -49,17 +58,31 @@ def test_without_grace_any_age_is_too_much_and_none_is_not() -> None:
 
 
 def test_the_facts_of_a_mark_are_what_its_znodes_say() -> None:
-    """Its age and the grace, both times, the replicas it misses, what is wrong with its bytes, who holds its lock."""
-    terms = Terms(judged_at_ms=70_999, underreplication_grace_ms=3_600_999, confirming_reads_max=1, looks_max=2)
+    """Its age and the grace, both times, the replicas it misses, what is wrong with its bytes, who
+    holds its lock.
+    """
+    terms = Terms(
+        judged_at_ms=70_999,
+        underreplication_grace_ms=3_600_999,
+        confirming_reads_max=1,
+        looks_max=2,
+    )
     mark = Mark(10_000, 20_000, ("b1", "b2"), "cut off", ReplicationLock("worker", 5))
     facts = mark_facts(marked(mark), None, terms, has_loss=False)
     why = (WhyMarked.NO_AUDITOR, WhyMarked.LOCKED)
     closed = LedgerState.CLOSED
-    assert MarkFacts(60_999, 3_600_999, 10_000, 20_000, ("b1", "b2"), "cut off", "worker", 5, closed, why) == facts
+    assert (
+        MarkFacts(
+            60_999, 3_600_999, 10_000, 20_000, ("b1", "b2"), "cut off", "worker", 5, closed, why
+        )
+        == facts
+    )
 
 
 def test_what_a_mark_does_not_say_is_none() -> None:
-    """No time of its own, no replica, no problem; and without a lock nobody is named as its holder."""
+    """No time of its own, no replica, no problem; and without a lock nobody is named as its
+    holder.
+    """
     facts = mark_facts(marked(Mark(10_000)), None, TERMS, has_loss=False)
     assert (None, (), "", None, None) == (
         facts.changed_ms,
@@ -91,22 +114,33 @@ def reasons(
     not_heard_as: AnswerStatus = AnswerStatus.SILENT,
     has_loss: bool = False,
 ) -> set[str]:
-    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the `silent` bookies, which were
-    `not_heard_as` that."""
+    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the
+    `silent` bookies, which were `not_heard_as` that.
+    """
     metadata = ledger(text)
     absent = {"b1": set[int](), "b2": {int(entry) for entry in missing.split()}}
     answers, reads = {}, {}
     for bookie, gone in absent.items():
         status = not_heard_as if bookie in silent else AnswerStatus.HELD
         answers[bookie] = Answer(bookie, 7, 1, 0, status, groups(set(range(10)) - gone))
-        reads |= {(bookie, entry): EntryRead(bookie, 7, entry, 1, 0, ReadStatus.NO_ENTRY) for entry in gone}
+        reads |= {
+            (bookie, entry): EntryRead(bookie, 7, entry, 1, 0, ReadStatus.NO_ENTRY)
+            for entry in gone
+        }
     seen = coverage(metadata, answers, reads)
     terms = replace(TERMS, around=around)
-    return {reason.value for reason in mark_facts(marked(Mark(0, lock=lock), text), seen, terms, has_loss=has_loss).why}
+    return {
+        reason.value
+        for reason in mark_facts(
+            marked(Mark(0, lock=lock), text), seen, terms, has_loss=has_loss
+        ).why
+    }
 
 
 def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
-    """An auditor is elected, replication is on, a spare bookie is there: it is being worked on, or waits its turn."""
+    """An auditor is elected, replication is on, a spare bookie is there: it is being worked on, or
+    waits its turn.
+    """
     assert set() == reasons()
 
 
@@ -118,7 +152,10 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
         ("no_copy_in_reach", {"silent": ("b1",)}),
         ("replication_disabled", {"around": replace(WELL, replication_disabled=True)}),
         ("no_auditor", {"around": replace(WELL, auditor=None)}),
-        ("no_spare_bookie", {"around": replace(WELL, writable=frozenset({"b1", "b2"}), readonly=frozenset({"b3"}))}),
+        (
+            "no_spare_bookie",
+            {"around": replace(WELL, writable=frozenset({"b1", "b2"}), readonly=frozenset({"b3"}))},
+        ),
         ("locked", {"lock": ReplicationLock("worker", 5)}),
         ("empty_ledger", {"text": "e2 w2 a2 0:[b1 b2] closed -1"}),
         ("stale", {"missing": ""}),
@@ -130,10 +167,13 @@ def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[
 
 
 @pytest.mark.parametrize(
-    "status", [AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.INVALID, AnswerStatus.TIMED_OUT]
+    "status",
+    [AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.INVALID, AnswerStatus.TIMED_OUT],
 )
 def test_only_who_is_not_there_is_out_of_reach(status: AnswerStatus) -> None:
-    """Of what another bookie has nothing may be known either, and yet it is there to be read from."""
+    """Of what another bookie has nothing may be known either, and yet it is there to be read
+    from.
+    """
     out_of_reach = {"no_copy_in_reach"} if status is AnswerStatus.UNREGISTERED else set()
     assert out_of_reach == reasons(silent=("b1",), not_heard_as=status)
 
@@ -152,14 +192,18 @@ def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
         "b2": Answer("b2", 7, 1, 0, AnswerStatus.UNSUPPORTED),
     }
     for read, stale in ((due, False), (range(10), True)):
-        reads = {("b2", entry): EntryRead("b2", 7, entry, 1, 0, ReadStatus.PRESENT) for entry in read}
+        reads = {
+            ("b2", entry): EntryRead("b2", 7, entry, 1, 0, ReadStatus.PRESENT) for entry in read
+        }
         assert stale is is_stale(metadata, coverage(metadata, answers, reads, probing=plan))
 
 
 def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong() -> None:
     """Two segments begin at entry 4: nothing is known of the copies from there on."""
     metadata = ledger("e2 w2 a2 0:[b1 b2] 4:[b1 b2] 4:[b1 b3] closed 9")
-    answers = {b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2")}
+    answers = {
+        b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2")
+    }
     assert not is_stale(metadata, coverage(metadata, answers, {}))
 
 

@@ -13,7 +13,9 @@ def some(draw: random.Random) -> tuple[EntrySet, set[int]]:
 
 
 def test_levels_count_in_how_many_sets_an_entry_lies() -> None:
-    """levels(sets)[n-1] holds exactly the entries that lie in n sets or more; the last level is not empty."""
+    """levels(sets)[n-1] holds exactly the entries that lie in n sets or more; the last level is not
+    empty.
+    """
     for seed in range(100):
         draw = random.Random(seed)
         pairs = [some(draw) for _ in range(draw.randint(0, 6))]
@@ -21,11 +23,15 @@ def test_levels_count_in_how_many_sets_an_entry_lies() -> None:
         depth = [sum(e in plain for _, plain in pairs) for e in range(40)]
         assert max(depth) == len(found), f"seed {seed}"
         for n, level in enumerate(found, 1):
-            assert {e for e in range(40) if depth[e] >= n} == {e for e in range(40) if e in level}, f"seed {seed}"
+            assert {e for e in range(40) if depth[e] >= n} == {
+                e for e in range(40) if e in level
+            }, f"seed {seed}"
 
 
 def test_the_worst_entry_is_the_one_counting_finds() -> None:
-    """Fewest possible copies, then fewest confirmed, then the lowest id, among entries that lost a copy."""
+    """Fewest possible copies, then fewest confirmed, then the lowest id, among entries that lost a
+    copy.
+    """
     for seed in range(200):
         draw = random.Random(seed)
         write = draw.randint(1, 5)

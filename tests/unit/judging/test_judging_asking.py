@@ -1,4 +1,6 @@
-"""Finding out whom to ask about a ledger has the limits of judging it: what never ends costs that ledger, not the run."""
+"""Finding out whom to ask about a ledger has the limits of judging it: what never ends costs that
+ledger, not the run.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,20 @@ LIMITS = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
 def batch(*ledger_ids: int) -> pa.RecordBatch:
     """SEEN rows of ledgers that were read once and not asked about yet."""
     metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
-    records = [LedgerRecord(one, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata) for one in ledger_ids]
+    records = [
+        LedgerRecord(one, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
+        for one in ledger_ids
+    ]
     rows = [[dict(zip(LEDGERS.names, ledger_row(record), strict=True))] for record in records]
-    columns = {"ledger_id": ledger_ids, "records": rows, "answers": [None] * len(rows), "reads": [None] * len(rows)}
-    return pa.RecordBatch.from_arrays([pa.array(columns[one.name], type=one.type) for one in SEEN], schema=SEEN)
+    columns = {
+        "ledger_id": ledger_ids,
+        "records": rows,
+        "answers": [None] * len(rows),
+        "reads": [None] * len(rows),
+    }
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns[one.name], type=one.type) for one in SEEN], schema=SEEN
+    )
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, *endless: int) -> None:
@@ -43,17 +55,25 @@ def plant(monkeypatch: pytest.MonkeyPatch, *endless: int) -> None:
     monkeypatch.setattr(verdicts, "lists_demanded", demanded)
 
 
-def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """All others are, in its batch and in the next."""
     plant(monkeypatch, 2, 5)
-    asked = [row for told in verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])) for row in told.to_pylist()]
+    asked = [
+        row
+        for told in verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
+        for row in told.to_pylist()
+    ]
     assert [(one, bookie) for one in (1, 3, 4) for bookie in ("b1", "b2", "b3")] == [
         (row["ledger_id"], row["bookie_id"].split(":")[0]) for row in asked
     ]
     assert {64 + 24 * 11} == {row["expected_bytes"] for row in asked}
 
 
-def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As where judging is stopped: over all batches of a task."""
     plant(monkeypatch, 2, 5)
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
@@ -62,7 +82,9 @@ def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(monkeypatch: p
 
 
 @pytest.mark.parametrize("error", [KeyError("odd"), SystemExit("odd")])
-def test_a_ledger_on_which_asking_raises_is_not_asked_for(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_a_ledger_on_which_asking_raises_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     """Whatever it raises, the lines of all others stand."""
     sound = verdicts.lists_demanded
 
@@ -83,7 +105,9 @@ def test_a_ledger_on_which_asking_raises_is_not_asked_for(monkeypatch: pytest.Mo
         (False, "lists", ["bookie_silent"], ""),
     ],
 )
-def test_a_ledger_that_was_not_asked_for_is_set_aside(were_asked: bool, todo: str, unknowns: list[str], detail: str) -> None:
+def test_a_ledger_that_was_not_asked_for_is_set_aside(
+    were_asked: bool, todo: str, unknowns: list[str], detail: str
+) -> None:
     """It would want lists for ever, and its run would end without a verdict on any ledger."""
     work = verdicts.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
     (row,) = (row for rows in work(iter([batch(2)])) for row in rows.to_pylist())

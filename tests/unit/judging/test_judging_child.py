@@ -27,7 +27,11 @@ LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 def files() -> Iterator[list[int]]:
     """Open files in a row, so that the next two to be opened are among them."""
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
-    gap = next(at for at in range(8, 60) if opened[at] + 1 == opened[at + 1] and opened[at + 1] + 1 == opened[at + 2])
+    gap = next(
+        at
+        for at in range(8, 60)
+        if opened[at] + 1 == opened[at + 1] and opened[at + 1] + 1 == opened[at + 2]
+    )
     os.close(opened[gap])
     os.close(opened[gap + 1])
     yield [opened[gap], opened[gap + 1]]
@@ -50,7 +54,9 @@ def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
     before = resource.getrlimit(resource.RLIMIT_CORE)
 
     def judge(_: int) -> tuple[str, tuple[int, int]]:
-        return Path("/proc/self/oom_score_adj").read_text().strip(), resource.getrlimit(resource.RLIMIT_CORE)
+        return Path("/proc/self/oom_score_adj").read_text().strip(), resource.getrlimit(
+            resource.RLIMIT_CORE
+        )
 
     assert [("1000", (0, before[1]))] == list(judge_in_child([1], judge, LONG))
     assert before == resource.getrlimit(resource.RLIMIT_CORE)
@@ -146,8 +152,12 @@ def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
     """Its ledger is told to have taken too long; the next one has a child of its own."""
     waits = Waits(6)
     monkeypatch.setattr(isolation, "select", waits)
-    found = judge_in_child(["forever", "judged"], lambda one: forever(1) if one == "forever" else one, LONG)
-    assert [Stopped("it took longer than 60 s and could not be interrupted"), "judged"] == list(found)
+    found = judge_in_child(
+        ["forever", "judged"], lambda one: forever(1) if one == "forever" else one, LONG
+    )
+    assert [Stopped("it took longer than 60 s and could not be interrupted"), "judged"] == list(
+        found
+    )
     assert 1.0 == pytest.approx(sum(waits.paused_s[:500]))
     assert {0.002} == set(waits.paused_s)
 
@@ -158,7 +168,9 @@ def test_nobody_waits_for_a_child_that_is_not_needed_any_more(
     """It is killed at once, and collected."""
     waits, children = Waits(0), record_children(monkeypatch)
     monkeypatch.setattr(isolation, "select", waits)
-    results = judge_in_child(["judged", "forever"], lambda one: forever(1) if one == "forever" else one, LONG)
+    results = judge_in_child(
+        ["judged", "forever"], lambda one: forever(1) if one == "forever" else one, LONG
+    )
     assert "judged" == next(results)
     results.close()  # type: ignore[attr-defined]
     assert [] == waits.paused_s
@@ -182,7 +194,9 @@ def test_a_signal_that_comes_while_a_child_is_given_time_to_end_leaves_no_child(
 
 
 @pytest.mark.parametrize("can_send", [True, False])
-def test_a_child_ends_by_itself_with_exit_code_0(can_send: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_ends_by_itself_with_exit_code_0(
+    can_send: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also one that can send nothing, of which its parent is told no more."""
     statuses: list[int] = []
     waitpid = os.waitpid
@@ -216,7 +230,9 @@ class Finalized:
 
 def test_a_child_finalizes_nothing_of_its_parent_s(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finalizer may wait for a thread that the child does not have. The parent's own goes on."""
-    monkeypatch.setattr(isolation.os, "closerange", lambda *_: None)  # the finalizer's file stays open
+    monkeypatch.setattr(
+        isolation.os, "closerange", lambda *_: None
+    )  # the finalizer's file stays open
     reading, writing = os.pipe()
     gc.disable()
     try:
@@ -231,7 +247,9 @@ def test_a_child_finalizes_nothing_of_its_parent_s(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_no_signal_goes_to_a_child_that_has_ended_by_itself(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_signal_goes_to_a_child_that_has_ended_by_itself(
+    ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its process id may be another's by then."""
     parent = os.getpid()
     kill = os.kill

@@ -1,4 +1,6 @@
-"""How many copies were verified: counted of judged ledgers alone, without overflow, never rounded up to all."""
+"""How many copies were verified: counted of judged ledgers alone, without overflow, never rounded
+up to all.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,30 @@ def rows(*counted: tuple[str, CopyCounts | None]) -> TableScan:
     """VERDICTS rows with a standing and their copies; what is not told is null."""
     told: list[dict[str, Any]] = []
     for number, (standing, counts) in enumerate(counted):
-        values = (counts.expected, counts.listed, counts.read, counts.assumed) if counts else (None,) * 4
-        told.append({"ledger_id": number, "standing": standing} | dict(zip(COLUMNS, values, strict=True)))
+        values = (
+            (counts.expected, counts.listed, counts.read, counts.assumed) if counts else (None,) * 4
+        )
+        told.append(
+            {"ledger_id": number, "standing": standing} | dict(zip(COLUMNS, values, strict=True))
+        )
     return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
 
 
 def test_only_judged_ledgers_count() -> None:
-    """Sound and violated ledgers; not what is exempt or unknown, nor a ledger of which no bookie had to be asked."""
-    judged = rows(("sound", SOME), ("violated", SOME), ("exempt", SOME), ("indeterminate", SOME), ("sound", None))
-    expected = {"copies": {"expected": 200, "listed": 80, "read": 40, "assumed": 80}, "verified_ratio": 0.6}
+    """Sound and violated ledgers; not what is exempt or unknown, nor a ledger of which no bookie
+    had to be asked.
+    """
+    judged = rows(
+        ("sound", SOME),
+        ("violated", SOME),
+        ("exempt", SOME),
+        ("indeterminate", SOME),
+        ("sound", None),
+    )
+    expected = {
+        "copies": {"expected": 200, "listed": 80, "read": 40, "assumed": 80},
+        "verified_ratio": 0.6,
+    }
     assert expected == copies_of_verdicts(judged)
 
 
@@ -42,9 +59,17 @@ def test_many_huge_ledgers_do_not_overflow() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "expected", "listed", "read"),
-    [(None, 0, 0, 0), (1.0, 7, 3, 4), (0.0, 10**9, 0, 1), (0.999999, 10**9, 10**9 - 1, 0), (0.333333, 3, 0, 1)],
+    [
+        (None, 0, 0, 0),
+        (1.0, 7, 3, 4),
+        (0.0, 10**9, 0, 1),
+        (0.999999, 10**9, 10**9 - 1, 0),
+        (0.333333, 3, 0, 1),
+    ],
 )
-def test_the_ratio_is_never_rounded_up(ratio: float | None, expected: int, listed: int, read: int) -> None:
+def test_the_ratio_is_never_rounded_up(
+    ratio: float | None, expected: int, listed: int, read: int
+) -> None:
     """1.0 means all; null where no copy is expected."""
     counts = CopyCounts(expected, listed, read, assumed=expected - listed - read)
     assert ratio == copies_json(counts)["verified_ratio"]
@@ -61,7 +86,13 @@ def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
         Verdict(5, Standing.SOUND),
     ]
     capped = CopyCounts(COPIES_MAX, COPIES_MAX, 0, 0)
-    table = rows(("sound", SOME), ("sound", capped), ("exempt", None), ("indeterminate", SOME), ("sound", None))
+    table = rows(
+        ("sound", SOME),
+        ("sound", capped),
+        ("exempt", None),
+        ("indeterminate", SOME),
+        ("sound", None),
+    )
     assert copies_of_verdicts(table) == copies_of_ledgers(verdicts)
     assert 100 + COPIES_MAX == copies_of_ledgers(verdicts)["copies"]["expected"]
 

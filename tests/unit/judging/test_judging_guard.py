@@ -99,7 +99,9 @@ def test_a_ledger_at_work_for_too_long_ends_its_process(monkeypatch: pytest.Monk
 def test_the_watch_sees_which_ledger_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the limit in seconds, is told of each ledger, and of none when a ledger is done."""
     made: list[tuple[float, Watch]] = []
-    monkeypatch.setattr(guard, "Watch", lambda seconds: made.append((seconds, Watch(seconds))) or made[0][1])
+    monkeypatch.setattr(
+        guard, "Watch", lambda seconds: made.append((seconds, Watch(seconds))) or made[0][1]
+    )
     with Guard(LONG) as limits:
         ((seconds, watch),) = made
         seen = [limits.run(lambda _: (watch.begun, watch.is_at_work), one) for one in range(3)]
@@ -192,7 +194,9 @@ class Limits:
         self.set.append((which, limits))
 
 
-def bounded(monkeypatch: pytest.MonkeyPatch, limits: Limits, statm: Any = "300 7 7 7 7 7 7") -> list[tuple[int, int]]:
+def bounded(
+    monkeypatch: pytest.MonkeyPatch, limits: Limits, statm: Any = "300 7 7 7 7 7 7"
+) -> list[tuple[int, int]]:
     """What a guard sets these limits to, when it is entered and when it is left."""
 
     def read_text(_: object) -> str:
@@ -210,7 +214,9 @@ def bounded(monkeypatch: pytest.MonkeyPatch, limits: Limits, statm: Any = "300 7
     return [one for _, one in limits.set]
 
 
-@pytest.mark.parametrize("before", [(INFINITE, INFINITE), (WANTED, INFINITE), (WANTED + 1, WANTED), (INFINITE, WANTED)])
+@pytest.mark.parametrize(
+    "before", [(INFINITE, INFINITE), (WANTED, INFINITE), (WANTED + 1, WANTED), (INFINITE, WANTED)]
+)
 def test_a_ledger_has_so_much_memory_beyond_what_the_process_has(
     before: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,13 +225,21 @@ def test_a_ledger_has_so_much_memory_beyond_what_the_process_has(
 
 
 @pytest.mark.parametrize("before", [(WANTED - 1, INFINITE), (INFINITE, WANTED - 1), (1, 1)])
-def test_a_process_that_has_less_memory_keeps_its_limits(before: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_less_memory_keeps_its_limits(
+    before: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is set, and nothing set back."""
     assert [] == bounded(monkeypatch, Limits(before))
 
 
-@pytest.mark.parametrize("error", [OSError("not permitted"), ValueError("current limit exceeds maximum limit")])
-def test_where_memory_cannot_be_bounded_ledgers_are_judged_without(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [OSError("not permitted"), ValueError("current limit exceeds maximum limit")]
+)
+def test_where_memory_cannot_be_bounded_ledgers_are_judged_without(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernel may refuse, or have no such limit that it would keep."""
     assert [] == bounded(monkeypatch, Limits((INFINITE, INFINITE), error))
-    assert [] == bounded(monkeypatch, Limits((INFINITE, INFINITE)), FileNotFoundError("/proc/self/statm"))
+    assert [] == bounded(
+        monkeypatch, Limits((INFINITE, INFINITE)), FileNotFoundError("/proc/self/statm")
+    )

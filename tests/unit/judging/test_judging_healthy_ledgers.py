@@ -1,4 +1,5 @@
-"""Which ledgers are found healthy in columns: those of which every copy is listed, and nothing else is said.
+"""Which ledgers are found healthy in columns: those of which every copy is listed, and nothing else
+is said.
 
 What a bookie should list is put together entry by entry here, with no formula of the product.
 """
@@ -19,9 +20,25 @@ from auditor.evidence.rows import Row, answer_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
 from auditor.judging.healthy_ledgers import healthy_ledgers, healthy_verdict
 from auditor.judging.settle import Step, Todo, settle
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, MissingLog, ReadStatus, SequenceGroup
+from auditor.model.availability import (
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    MissingLog,
+    ReadStatus,
+    SequenceGroup,
+)
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.model.placement import PlacementRule, Policy
 from auditor.sandbox.notation import ledger
 from auditor.wire.entry_availability import canonical
@@ -83,7 +100,9 @@ SHAPES = (
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_ledger_whose_bookies_list_what_they_should_is_healthy(shape: str) -> None:
-    """With all the copies that it promises; bookies that should hold nothing are not asked. `settle` says the same."""
+    """With all the copies that it promises; bookies that should hold nothing are not asked.
+    `settle` says the same.
+    """
     metadata = ledger(shape)
     copies = sum(map(len, entries_by_bookie(metadata).values()))
     assert {0: copies} == found(healthy(metadata))
@@ -131,19 +150,27 @@ def answers_of(chosen: Callable[[Mapping[str, Answer]], Mapping[str, Answer]]) -
 def swapped(answers: Mapping[str, Answer]) -> Mapping[str, Answer]:
     """Two bookies list each what the other should."""
     one, other = answers["b1"], answers["b2"]
-    return {**answers, "b1": replace(one, groups=other.groups), "b2": replace(other, groups=one.groups)}
+    return {
+        **answers,
+        "b1": replace(one, groups=other.groups),
+        "b2": replace(other, groups=one.groups),
+    }
 
 
 def listed_once_by_a_double(evidence: LedgerEvidence) -> LedgerEvidence:
     """A bookie stands at two positions, and lists what it should hold at the second one."""
     first = evidence.looks[0].answers
     answers = {"b1": first["b1"], "b2": replace(first["b2"], groups=first["b3"].groups)}
-    return of_look(answers=answers)(of_metadata(segments=(Segment(0, ("b1", "b2", "b2")),))(evidence))
+    return of_look(answers=answers)(
+        of_metadata(segments=(Segment(0, ("b1", "b2", "b2")),))(evidence)
+    )
 
 
 def looked_at_twice(evidence: LedgerEvidence) -> LedgerEvidence:
     first = evidence.looks[0]
-    second = Look(replace(first.record, look=2), {b: replace(one, look=2) for b, one in first.answers.items()})
+    second = Look(
+        replace(first.record, look=2), {b: replace(one, look=2) for b, one in first.answers.items()}
+    )
     return replace(evidence, looks=(first, second))
 
 
@@ -172,7 +199,9 @@ DAMAGE: Mapping[str, Damage] = {
     "no segment": of_metadata(segments=()),
     "its segment begins behind 0": of_metadata(segments=(Segment(3, ENSEMBLE),)),
     "its segment begins below 0": of_metadata(segments=(Segment(-3, ENSEMBLE),)),
-    "two segments of one ensemble": of_metadata(segments=(Segment(0, ENSEMBLE), Segment(15, ENSEMBLE))),
+    "two segments of one ensemble": of_metadata(
+        segments=(Segment(0, ENSEMBLE), Segment(15, ENSEMBLE))
+    ),
     "a segment behind the end": of_metadata(segments=(Segment(0, ENSEMBLE), Segment(31, ENSEMBLE))),
     "a bookie stands twice": of_metadata(segments=(Segment(0, ("b1", "b2", "b2")),)),
     "a bookie stands twice and lists one of its shares": listed_once_by_a_double,
@@ -189,13 +218,19 @@ DAMAGE: Mapping[str, Damage] = {
     "an ack quorum above the write quorum": of_metadata(ack_quorum=3),
     "no ack quorum": of_metadata(ack_quorum=0),
     "nobody answered": of_look(answers={}),
-    "one bookie did not answer": answers_of(lambda all_: {b: one for b, one in all_.items() if b != "b3"}),
+    "one bookie did not answer": answers_of(
+        lambda all_: {b: one for b, one in all_.items() if b != "b3"}
+    ),
     "one more bookie answered": answers_of(lambda all_: {**all_, "b9": STRANGER}),
-    "one more bookie did not list": answers_of(lambda all_: {**all_, "b9": replace(STRANGER, status=AnswerStatus.SILENT)}),
+    "one more bookie did not list": answers_of(
+        lambda all_: {**all_, "b9": replace(STRANGER, status=AnswerStatus.SILENT)}
+    ),
     "bookies hold each other's entries": answers_of(swapped),
     "a list lacks its first entry": of_answer(groups=listing(MINE[1:])),
     "a list lacks its last entry": of_answer(groups=listing(MINE[:-1])),
-    "a list lacks an entry in the middle": of_answer(groups=listing([one for one in MINE if one != MINE[5]])),
+    "a list lacks an entry in the middle": of_answer(
+        groups=listing([one for one in MINE if one != MINE[5]])
+    ),
     "a list has an entry behind the end": of_answer(groups=listing([*MINE, 30])),
     "a list has an entry that is another's": of_answer(groups=listing(sorted([*MINE, 11]))),
     "an empty list": of_answer(groups=b""),
@@ -203,7 +238,11 @@ DAMAGE: Mapping[str, Damage] = {
     "a list that was not canonical": of_answer(non_canonical=True),
     "a list that leaves an entry log out": of_answer(missing_logs=(MissingLog("0.log", 0, ()),)),
     "a list that lacks what was sent": of_answer(read_unlisted=(3,)),
-    **{f"a bookie's answer is {one.value}": of_answer(status=one) for one in AnswerStatus if one is not AnswerStatus.HELD},
+    **{
+        f"a bookie's answer is {one.value}": of_answer(status=one)
+        for one in AnswerStatus
+        if one is not AnswerStatus.HELD
+    },
 }
 assert max(MINE) < 30 and 11 not in MINE
 
@@ -212,12 +251,16 @@ assert max(MINE) < 30 and 11 not in MINE
 def test_a_ledger_with_anything_else_to_it_is_not_found(name: str) -> None:
     """One thing more, or another, beside a ledger to which nothing is."""
     sound = ledger(STRIPED)
-    assert {0: 60, 2: 60} == found(healthy(sound, 6), DAMAGE[name](healthy(sound)), healthy(sound, 8))
+    assert {0: 60, 2: 60} == found(
+        healthy(sound, 6), DAMAGE[name](healthy(sound)), healthy(sound, 8)
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_no_ledger_is_found_whose_list_has_no_form(size: int) -> None:
-    """A run of 2^31 entries or more is in no group: such a ledger is judged, whatever its bookies say."""
+    """A run of 2^31 entries or more is in no group: such a ledger is judged, whatever its bookies
+    say.
+    """
     shape = {1: "e1 w1 0:[b1] closed 29", 2: "e2 w2 0:[b1 b2] closed 29"}[size]
     endless = of_metadata(last_entry_id=2**31 - 1)(healthy(ledger(shape)))
     cut = of_answer("b1", groups=None)(endless)
@@ -229,7 +272,7 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
     """Its copies are counted as they are; a bookie can say so much in 72 bytes."""
     last = 2**63 - 1
     seen = of_metadata(last_entry_id=last)(healthy(ledger("e3 w2 0:[b1 b2 b3] closed 29")))
-    (count, *_) = (last + 1) // 3, 0
+    count, *_ = (last + 1) // 3, 0
     lists = {
         "b1": [(0, 0, 1, 0), (2, 2 + 3 * (count - 1), 2, 3)],
         "b2": [(0, 3 * (count - 1), 2, 3), (3 * count, 3 * count, 2, 0)],
@@ -244,10 +287,14 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
 
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION])
 def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
-    """The columns do not know where bookies are. A policy to which every ensemble adheres is none."""
+    """The columns do not know where bookies are. A policy to which every ensemble adheres is
+    none.
+    """
     terms = replace(TERMS, placement=PlacementRule(policy))
     assert {} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), terms)
-    lenient = replace(TERMS, placement=PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=1))
+    lenient = replace(
+        TERMS, placement=PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=1)
+    )
     assert {0: 60} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), lenient)
 
 
@@ -269,14 +316,22 @@ def test_a_ledger_on_which_a_bookie_answered_twice_is_not_found(again: str) -> N
 
 
 def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:
-    """Whatever lies before and behind, in slices of slices; also where a null cell covers values."""
+    """Whatever lies before and behind, in slices of slices; also where a null cell covers
+    values.
+    """
     sound = ledger(STRIPED)
-    ledgers = [DAMAGE["marked"](healthy(sound, n)) if n % 3 == 1 else healthy(sound, n) for n in range(12)]
+    ledgers = [
+        DAMAGE["marked"](healthy(sound, n)) if n % 3 == 1 else healthy(sound, n) for n in range(12)
+    ]
     batch = batch_of(*ledgers)
     assert [n for n in range(12) if n % 3 != 1] == list(healthy_ledgers(batch, TERMS))
-    assert [n - 4 for n in range(4, 9) if n % 3 != 1] == list(healthy_ledgers(batch.slice(2).slice(2, 5), TERMS))
+    assert [n - 4 for n in range(4, 9) if n % 3 != 1] == list(
+        healthy_ledgers(batch.slice(2).slice(2, 5), TERMS)
+    )
     answers = batch["answers"]
-    covered = pa.ListArray.from_arrays(answers.offsets, answers.values, mask=pa.array([n == 5 for n in range(12)]))
+    covered = pa.ListArray.from_arrays(
+        answers.offsets, answers.values, mask=pa.array([n == 5 for n in range(12)])
+    )
     columns = [covered if name == "answers" else batch[name] for name in SEEN.names]
     hidden = pa.RecordBatch.from_arrays(columns, schema=SEEN)
     assert [n for n in range(12) if n % 3 != 1 and n != 5] == list(healthy_ledgers(hidden, TERMS))
@@ -285,22 +340,32 @@ def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:
 
 @st.composite
 def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
-    """A ledger of some shape on which one bookie lists something; whether that is what it should."""
+    """A ledger of some shape on which one bookie lists something; whether that is what it
+    should.
+    """
     size = draw(st.integers(1, 6))
     write = draw(st.integers(1, size))
     last = draw(st.integers(0, 40))
     ensemble = tuple(draw(st.permutations([f"b{n}" for n in range(size)])))
-    metadata = LedgerMetadata(3, LedgerState.CLOSED, size, write, write, last, 0, (Segment(0, ensemble),))
+    metadata = LedgerMetadata(
+        3, LedgerState.CLOSED, size, write, write, last, 0, (Segment(0, ensemble),)
+    )
     seen = healthy(metadata)
     mine = entries_by_bookie(metadata)
     bookie = draw(st.sampled_from(sorted(mine)))
-    there = draw(st.just(set(mine[bookie])) | st.sets(st.integers(0, 42)) | st.sets(st.sampled_from(mine[bookie])))
+    there = draw(
+        st.just(set(mine[bookie]))
+        | st.sets(st.integers(0, 42))
+        | st.sets(st.sampled_from(mine[bookie]))
+    )
     return of_answer(bookie, groups=listing(sorted(there)))(seen), there == set(mine[bookie])
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(said_of_one(), max_size=5))
-def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(told: list[tuple[LedgerEvidence, bool]]) -> None:
+def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(
+    told: list[tuple[LedgerEvidence, bool]],
+) -> None:
     """Entry by entry; and what is found is what `settle` says."""
     batch = batch_of(*(one for one, _ in told))
     got = healthy_ledgers(batch, TERMS)

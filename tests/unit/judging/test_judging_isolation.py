@@ -1,4 +1,6 @@
-"""Judging in a child: each ledger gets a result, in order, and what ends the child is told of the ledger that did it."""
+"""Judging in a child: each ledger gets a result, in order, and what ends the child is told of the
+ledger that did it.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +80,17 @@ def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
     ledgers = [end, 1, end, end, 2, end]
     stopped = Stopped(ENDS[end][1])
     limits = SHORT if stopped.why.startswith("it took longer") else LONG
-    assert [stopped, "judged 1", stopped, stopped, "judged 2", stopped] == list(judge_in_child(ledgers, judged, limits))
+    assert [stopped, "judged 1", stopped, stopped, "judged 2", stopped] == list(
+        judge_in_child(ledgers, judged, limits)
+    )
 
 
 def test_results_come_in_order_whatever_their_size() -> None:
     """Also such as no pipe holds at once."""
     sizes = [0, 1, 70_000, 3, 2_000_000, 5]
-    assert [b"x" * size for size in sizes] == list(judge_in_child(sizes, lambda size: b"x" * size, LONG))
+    assert [b"x" * size for size in sizes] == list(
+        judge_in_child(sizes, lambda size: b"x" * size, LONG)
+    )
 
 
 def test_no_ledgers_cost_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +100,9 @@ def test_no_ledgers_cost_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_judging_raises_is_our_fault() -> None:
-    """Judging turns what a ledger causes into a value; what it raises all the same ends everything, in its own words."""
+    """Judging turns what a ledger causes into a value; what it raises all the same ends everything,
+    in its own words.
+    """
 
     def wrong(ledger: int) -> None:
         assert ledger != 2, "two answers of one bookie"
@@ -106,7 +114,9 @@ def test_what_judging_raises_is_our_fault() -> None:
 
 
 def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
-    """Whoever stops listening leaves no process behind; other tests' processes may stand beside it."""
+    """Whoever stops listening leaves no process behind; other tests' processes may stand beside
+    it.
+    """
     before = children()
     results = judge_in_child([1, "a loop in C"], judged, JudgingLimits())
     assert "judged 1" == next(results)
@@ -116,8 +126,17 @@ def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
 
 
 def children() -> set[str]:
-    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False)
-    return {pid for pid in told.stdout.split() if os.path.exists(f"/proc/{pid}") and "ps" not in comm(pid)}
+    told = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        pid
+        for pid in told.stdout.split()
+        if os.path.exists(f"/proc/{pid}") and "ps" not in comm(pid)
+    }
 
 
 def comm(pid: str) -> str:
@@ -148,7 +167,9 @@ with Guard(JudgingLimits(ledger_time_max_ms=1000)) as guard:
 
 def test_a_process_that_was_paused_is_not_taken_for_a_loop() -> None:
     """Stopped for longer than any limit while it judges (SIGSTOP), it goes on and judges."""
-    with subprocess.Popen([sys.executable, "-c", PAUSED.format(root=ROOT)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", PAUSED.format(root=ROOT)], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert "judging\n" == process.stdout.readline()
         assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
@@ -175,13 +196,22 @@ with Guard(JudgingLimits(ledger_time_max_ms=200)) as guard:
 
 
 def test_a_process_that_waits_for_ever_in_c_ends() -> None:
-    """As one that spins there does: whoever runs it sees that it died, and does not wait with it."""
-    done = subprocess.run([sys.executable, "-c", BLOCKED.format(root=ROOT)], stdout=subprocess.PIPE, text=True, check=False)
+    """As one that spins there does: whoever runs it sees that it died, and does not wait with
+    it.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED.format(root=ROOT)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     assert ("judged\n", -signal.SIGVTALRM) == (done.stdout, done.returncode)
 
 
 def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
-    """However many, each within its time, while the guard is entered for longer than the watch allows one; nor is none."""
+    """However many, each within its time, while the guard is entered for longer than the watch
+    allows one; nor is none.
+    """
     limits = JudgingLimits(ledger_time_max_ms=800, ledger_memory_max=256 * 2**20)
     ledgers = [*range(20)]
 
@@ -208,7 +238,9 @@ def test_a_guard_leaves_the_process_as_it_was() -> None:
         assert 7 == guard.run(lambda one: one, 7)
     assert before == (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM))
     assert threads == threading.active_count()
-    assert [(0.0, 0.0)] * 2 == [signal.getitimer(timer) for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)]
+    assert [(0.0, 0.0)] * 2 == [
+        signal.getitimer(timer) for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)
+    ]
 
 
 def test_a_loop_that_catches_every_exception_is_ended_too() -> None:
@@ -238,8 +270,9 @@ def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() 
 
     judge = Judge(dies, lambda one, why: f"{one.ledger_id} {why}", LONG, careful=True)
     batch = list(evidence(POISON_MAX))
-    assert [f"{one.ledger_id} judging was stopped: it ended its process with exit code 7" for one in batch] == judge.judge_all(
-        batch
-    )
+    assert [
+        f"{one.ledger_id} judging was stopped: it ended its process with exit code 7"
+        for one in batch
+    ] == judge.judge_all(batch)
     with pytest.raises(TooManyPoisoned, match=f"more than {POISON_MAX} ledgers"):
         judge.judge_all(batch[:1])

@@ -30,14 +30,19 @@ DELETED = Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
 
 def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
     """Two looks at a ledger that is marked."""
-    looks = (Look(LedgerRecord(LEDGER, look, 0, status, mark=Mark(MARKED_AT_MS))) for look in (1, 2))
+    looks = (
+        Look(LedgerRecord(LEDGER, look, 0, status, mark=Mark(MARKED_AT_MS))) for look in (1, 2)
+    )
     return LedgerEvidence(LEDGER, tuple(looks))
 
 
 def told(row: Row) -> dict[str, Any]:
     """What the columns say that this module decides."""
     found = table(VERDICTS, [row]).to_pylist()[0]
-    return {name: found[name] for name in ("ledger_id", "standing", "unknowns", "looks", "mark_age_ms", "detail")}
+    return {
+        name: found[name]
+        for name in ("ledger_id", "standing", "unknowns", "looks", "mark_age_ms", "detail")
+    }
 
 
 def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
@@ -65,7 +70,9 @@ def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
     def aside(evidence: LedgerEvidence, detail: str) -> Row:
         return rows.set_aside(evidence, detail, TERMS, FACTS)[1]
 
-    judge = Judge(lambda one: rows.judge_to_row(one, TERMS, FACTS)[1], aside, LIMITS, careful=careful)
+    judge = Judge(
+        lambda one: rows.judge_to_row(one, TERMS, FACTS)[1], aside, LIMITS, careful=careful
+    )
     (row,) = judge.judge_all([seen()])
     return row
 
@@ -98,11 +105,15 @@ def test_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch, careful: boo
 
 
 @pytest.mark.parametrize("careful", [True, False])
-def test_a_ledger_that_takes_all_memory_is_stopped(monkeypatch: pytest.MonkeyPatch, careful: bool) -> None:
+def test_a_ledger_that_takes_all_memory_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, careful: bool
+) -> None:
     """It is told as the limit that it met, not as an exception."""
     monkeypatch.setattr("auditor.judging.settle.settle", raising(MemoryError("all of it")))
     detail = "judging was stopped: it took more memory than 256 MiB"
-    assert expected("indeterminate", ["poison"], detail) == told(judging(monkeypatch, careful=careful))
+    assert expected("indeterminate", ["poison"], detail) == told(
+        judging(monkeypatch, careful=careful)
+    )
 
 
 def test_ledgers_on_which_judging_raises_are_not_counted_as_stopped(
@@ -130,13 +141,18 @@ def test_a_ledger_on_which_the_checkers_differ_says_in_what(
     step = end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE)
     monkeypatch.setattr(rows, "settle_and_check", lambda *_: (step, "one says more"))
     found, row = rows.judge_to_row(seen(), TERMS, FACTS)
-    assert (step, expected("indeterminate", ["checkers_disagree"], "one says more")) == (found, told(row))
+    assert (step, expected("indeterminate", ["checkers_disagree"], "one says more")) == (
+        found,
+        told(row),
+    )
 
 
 def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
     """Not judged again."""
     step, row = rows.withheld(seen(), "the second one says otherwise", TERMS, FACTS)
-    assert expected("indeterminate", ["checkers_disagree"], "the second one says otherwise") == told(row)
+    assert expected(
+        "indeterminate", ["checkers_disagree"], "the second one says otherwise"
+    ) == told(row)
     assert (LEDGER, (Unknown.CHECKERS_DISAGREE,), Todo.NOTHING) == (
         step.verdict.ledger_id,
         step.verdict.unknowns,

@@ -11,8 +11,23 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Suspicion
 from auditor.judging import settle as judgement
-from auditor.judging.settle import Step, Todo, end_unjudged, lists_demanded, reading_rounds_max, settle, settle_and_check
-from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.judging.settle import (
+    Step,
+    Todo,
+    end_unjudged,
+    lists_demanded,
+    reading_rounds_max,
+    settle,
+    settle_and_check,
+)
+from auditor.model.availability import (
+    NO_COOKIE,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+    SequenceGroup,
+)
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import UndecodableFacts
@@ -29,15 +44,23 @@ SOUND = Step(Verdict(LEDGER, Standing.SOUND), Todo.NOTHING)
 
 
 def look(number: int, bookies: str, *answered: str) -> Look:
-    """A ledger of these bookies, each of whose entries is on all of them; `answered` gave a list."""
+    """A ledger of these bookies, each of whose entries is on all of them; `answered` gave a
+    list.
+    """
     metadata = ledger(f"e2 w2 a2 0:[{bookies}] closed 9")
-    record = LedgerRecord(LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, number, 0), metadata)
-    return Look(record, {one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.HELD) for one in answered})
+    record = LedgerRecord(
+        LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, number, 0), metadata
+    )
+    return Look(
+        record, {one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.HELD) for one in answered}
+    )
 
 
 def test_an_unjudged_ledger_is_unknown_for_one_reason() -> None:
     """Nothing is left to do."""
-    expected = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
+    expected = Step(
+        Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING
+    )
     assert expected == end_unjudged(LEDGER, Unknown.POISON)
 
 
@@ -63,7 +86,11 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
 @pytest.mark.parametrize(
     ("due", "differ", "expected"),
     [
-        (True, ("entries",), (end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",)))),
+        (
+            True,
+            ("entries",),
+            (end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",))),
+        ),
         (True, (), (SOUND, "")),
         (False, ("entries",), (SOUND, "")),
     ],
@@ -89,31 +116,51 @@ def test_only_the_second_opinion_on_a_suspect_waits() -> None:
 
 
 def test_rounds_of_reading_are_bounded_by_what_may_be_read_of_each_bookie() -> None:
-    """Confirming reads, ends of segments, probes, entries looked for elsewhere; and a round that finds nothing to read."""
-    terms = Terms(0, 0, confirming_reads_max=3, looks_max=2, probe_entries=50, stranded_entries_max=700)
+    """Confirming reads, ends of segments, probes, entries looked for elsewhere; and a round that
+    finds nothing to read.
+    """
+    terms = Terms(
+        0, 0, confirming_reads_max=3, looks_max=2, probe_entries=50, stranded_entries_max=700
+    )
     assert 4 * (3 + SEGMENT_ENDS_MAX + 50 + 700) + 1 == reading_rounds_max(terms, 4)
 
 
 YOUNG, OLD = Mark(NOW_MS - GRACE_MS // 2), Mark(NOW_MS - 2 * GRACE_MS)
 
 
-def unsettled(*marks: Mark | None, text: str = "e2 w2 a2 0:[b1 b2] closed 9", **more: Any) -> Verdict:
+def unsettled(
+    *marks: Mark | None, text: str = "e2 w2 a2 0:[b1 b2] closed 9", **more: Any
+) -> Verdict:
     """A ledger whose metadata was another at each look, asked about at each but the last."""
     metadata = ledger(text)
     looks = []
     for number, mark in enumerate(marks, 1):
         stamp = ZnodeStamp(1, number, 0)
-        record = LedgerRecord(LEDGER, number, NOW_MS, RecordStatus.FOUND, stamp, metadata, mark=mark)
-        silent = {one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.SILENT) for one in ("b1", "b2")}
+        record = LedgerRecord(
+            LEDGER, number, NOW_MS, RecordStatus.FOUND, stamp, metadata, mark=mark
+        )
+        silent = {
+            one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.SILENT) for one in ("b1", "b2")
+        }
         looks.append(Look(record, silent if number < len(marks) else {}))
-    step = settle(LedgerEvidence(LEDGER, tuple(looks)), Terms(NOW_MS, GRACE_MS, 16, len(marks) - 1, **more))
+    step = settle(
+        LedgerEvidence(LEDGER, tuple(looks)), Terms(NOW_MS, GRACE_MS, 16, len(marks) - 1, **more)
+    )
     assert step.todo is Todo.NOTHING
     return step.verdict
 
 
 @pytest.mark.parametrize(
     "marks",
-    [(OLD,), (None, None, None), (OLD, OLD, None), (None, None, OLD), (OLD, None, OLD), (None, OLD, None), (None, None)],
+    [
+        (OLD,),
+        (None, None, None),
+        (OLD, OLD, None),
+        (None, None, OLD),
+        (OLD, None, OLD),
+        (None, OLD, None),
+        (None, None),
+    ],
 )
 def test_a_ledger_that_keeps_changing_is_unknown(marks: tuple[Mark | None, ...]) -> None:
     """Also where it is marked, unless both of the newest looks saw the mark."""
@@ -136,9 +183,19 @@ def test_a_mark_beyond_grace_stands_through_every_change(marks: tuple[Mark, ...]
 
 # What a verdict is suspected of
 
-UNSUPPORTED, TOPOLOGY, SILENT = Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN, Unknown.BOOKIE_SILENT
-MALFORMED = Finding(Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER)
-REMARK = Finding(next(kind for kind in Kind if CATALOGUE[kind].severity is Severity.INFO), MALFORMED.facts, LEDGER)
+UNSUPPORTED, TOPOLOGY, SILENT = (
+    Unknown.BOOKIE_UNSUPPORTED,
+    Unknown.TOPOLOGY_UNKNOWN,
+    Unknown.BOOKIE_SILENT,
+)
+MALFORMED = Finding(
+    Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER
+)
+REMARK = Finding(
+    next(kind for kind in Kind if CATALOGUE[kind].severity is Severity.INFO),
+    MALFORMED.facts,
+    LEDGER,
+)
 
 
 @pytest.mark.parametrize(
@@ -151,19 +208,30 @@ REMARK = Finding(next(kind for kind in Kind if CATALOGUE[kind].severity is Sever
     ],
 )
 def test_what_no_other_look_can_change_is_no_reason_for_one(
-    unknowns: tuple[Unknown, ...], findings: tuple[Finding, ...], static: Suspicion, unknown: Suspicion | None
+    unknowns: tuple[Unknown, ...],
+    findings: tuple[Finding, ...],
+    static: Suspicion,
+    unknown: Suspicion | None,
 ) -> None:
-    """A bookie that cannot list and a topology that is not known stay so for the whole run, one or both."""
-    assert static is judgement._suspicion(Verdict(LEDGER, Standing.VIOLATED, None, unknowns, findings))
+    """A bookie that cannot list and a topology that is not known stay so for the whole run, one or
+    both.
+    """
+    assert static is judgement._suspicion(
+        Verdict(LEDGER, Standing.VIOLATED, None, unknowns, findings)
+    )
     if unknown is not None:
-        assert unknown is judgement._suspicion(Verdict(LEDGER, Standing.INDETERMINATE, None, unknowns))
+        assert unknown is judgement._suspicion(
+            Verdict(LEDGER, Standing.INDETERMINATE, None, unknowns)
+        )
 
 
 def test_a_remark_on_a_ledger_that_is_unknown_for_good_is_read_twice() -> None:
     """As one on a sound ledger is."""
     unknown = Verdict(LEDGER, Standing.INDETERMINATE, None, (UNSUPPORTED,), (REMARK,))
     assert Suspicion.REMARK is judgement._suspicion(unknown)
-    assert Suspicion.REMARK is judgement._suspicion(Verdict(LEDGER, Standing.SOUND, findings=(REMARK,)))
+    assert Suspicion.REMARK is judgement._suspicion(
+        Verdict(LEDGER, Standing.SOUND, findings=(REMARK,))
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,11 +248,22 @@ def test_a_remark_on_a_ledger_that_is_unknown_for_good_is_read_twice() -> None:
 )
 @pytest.mark.parametrize("unknowns", [(SILENT,), tuple(AWAY)])
 def test_a_bookie_in_maintenance_is_not_waited_for(
-    answered: dict[str, str], read: dict[str, str], maintenance: set[str], hides: bool, unknowns: tuple[Unknown, ...]
+    answered: dict[str, str],
+    read: dict[str, str],
+    maintenance: set[str],
+    hides: bool,
+    unknowns: tuple[Unknown, ...],
 ) -> None:
-    """Of a marked ledger, whether it gave no list or no entry; any other that was not heard may hide a loss."""
-    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus(said)) for one, said in answered.items()}
-    reads = {(one, 0): EntryRead(one, LEDGER, 0, 1, NOW_MS, ReadStatus(said)) for one, said in read.items()}
+    """Of a marked ledger, whether it gave no list or no entry; any other that was not heard may
+    hide a loss.
+    """
+    answers = {
+        one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus(said)) for one, said in answered.items()
+    }
+    reads = {
+        (one, 0): EntryRead(one, LEDGER, 0, 1, NOW_MS, ReadStatus(said))
+        for one, said in read.items()
+    }
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(maintenance)))
     verdict = Verdict(LEDGER, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, unknowns)
     marked = Look(replace(look(1, "b1 b2").record, mark=YOUNG), answers, reads)
@@ -198,8 +277,13 @@ def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
     """However many looks there were before them."""
     text, terms = "e2 w2 a2 0:[b1 b2] open", replace(TERMS, stuck_after_ms=10_000)
     since = [ZnodeStamp(1, number, NOW_MS - 20_000, NOW_MS - 20_000) for number in (1, 2, 3)]
-    records = [replace(look(1, "b1 b2").record, metadata=ledger(text), stamp=stamp) for stamp in since]
-    steps = [settle(LedgerEvidence(LEDGER, tuple(map(Look, chain))), terms) for chain in (records, [*records, records[2]])]
+    records = [
+        replace(look(1, "b1 b2").record, metadata=ledger(text), stamp=stamp) for stamp in since
+    ]
+    steps = [
+        settle(LedgerEvidence(LEDGER, tuple(map(Look, chain))), terms)
+        for chain in (records, [*records, records[2]])
+    ]
     assert [(Todo.NOTHING, ()), (Todo.NOTHING, (Kind.LEDGER_STUCK,))] == [
         (step.todo, tuple(finding.kind for finding in step.verdict.findings)) for step in steps
     ]
@@ -208,7 +292,9 @@ def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
 def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_look() -> None:
     """Where nothing is probed, that it cannot is no answer."""
     healthy = expected_groups(look(1, "b1 b2").record.metadata)
-    first = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, healthy) for one in ("b1", "b2")}
+    first = {
+        one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, healthy) for one in ("b1", "b2")
+    }
     then = {**first, "b1": Answer("b1", LEDGER, 2, NOW_MS, AnswerStatus.UNSUPPORTED)}
     record = look(1, "b1 b2").record
     evidence = LedgerEvidence(LEDGER, (Look(record, first), Look(replace(record, look=2), then)))
@@ -217,15 +303,24 @@ def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_lo
 
 
 def test_entries_that_a_gone_bookie_took_with_it_are_looked_for_elsewhere() -> None:
-    """Its copies are lost, so what the other one lacks has no copy left: reading that on a third one is a search."""
+    """Its copies are lost, so what the other one lacks has no copy left: reading that on a third
+    one is a search.
+    """
     around = Surroundings(writable=frozenset({"b2", "b3"}))
     gone = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
-    seen = Look(replace(look(1, "b1 b2").record, mark=YOUNG), {"b1": gone, **look(1, "b1 b2", "b2").answers})
+    seen = Look(
+        replace(look(1, "b1 b2").record, mark=YOUNG), {"b1": gone, **look(1, "b1 b2", "b2").answers}
+    )
     asked: set[tuple[str, bool]] = set()
     for _ in range(reading_rounds_max(TERMS, 3)):
-        step = settle(LedgerEvidence(LEDGER, (seen,)), replace(TERMS, around=around, stranded_entries_max=10))
+        step = settle(
+            LedgerEvidence(LEDGER, (seen,)), replace(TERMS, around=around, stranded_entries_max=10)
+        )
         asked |= {(bookie, step.are_searches) for bookie, _ in step.reads}
-        read = {key: EntryRead(key[0], LEDGER, key[1], 1, NOW_MS, ReadStatus.NO_ENTRY) for key in step.reads}
+        read = {
+            key: EntryRead(key[0], LEDGER, key[1], 1, NOW_MS, ReadStatus.NO_ENTRY)
+            for key in step.reads
+        }
         seen = replace(seen, reads={**seen.reads, **read})
     assert {("b2", False), ("b3", True)} == asked
 
@@ -239,10 +334,15 @@ def expected_groups(metadata: LedgerMetadata | None) -> bytes:
 def test_a_ledger_that_is_well_at_every_look_is_no_less_well_for_changing() -> None:
     """Only the remark on it is dropped, which takes two looks that agree."""
     beyond = canonical([SequenceGroup(0, 0, 12, 0)])
-    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, beyond) for one in ("b1", "b2")}
+    answers = {
+        one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, beyond) for one in ("b1", "b2")
+    }
     looks = tuple(replace(look(number, "b1 b2"), answers=answers) for number in (1, 2, 3, 4))
     terms = Terms(NOW_MS, GRACE_MS, 16, looks_max=2)
     first, last = (settle(LedgerEvidence(LEDGER, seen), terms) for seen in (looks[:1], looks))
-    assert (Todo.LOOK, [Kind.ENTRIES_BEYOND_END]) == (first.todo, [finding.kind for finding in first.verdict.findings])
+    assert (Todo.LOOK, [Kind.ENTRIES_BEYOND_END]) == (
+        first.todo,
+        [finding.kind for finding in first.verdict.findings],
+    )
     assert Step(replace(first.verdict, findings=()), Todo.NOTHING) == last
     assert Standing.SOUND is last.verdict.standing

@@ -51,13 +51,28 @@ def runs(entries: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def judged(
-    ledger_id: int, lost: tuple[int, ...] = (), *, last: int = ENTRIES - 1, unknown: bool = False, total: int = 0
+    ledger_id: int,
+    lost: tuple[int, ...] = (),
+    *,
+    last: int = ENTRIES - 1,
+    unknown: bool = False,
+    total: int = 0,
 ) -> Seen:
     """A ledger as its verdict has it: entries without a copy, or a reason why it is not judged."""
     entries = runs(lost)
     kind = Kind.ENTRY_WITHOUT_REPLICA
     findings = (
-        (Finding(kind, EntryFacts(0, ("b1",)), ledger_id, entries=entries, entries_total=total or len(lost)),) if lost else ()
+        (
+            Finding(
+                kind,
+                EntryFacts(0, ("b1",)),
+                ledger_id,
+                entries=entries,
+                entries_total=total or len(lost),
+            ),
+        )
+        if lost
+        else ()
     )
     standing = Standing.VIOLATED if lost else Standing.INDETERMINATE if unknown else Standing.SOUND
     unknowns = (Unknown.BOOKIE_SILENT,) if unknown else ()
@@ -92,29 +107,53 @@ SPANS = st.tuples(AT, AT).map(sorted).map(tuple)
 
 @settings(max_examples=300)
 @given(LOSSES, LOSSES, AT, st.lists(SPANS, max_size=3).map(tuple), st.booleans())
-def test_the_first_loss_is_that_of_reading_entry_by_entry(lost_1, lost_2, position, acknowledged, is_newest):
-    """Every entry behind the position that is not acknowledged, in order: the first that is lost, or none."""
+def test_the_first_loss_is_that_of_reading_entry_by_entry(
+    lost_1, lost_2, position, acknowledged, is_newest
+):
+    """Every entry behind the position that is not acknowledged, in order: the first that is lost,
+    or none.
+    """
     cursor = Cursor(None if is_newest else 9, position, acknowledged)
     lost = {Position(n, entry) for n, entries in ((1, lost_1), (2, lost_2)) for entry in entries}
     every = [Position(n, entry) for n in (1, 2) for entry in range(ENTRIES)]
-    needed = [p for p in every if p > position and not any(lower < p <= upper for lower, upper in acknowledged)]
+    needed = [
+        p
+        for p in every
+        if p > position and not any(lower < p <= upper for lower, upper in acknowledged)
+    ]
     expected = next((p for p in needed if p in lost), None)
     seen = (judged(1, tuple(sorted(lost_1))), judged(2, tuple(sorted(lost_2))), judged(9))
     found = reading(topic(closed(1), closed(2), cursor=cursor), *seen)
-    answer = Answer.READABLE if expected is None else Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED
+    answer = (
+        Answer.READABLE
+        if expected is None
+        else Answer.BLOCKED
+        if is_newest
+        else Answer.POSSIBLY_BLOCKED
+    )
     assert Reading(Subscription("s", cursor), position, is_newest, answer, expected) == found
 
 
 def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it():
     """Who has acknowledged all of it needs none of it."""
     seen = judged(1, unknown=True), judged(2)
-    for position, answer in ((Position(1, ENTRIES - 2), Answer.UNKNOWN), (Position(1, ENTRIES - 1), Answer.READABLE)):
-        assert answer is reading(topic(closed(1), closed(2), cursor=Cursor(None, position)), *seen).answer
+    for position, answer in (
+        (Position(1, ENTRIES - 2), Answer.UNKNOWN),
+        (Position(1, ENTRIES - 1), Answer.READABLE),
+    ):
+        assert (
+            answer
+            is reading(topic(closed(1), closed(2), cursor=Cursor(None, position)), *seen).answer
+        )
 
 
 def test_a_loss_counts_before_what_is_unknown():
     """That reader is blocked, whatever else is true."""
-    found = reading(topic(closed(1), closed(2), cursor=Cursor(None, None)), judged(1, unknown=True), judged(2, (3,)))
+    found = reading(
+        topic(closed(1), closed(2), cursor=Cursor(None, None)),
+        judged(1, unknown=True),
+        judged(2, (3,)),
+    )
     assert (Answer.BLOCKED, Position(2, 3)) == (found.answer, found.first_loss)
 
 
@@ -172,7 +211,11 @@ def test_damage_that_may_or_may_not_stop_a_reader_is_unknown(kind: Kind):
     finding = Finding(kind, EntryFacts(0, ("b1",)), 1)
     seen = record, replace(verdict, standing=Standing.VIOLATED, findings=(finding,))
     found = judge_topic(topic(closed(1)), {1: seen}).data[0][1]
-    assert (Condition.UNKNOWN, True, kind.value) == (found.condition, found.is_unknown, found.detail)
+    assert (Condition.UNKNOWN, True, kind.value) == (
+        found.condition,
+        found.is_unknown,
+        found.detail,
+    )
 
 
 @pytest.mark.parametrize("seen", [gone(1), judged(1, (2,)), judged(1, last=3)])
@@ -181,7 +224,10 @@ def test_a_ledger_with_a_whole_copy_in_long_term_storage_is_no_loss(seen: Seen):
     ledger = DataLedger(1, ENTRIES, offloaded=True)
     readable = judge_topic(topic(ledger), {1: seen})
     assert readable.start is not None
-    assert (1, Condition.OFFLOADED) == (readable.data[0][1].ledger_id, readable.data[0][1].condition)
+    assert (1, Condition.OFFLOADED) == (
+        readable.data[0][1].ledger_id,
+        readable.data[0][1].condition,
+    )
     assert Reading(None, None, True, Answer.READABLE) == readable.start
     assert readable.data[0][1].detail.startswith("its copy in BookKeeper: ")
 
@@ -195,17 +241,22 @@ def test_what_a_topic_no_longer_references_is_not_judged():
 def test_a_ledger_that_was_deleted_on_purpose_is_not_asked_for():
     """It is in long-term storage alone."""
     ledger = DataLedger(1, ENTRIES, offloaded=True, bookkeeper_deleted=True)
-    assert ((ledger, LedgerCondition(1, Condition.OFFLOADED)),) == judge_topic(topic(ledger), {}).data
+    assert ((ledger, LedgerCondition(1, Condition.OFFLOADED)),) == judge_topic(
+        topic(ledger), {}
+    ).data
 
 
 def test_the_ledgers_of_cursors_and_schemas_are_judged_too():
     """Missing, damaged, trimmed meanwhile; they are in nobody's way of reading."""
     cursors = tuple(Subscription(f"s{n}", Cursor(n, None)) for n in (7, 8, 9))
     record = replace(topic(closed(1)), subscriptions=cursors)
-    readable = judge_topic(record, {1: judged(1), 7: gone(7), 8: judged(8, (2,)), 9: gone(9)}, frozenset({9}))
-    assert [LedgerCondition(7, Condition.MISSING), LedgerCondition(8, Condition.ENTRIES_LOST, ((2, 2),))] == [
-        found for _, found in readable.others
-    ]
+    readable = judge_topic(
+        record, {1: judged(1), 7: gone(7), 8: judged(8, (2,)), 9: gone(9)}, frozenset({9})
+    )
+    assert [
+        LedgerCondition(7, Condition.MISSING),
+        LedgerCondition(8, Condition.ENTRIES_LOST, ((2, 2),)),
+    ] == [found for _, found in readable.others]
     assert {Answer.READABLE} == {one.answer for one in readable.readings}
     assert record is readable.record
 
@@ -213,7 +264,9 @@ def test_the_ledgers_of_cursors_and_schemas_are_judged_too():
 def test_a_subscription_whose_position_is_not_known_has_no_answer():
     """Nor a first loss."""
     unread = Subscription("s", None, "why")
-    (found,) = judge_topic(replace(topic(closed(1)), subscriptions=(unread,)), {1: judged(1, (2,))}).readings
+    (found,) = judge_topic(
+        replace(topic(closed(1)), subscriptions=(unread,)), {1: judged(1, (2,))}
+    ).readings
     assert Reading(unread, None, False, Answer.UNKNOWN) == found
 
 
@@ -233,7 +286,9 @@ def test_a_topic_without_ledgers_or_that_could_not_be_read_has_nothing_lost():
         (Position(1, 5), Condition.NOTHING_LOST, ()),
     ],
 )
-def test_a_terminated_topic_has_recorded_the_end_of_its_newest_ledger(end: Position, condition: Condition, lost: object):
+def test_a_terminated_topic_has_recorded_the_end_of_its_newest_ledger(
+    end: Position, condition: Condition, lost: object
+):
     """As its terminated position: the broker records no entries for that ledger."""
     record = replace(topic(), managed_ledger=ManagedLedger((closed(1), closed(2, None)), end))
     found = judge_topic(record, {1: judged(1), 2: gone(2)}).data[1][1]
@@ -247,7 +302,9 @@ def test_the_newest_ledger_of_a_terminated_topic_can_be_truncated():
 
 
 @pytest.mark.parametrize(("own", "condition"), [(8, Condition.UNKNOWN), (None, Condition.MISSING)])
-def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger(own: int | None, condition: Condition):
+def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger(
+    own: int | None, condition: Condition
+):
     """The newer one is named there, and the older one is deleted on purpose."""
     record = topic(closed(1), cursor=Cursor(own, Position(1, 5), (), 9))
     readable = judge_topic(record, {1: judged(1), 8: judged(8), 9: gone(9)})
@@ -260,15 +317,22 @@ def test_the_ledger_of_a_schema_must_reach_to_its_position():
     schemas = tuple(SchemaVersion(n, Position(9, entry)) for n, entry in enumerate((7, 2)))
     record = replace(topic(closed(1)), schemas=schemas)
     readable = judge_topic(record, {1: judged(1), 9: judged(9)})
-    assert [(Condition.TRUNCATED, ((6, 7),))] == [(one.condition, one.lost) for _, one in readable.others]
+    assert [(Condition.TRUNCATED, ((6, 7),))] == [
+        (one.condition, one.lost) for _, one in readable.others
+    ]
     assert is_truncated(schema_ledgers(record)[9], judged(9)[0])
 
 
 def test_where_a_ledger_should_be_placed_is_no_matter_to_a_reader():
     """An unknown place of a bookie says nothing about entries."""
     record, verdict = judged(1)
-    unknown = replace(verdict, standing=Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert Condition.NOTHING_LOST is judge_topic(topic(closed(1)), {1: (record, unknown)}).data[0][1].condition
+    unknown = replace(
+        verdict, standing=Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,)
+    )
+    assert (
+        Condition.NOTHING_LOST
+        is judge_topic(topic(closed(1)), {1: (record, unknown)}).data[0][1].condition
+    )
 
 
 def test_a_marked_ledger_that_is_still_written_to_is_open():
@@ -293,14 +357,29 @@ def test_a_marked_ledger_that_is_still_written_to_is_open():
 def test_entries_that_only_unregistered_bookies_may_have_are_unknown(
     away: str, lacks: str, gone_for_good: bool, is_unknown: bool
 ):
-    """A mark excuses these bookies, but nobody can read from them; three bookies, two copies of each entry."""
-    placed = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),))
+    """A mark excuses these bookies, but nobody can read from them; three bookies, two copies of
+    each entry.
+    """
+    placed = LedgerMetadata(
+        3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),)
+    )
     detail = NO_COOKIE if gone_for_good else ""
     answers = {
-        b: ListAnswer(b, 1, 1, 0, AnswerStatus.UNREGISTERED if b in away.split() else AnswerStatus.HELD, detail=detail)
+        b: ListAnswer(
+            b,
+            1,
+            1,
+            0,
+            AnswerStatus.UNREGISTERED if b in away.split() else AnswerStatus.HELD,
+            detail=detail,
+        )
         for b in ("b1", "b2", "b3")
     }
-    evidence = LedgerEvidence(1, (Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=placed), answers, {}),))
+    evidence = LedgerEvidence(
+        1, (Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=placed), answers, {}),)
+    )
     lacking = tuple(BookieLack(b, 4, 1) for b in lacks.split())
     verdict = Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, lacks=lacking)
-    assert ((Unknown.BOOKIE_SILENT,) if is_unknown else ()) == doubt_unregistered(evidence, verdict).unknowns
+    assert ((Unknown.BOOKIE_SILENT,) if is_unknown else ()) == doubt_unregistered(
+        evidence, verdict
+    ).unknowns

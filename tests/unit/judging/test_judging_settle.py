@@ -21,7 +21,16 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
@@ -60,7 +69,9 @@ def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPa
 
 
 def test_whom_to_ask_is_known_without_judging() -> None:
-    """At the first look, and wherever a step wants lists, those demanded are the questions of the step, which judges first."""
+    """At the first look, and wherever a step wants lists, those demanded are the questions of the
+    step, which judges first.
+    """
     for told in stories(300):
         for evidence, step in drive(told).steps:
             if len(evidence.looks) == 1 or step.todo is Todo.LISTS:
@@ -71,7 +82,10 @@ def test_whom_to_ask_is_known_without_judging() -> None:
 def test_ledgers_without_extents_cost_no_question(text: str) -> None:
     """Exempt at the first reading."""
     driven = drive(story(metadata=ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")))
-    assert ([Todo.NOTHING], Standing.EXEMPT) == ([step.todo for _, step in driven.steps], driven.step.verdict.standing)
+    assert ([Todo.NOTHING], Standing.EXEMPT) == (
+        [step.todo for _, step in driven.steps],
+        driven.step.verdict.standing,
+    )
 
 
 def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
@@ -83,28 +97,49 @@ def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
 
 
 def test_what_only_maintenance_kept_from_being_judged_is_not_looked_at_again() -> None:
-    """A bookie that is known to be down is down at the next look too; one beside it that is silent may answer then."""
+    """A bookie that is known to be down is down at the next look too; one beside it that is silent
+    may answer then.
+    """
     silent = Bookie(answer=AnswerStatus.SILENT)
-    asked = next(evidence for evidence, _ in drive(story(b1=silent)).steps if evidence.looks[-1].answers)
-    both = next(evidence for evidence, _ in drive(story(b1=silent, b2=silent)).steps if evidence.looks[-1].answers)
+    asked = next(
+        evidence for evidence, _ in drive(story(b1=silent)).steps if evidence.looks[-1].answers
+    )
+    both = next(
+        evidence
+        for evidence, _ in drive(story(b1=silent, b2=silent)).steps
+        if evidence.looks[-1].answers
+    )
     away = replace(TERMS, around=Surroundings(maintenance=frozenset({"b1"})))
-    steps = [settle(evidence, terms) for evidence, terms in ((asked, away), (asked, TERMS), (both, away))]
+    steps = [
+        settle(evidence, terms) for evidence, terms in ((asked, away), (asked, TERMS), (both, away))
+    ]
     assert [Todo.NOTHING, Todo.LOOK, Todo.LOOK] == [step.todo for step in steps]
     assert [True, False, False] == [step.verdict.only_maintenance for step in steps]
-    assert {(Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,))} == {(s.verdict.standing, s.verdict.unknowns) for s in steps}
+    assert {(Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,))} == {
+        (s.verdict.standing, s.verdict.unknowns) for s in steps
+    }
 
 
 def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
-    """What is not listed reads back on a sound ledger of one page: SOUND with false negatives, at one look."""
+    """What is not listed reads back on a sound ledger of one page: SOUND with false negatives, at
+    one look.
+    """
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
-    told = Story("tail", (State(metadata, {b: Bookie(frozenset({0}), frozenset({0})) for b in HELD}),))
+    told = Story(
+        "tail", (State(metadata, {b: Bookie(frozenset({0}), frozenset({0})) for b in HELD}),)
+    )
     driven = drive(told)
     assert [Todo.LISTS, Todo.READS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
-    assert (Standing.SOUND, 3) == (driven.step.verdict.standing, driven.step.verdict.listing_false_negatives)
+    assert (Standing.SOUND, 3) == (
+        driven.step.verdict.standing,
+        driven.step.verdict.listing_false_negatives,
+    )
 
 
 def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
-    """Nothing but `bookie_unsupported`: no second look would change it. With silence beside it, one might."""
+    """Nothing but `bookie_unsupported`: no second look would change it. With silence beside it, one
+    might.
+    """
     old = Bookie(answer=AnswerStatus.UNSUPPORTED)
     assert 1 == len(drive(story(b1=old)).evidence.looks)
     assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
@@ -112,7 +147,9 @@ def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
 
 def marked(told: Story, created_ms: int = NOW_MS) -> Story:
     """The same story, with the ledger marked at every look."""
-    return replace(told, states=tuple(replace(state, mark=Mark(created_ms)) for state in told.states))
+    return replace(
+        told, states=tuple(replace(state, mark=Mark(created_ms)) for state in told.states)
+    )
 
 
 def test_a_marked_ledger_that_lost_nothing_is_asked_about_once() -> None:
@@ -126,7 +163,9 @@ def test_a_mark_beyond_grace_costs_one_look_at_the_bookies() -> None:
     """The second look reads the mark again and asks nobody."""
     driven = drive(marked(story(), created_ms=0))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
-    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in driven.step.verdict.findings]
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [
+        finding.kind for finding in driven.step.verdict.findings
+    ]
 
 
 AWAY = Bookie(answer=AnswerStatus.UNREGISTERED)
@@ -140,16 +179,26 @@ AWAY = Bookie(answer=AnswerStatus.UNREGISTERED)
         (Bookie(frozenset(HELD["b1"] - {6})), True),
         (Bookie(frozenset(HELD["b1"]), frozenset(HELD["b1"])), False),
         (Bookie(frozenset(HELD["b1"]), corrupt=frozenset({6}), unlisted=frozenset({6})), False),
-        (Bookie(frozenset(HELD["b1"]), answer=AnswerStatus.UNSUPPORTED, read=ReadStatus.TIMED_OUT), False),
+        (
+            Bookie(
+                frozenset(HELD["b1"]), answer=AnswerStatus.UNSUPPORTED, read=ReadStatus.TIMED_OUT
+            ),
+            False,
+        ),
         (Bookie(answer=AnswerStatus.REFUSED), False),
     ],
 )
-def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(b1: Bookie, expected: bool) -> None:
-    """Entry 6 belongs on b1 and on b2, which is not registered. What a bookie that answered may have is in reach, whatever is
-    known of it."""
+def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(
+    b1: Bookie, expected: bool
+) -> None:
+    """Entry 6 belongs on b1 and on b2, which is not registered. What a bookie that answered may
+    have is in reach, whatever is known of it.
+    """
     told = replace(marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1})
     driven = drive(told)
-    why = [one.facts.why for one in driven.step.verdict.findings if isinstance(one.facts, MarkFacts)]
+    why = [
+        one.facts.why for one in driven.step.verdict.findings if isinstance(one.facts, MarkFacts)
+    ]
     assert [expected] == [WhyMarked.NO_COPY_IN_REACH in one for one in why]
     assert () == differences(driven.step.verdict, driven.evidence, told.terms)
 
@@ -166,8 +215,13 @@ def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -
 
 
 def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -> None:
-    """Neither registration nor cookie: it won't come back. No reason is left, and the metadata contradicts nothing."""
-    lost = {"b1": Bookie(frozenset(HELD["b1"] - {6})), "b2": Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)}
+    """Neither registration nor cookie: it won't come back. No reason is left, and the metadata
+    contradicts nothing.
+    """
+    lost = {
+        "b1": Bookie(frozenset(HELD["b1"] - {6})),
+        "b2": Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True),
+    }
     (finding,) = drive(marked(story(**lost))).step.verdict.findings
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
     driven = drive(story(**lost))
@@ -178,35 +232,57 @@ def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -
 
 
 def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
-    """b1 lacks entry 6; b2 lists all, and then has neither registration nor cookie: no copy is left. That is searched for."""
+    """b1 lacks entry 6; b2 lists all, and then has neither registration nor cookie: no copy is
+    left. That is searched for.
+    """
     lacking = Bookie(frozenset(HELD["b1"] - {6}))
-    looks = (story(b1=lacking), story(b1=lacking, b2=Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)))
+    looks = (
+        story(b1=lacking),
+        story(b1=lacking, b2=Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)),
+    )
     driven = drive(Story("gone between looks", tuple(one.states[0] for one in looks)))
     (finding,) = driven.step.verdict.findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, ((6, 6),), ("b2",)) == (finding.kind, finding.entries, finding.facts.gone)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((6, 6),), ("b2",)) == (
+        finding.kind,
+        finding.entries,
+        finding.facts.gone,
+    )
     assert (0, 0) == (finding.copies.confirmed, finding.copies.unknown)
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
 def test_each_gone_bookie_that_should_hold_an_entry_is_told() -> None:
-    """Entry 6 has no copy on b1, b2; b3 is gone and lacks others. b4 is gone too, and expects no entry."""
+    """Entry 6 has no copy on b1, b2; b3 is gone and lacks others. b4 is gone too, and expects no
+    entry.
+    """
     gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
     lost = {bookie: Bookie(frozenset(HELD[bookie] - {6})) for bookie in ("b1", "b2")}
     metadata = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 b4] closed 19")
     driven = drive(story(metadata=metadata, **lost, b3=gone, b4=gone))
     (finding,) = driven.step.verdict.findings
-    assert (6, ("b1", "b2"), ("b3",)) == (finding.facts.worst_entry, finding.facts.write_set, finding.facts.gone)
+    assert (6, ("b1", "b2"), ("b3",)) == (
+        finding.facts.worst_entry,
+        finding.facts.write_set,
+        finding.facts.gone,
+    )
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
 def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> None:
-    """What it listed before it was gone says nothing of what it came back with; nor is it gone any more."""
-    gone, silent = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True), Bookie(answer=AnswerStatus.SILENT)
+    """What it listed before it was gone says nothing of what it came back with; nor is it gone any
+    more.
+    """
+    gone, silent = (
+        Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True),
+        Bookie(answer=AnswerStatus.SILENT),
+    )
     lacking = Bookie(frozenset(HELD["b1"] - {6}))
     bookies = (None, gone, silent)
     looks = [story(b1=lacking, **({} if one is None else {"b2": one})).states[0] for one in bookies]
     three = [drive(Story("one look", (one,))).evidence.looks[0] for one in looks]
-    evidence = LedgerEvidence(LEDGER, tuple(replace(one, record=looks[0].record(at)) for at, one in enumerate(three)))
+    evidence = LedgerEvidence(
+        LEDGER, tuple(replace(one, record=looks[0].record(at)) for at, one in enumerate(three))
+    )
     step = settle(evidence, TERMS)
     (finding,) = step.verdict.findings
     assert (0, 1, ()) == (finding.copies.confirmed, finding.copies.unknown, finding.facts.gone)
@@ -217,7 +293,11 @@ def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> Non
     ("ack", "bookies", "expected"),
     [
         (2, {"b3": Bookie(frozenset(range(999)))}, True),
-        (2, {"b3": Bookie(frozenset(range(1, 998, 2)) | {0}, answer=AnswerStatus.UNSUPPORTED)}, False),
+        (
+            2,
+            {"b3": Bookie(frozenset(range(1, 998, 2)) | {0}, answer=AnswerStatus.UNSUPPORTED)},
+            False,
+        ),
         (2, {"b3": Bookie(frozenset(range(999)), answer=AnswerStatus.UNSUPPORTED)}, False),
         (2, {"b2": Bookie(answer=AnswerStatus.SILENT), "b3": Bookie(frozenset(range(999)))}, False),
         (1, {"b2": Bookie(answer=AnswerStatus.SILENT), "b3": Bookie(frozenset(range(999)))}, True),
@@ -228,7 +308,9 @@ def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> Non
 def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assumed(
     ack: int, bookies: dict[str, Bookie], expected: bool
 ) -> None:
-    """Entries 0-999 on three bookies. A sample says nothing of what lies between; a copy nobody saw acknowledges nothing."""
+    """Entries 0-999 on three bookies. A sample says nothing of what lies between; a copy nobody saw
+    acknowledges nothing.
+    """
     metadata = ledger(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 999")
     sound = dict.fromkeys(("b1", "b2", "b3"), Bookie(frozenset(range(1000))))
     told = Story("tail", (State(metadata, {**sound, **bookies}),), more_terms={"probe_entries": 1})
@@ -239,7 +321,9 @@ def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assu
 
 
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
-    """Re-replication moves on while we look: the age is found all the same, whatever else stays unknown."""
+    """Re-replication moves on while we look: the age is found all the same, whatever else stays
+    unknown.
+    """
     lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     state = replace(story(**lost).states[0], mark=Mark(0))
     driven = drive(Story("moving", tuple(replace(state, version=n) for n in range(20))))
@@ -249,17 +333,23 @@ def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long(
 
 
 def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again() -> None:
-    """Registered and too slow at the first look, without the entry at the second: the mark hides a loss no longer."""
+    """Registered and too slow at the first look, without the entry at the second: the mark hides a
+    loss no longer.
+    """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {b: replace(bookie, answer=AnswerStatus.TIMED_OUT) for b, bookie in short.items()}
     for created_ms in (NOW_MS, 0):
-        first, second = (marked(story(**bookies), created_ms).states[0] for bookies in (slow, short))
+        first, second = (
+            marked(story(**bookies), created_ms).states[0] for bookies in (slow, short)
+        )
         (finding,) = drive(Story("slow", (first, second, second, second))).step.verdict.findings
         assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
 
 
 def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
-    """The list lacks what another bookie lacks, and reading it there fails: the next look tells, or a reason stays."""
+    """The list lacks what another bookie lacks, and reading it there fails: the next look tells, or
+    a reason stays.
+    """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {**short, "b2": replace(short["b2"], read=ReadStatus.TIMED_OUT)}
     first, second = (marked(story(**bookies)).states[0] for bookies in (slow, short))
@@ -267,7 +357,10 @@ def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
     driven = drive(Story("slow", (first,)))
     verdict = driven.step.verdict
-    assert (Standing.INDETERMINATE, (Unknown.ANSWER_TIMEOUT,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.ANSWER_TIMEOUT,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
     assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
@@ -294,22 +387,30 @@ def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
 
 
 def test_what_metadata_alone_says_is_read_twice_and_asked_about_once() -> None:
-    """A bookie that stands twice in the ensemble, every copy there: two looks, one list a bookie."""
+    """A bookie that stands twice in the ensemble, every copy there: two looks, one list a
+    bookie.
+    """
     twice = ledger("e3 w2 a2 0:[b1 b2 b1] closed 1")
     held = {"b1": Bookie(frozenset({0, 1})), "b2": Bookie(frozenset({0, 1}))}
     driven = drive(Story("twice", (State(twice, held),)))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
-    assert [Kind.ENSEMBLE_DUPLICATE_BOOKIE] == [finding.kind for finding in driven.step.verdict.findings]
+    assert [Kind.ENSEMBLE_DUPLICATE_BOOKIE] == [
+        finding.kind for finding in driven.step.verdict.findings
+    ]
 
 
 def stuck(*states: State) -> Story:
     return replace(Story("stuck", states), more_terms={"stuck_after_ms": 1_000})
 
 
-def test_a_ledger_open_for_long_is_exempt_and_remarked_on_at_a_second_look_without_waiting() -> None:
+def test_a_ledger_open_for_long_is_exempt_and_remarked_on_at_a_second_look_without_waiting() -> (
+    None
+):
     """Info never changes a standing, and never makes a run wait."""
     driven = drive(stuck(State(ledger("e3 w2 a2 0:[b1 b2 b3] open"), ctime_ms=5)))
-    assert [(Todo.LOOK, False), (Todo.NOTHING, False)] == [(step.todo, step.wait) for _, step in driven.steps]
+    assert [(Todo.LOOK, False), (Todo.NOTHING, False)] == [
+        (step.todo, step.wait) for _, step in driven.steps
+    ]
     assert [Kind.LEDGER_STUCK] == [finding.kind for finding in driven.step.verdict.findings]
     assert Standing.EXEMPT is driven.step.verdict.standing
 
@@ -335,8 +436,13 @@ def test_open_counts_from_creation_and_in_recovery_from_the_last_write(
     text: str, ctime_ms: int, mtime_ms: int, found: bool
 ) -> None:
     """For longer than the setting, not as long as it."""
-    held = {b: Bookie(frozenset(e for e in range(10) if (k - e) % 3 < 2)) for k, b in enumerate(("b1", "b2", "b3"))}
-    state = State(ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}"), held, ctime_ms=ctime_ms, mtime_ms=mtime_ms)
+    held = {
+        b: Bookie(frozenset(e for e in range(10) if (k - e) % 3 < 2))
+        for k, b in enumerate(("b1", "b2", "b3"))
+    }
+    state = State(
+        ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}"), held, ctime_ms=ctime_ms, mtime_ms=mtime_ms
+    )
     kinds = [finding.kind for finding in drive(stuck(state)).step.verdict.findings]
     assert ([Kind.LEDGER_STUCK] if found else []) == kinds
 
@@ -348,7 +454,9 @@ RACK = {
 
 
 def test_placement_is_judged_beside_coverage_and_costs_one_look_more() -> None:
-    """b1 and b2 share a rack: found on a ledger whose copies are all there; another ensemble of the same ledger is sound."""
+    """b1 and b2 share a rack: found on a ledger whose copies are all there; another ensemble of the
+    same ledger is sound.
+    """
     driven = drive(replace(story(), more_terms=RACK))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert [Kind.PLACEMENT_FAILED] == [finding.kind for finding in driven.step.verdict.findings]
@@ -359,19 +467,32 @@ def test_a_bookie_without_a_location_leaves_placement_unknown() -> None:
     around = Surroundings(locations={"b2": "/r1", "b3": "/r2"})
     driven = drive(replace(story(), more_terms={**RACK, "around": around}))
     verdict = driven.step.verdict
-    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
     assert 1 == len(driven.evidence.looks)
 
 
 def test_an_ensemble_with_too_many_write_sets_leaves_placement_unknown_and_entries_judged() -> None:
-    """To both checkers: 400 bookies and a write quorum of 251. What one bookie lacks is found all the same."""
+    """To both checkers: 400 bookies and a write quorum of 251. What one bookie lacks is found all
+    the same.
+    """
     names = [f"b{n}" for n in range(400)]
     wide = ledger(f"e400 w251 a2 0:[{' '.join(names)}] closed 1")
     held = {name: frozenset(entries) for name, entries in expected_on(wide).items()}
     around = Surroundings(locations={name: f"/r{n % 2}" for n, name in enumerate(names)})
-    for lost, standing in ((frozenset[int](), Standing.INDETERMINATE), (frozenset({0}), Standing.VIOLATED)):
-        bookies = {name: Bookie(entries - lost if name == "b0" else entries) for name, entries in held.items()}
-        driven = drive(Story("wide", (State(wide, bookies),), more_terms={**RACK, "around": around}))
+    for lost, standing in (
+        (frozenset[int](), Standing.INDETERMINATE),
+        (frozenset({0}), Standing.VIOLATED),
+    ):
+        bookies = {
+            name: Bookie(entries - lost if name == "b0" else entries)
+            for name, entries in held.items()
+        }
+        driven = drive(
+            Story("wide", (State(wide, bookies),), more_terms={**RACK, "around": around})
+        )
         verdict = driven.step.verdict
         assert (standing, (Unknown.TOPOLOGY_UNKNOWN,)) == (verdict.standing, verdict.unknowns)
         assert () == differences(verdict, driven.evidence, driven.story.terms)
@@ -379,7 +500,9 @@ def test_an_ensemble_with_too_many_write_sets_leaves_placement_unknown_and_entri
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
 def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -> None:
-    """Open, in recovery, empty; and of a ledger marked within grace the cluster is rebuilding the ensemble."""
+    """Open, in recovery, empty; and of a ledger marked within grace the cluster is rebuilding the
+    ensemble.
+    """
     bare = Story("bare", (State(ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")),), more_terms=RACK)
     assert () == drive(bare).step.verdict.findings
     assert () == drive(marked(replace(story(), more_terms=RACK))).step.verdict.findings
@@ -389,22 +512,34 @@ def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -
 
 
 def test_a_wrong_digest_is_read_again_although_the_entry_is_listed_by_then() -> None:
-    """The list left it out at first and has it at the second look: that alone does not make the copy a good one."""
+    """The list left it out at first and has it at the second look: that alone does not make the
+    copy a good one.
+    """
     held = frozenset(HELD["b1"])
     first = story(b1=Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6}))).states[0]
     listed = replace(first, bookies={**first.bookies, "b1": Bookie(held, corrupt=frozenset({6}))})
     mended = replace(first, bookies={**first.bookies, "b1": Bookie(held)})
-    told = [drive(Story("listed since", (first, second))).step.verdict for second in (listed, mended)]
-    assert [[Kind.ENTRY_CORRUPT], []] == [[finding.kind for finding in verdict.findings] for verdict in told]
+    told = [
+        drive(Story("listed since", (first, second))).step.verdict for second in (listed, mended)
+    ]
+    assert [[Kind.ENTRY_CORRUPT], []] == [
+        [finding.kind for finding in verdict.findings] for verdict in told
+    ]
     assert [Standing.VIOLATED, Standing.SOUND] == [verdict.standing for verdict in told]
 
 
 def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
-    """The list left it out at first and has it at the second look, where the read of it fails: no copy to count on. Nor is one
-    that was read rightly first and wrongly then."""
+    """The list left it out at first and has it at the second look, where the read of it fails: no
+    copy to count on. Nor is one that was read rightly first and wrongly then.
+    """
     held = frozenset(HELD["b1"])
-    wrong, right = Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6})), Bookie(held, unlisted=frozenset({6}))
-    quiet = {"b2": Bookie(answer=AnswerStatus.SILENT)}  # for a second look whatever the first one read
+    wrong, right = (
+        Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6})),
+        Bookie(held, unlisted=frozenset({6})),
+    )
+    quiet = {
+        "b2": Bookie(answer=AnswerStatus.SILENT)
+    }  # for a second look whatever the first one read
     for first, second in (
         (wrong, replace(wrong, unlisted=frozenset(), read=ReadStatus.TIMED_OUT)),
         (wrong, replace(wrong, read=ReadStatus.SILENT)),
@@ -413,7 +548,10 @@ def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
         states = (story(b1=first, **quiet).states[0], story(b1=second).states[0])
         driven = drive(Story("doubt", states))
         verdict = driven.step.verdict
-        assert (Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)) == (verdict.standing, verdict.unknowns), (first, second)
+        assert (Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)) == (
+            verdict.standing,
+            verdict.unknowns,
+        ), (first, second)
         assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
@@ -427,15 +565,22 @@ def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
         ("corrupt corrupt present", Standing.SOUND),
     ],
 )
-def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since(read: str, standing: Standing) -> None:
+def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since(
+    read: str, standing: Standing
+) -> None:
     """However often the reading failed between them, and although every list names the entry."""
     sound = drive(story()).evidence.looks[0]
-    told = [{("b1", 6): EntryRead("b1", LEDGER, 6, n, 0, ReadStatus(word))} for n, word in enumerate(read.split())]
+    told = [
+        {("b1", 6): EntryRead("b1", LEDGER, 6, n, 0, ReadStatus(word))}
+        for n, word in enumerate(read.split())
+    ]
     looks = (*(replace(sound, reads=reads) for reads in told), replace(sound, answers={}))
     seen = LedgerEvidence(LEDGER, looks)
     verdict = settle(seen, TERMS).verdict
     assert (standing, ()) == (verdict.standing, differences(verdict, seen, TERMS))
-    assert (standing is Standing.VIOLATED) == (Kind.ENTRY_CORRUPT in {finding.kind for finding in verdict.findings})
+    assert (standing is Standing.VIOLATED) == (
+        Kind.ENTRY_CORRUPT in {finding.kind for finding in verdict.findings}
+    )
 
 
 # Copies outside the ensembles
@@ -443,7 +588,9 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwis
 
 def search(finding: Finding) -> Search:
     """How far the finding's entries were looked for elsewhere."""
-    facts = finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    facts = (
+        finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    )
     assert isinstance(facts, EntryFacts) and facts.search is not None, finding
     return facts.search
 
@@ -455,39 +602,62 @@ def mark_of(finding: Finding) -> MarkFacts:
 
 
 def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **more: Bookie) -> Story:
-    """Entries lost on their whole write set; x1 and x2 are registered and not named, `holders` have the lost entries."""
+    """Entries lost on their whole write set; x1 and x2 are registered and not named, `holders` have
+    the lost entries.
+    """
     gone = {b: Bookie(frozenset(HELD[b] - set(lost))) for b in HELD}
-    others = {b: Bookie(frozenset(lost)) if b in holders else Bookie(knows_ledger=False) for b in ("x1", "x2")}
+    others = {
+        b: Bookie(frozenset(lost)) if b in holders else Bookie(knows_ledger=False)
+        for b in ("x1", "x2")
+    }
     told = story(**{**gone, **others, **more})
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}), readonly=frozenset({"x2"}))
     return replace(told, more_terms={"around": around, "stranded_entries_max": limit})
 
 
 def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there() -> None:
-    """Read on every registered bookie that gave no list, writable or read-only, at both looks; b3 listed that it lacks it."""
+    """Read on every registered bookie that gave no list, writable or read-only, at both looks; b3
+    listed that it lacks it.
+    """
     driven = drive(stranded("x2"))
     (finding,) = driven.step.verdict.findings
     assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ((6, 6),)) == (finding.kind, finding.entries)
-    assert (("x2",), ("b3", "x1", "x2")) == (search(finding).found_unnamed, search(finding).searched)
-    assert [{"x1", "x2"}] * 2 == [{b for b, _ in look.reads if b[0] == "x"} for look in driven.evidence.looks if look.reads]
+    assert (("x2",), ("b3", "x1", "x2")) == (
+        search(finding).found_unnamed,
+        search(finding).searched,
+    )
+    assert [{"x1", "x2"}] * 2 == [
+        {b for b, _ in look.reads if b[0] == "x"} for look in driven.evidence.looks if look.reads
+    ]
 
 
 def test_nobody_else_is_read_for_an_entry_that_has_a_copy() -> None:
     """Only entries without a copy are looked for."""
     told = stranded("x2", b1=Bookie(frozenset(HELD["b1"])))
     driven = drive(told)
-    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [finding.kind for finding in driven.step.verdict.findings]
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [
+        finding.kind for finding in driven.step.verdict.findings
+    ]
     assert not [b for look in driven.evidence.looks for b, _ in look.reads if b[0] == "x"]
 
 
 def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
-    """ENOLEDGER answers for all entries; the one that holds some is read for more of them, up to the limit."""
+    """ENOLEDGER answers for all entries; the one that holds some is read for more of them, up to
+    the limit.
+    """
     driven = drive(stranded("x1", lost=(3, 6, 9, 12, 15), limit=3))
     first = driven.evidence.looks[0]
-    assert (1, 3) == (sum(b == "x2" for b, _ in first.reads), sum(b == "x1" for b, _ in first.reads))
+    assert (1, 3) == (
+        sum(b == "x2" for b, _ in first.reads),
+        sum(b == "x1" for b, _ in first.reads),
+    )
     (finding,) = driven.step.verdict.findings
     assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, 5) == (finding.kind, finding.entries_total)
-    assert (3, 3, 2) == (search(finding).entries, search(finding).entries_unnamed, search(finding).entries_left)
+    assert (3, 3, 2) == (
+        search(finding).entries,
+        search(finding).entries_unnamed,
+        search(finding).entries_left,
+    )
 
 
 def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
@@ -500,10 +670,16 @@ def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
 
 
 @pytest.mark.parametrize(("holders", "known"), [("x2", "x2"), ("x1 x2", "x2"), ("x1", "")])
-def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(holders: str, known: str) -> None:
-    """x2 should hold nothing and is named all the same: it is read, and will not collect the ledger. Beside it x1 will."""
+def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(
+    holders: str, known: str
+) -> None:
+    """x2 should hold nothing and is named all the same: it is read, and will not collect the
+    ledger. Beside it x1 will.
+    """
     told = stranded(*holders.split())
-    state = replace(told.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
+    state = replace(
+        told.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19")
+    )
     driven = drive(replace(told, states=(state,)))
     (finding,) = driven.step.verdict.findings
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if "x1" in holders else Kind.ENTRY_WITHOUT_REPLICA
@@ -515,29 +691,52 @@ def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(ho
 def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
     """Its kind stays: auto-recovery asks the ensemble only."""
     (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
-    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ("x1",)) == (finding.kind, search(finding).found_unnamed)
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ("x1",)) == (
+        finding.kind,
+        search(finding).found_unnamed,
+    )
 
 
 def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
-    """x1 had all lost entries at the first look and knows no such ledger at the second: it is not named as a holder."""
+    """x1 had all lost entries at the first look and knows no such ledger at the second: it is not
+    named as a holder.
+    """
     told = stranded("x1", lost=(3, 6, 9))
     first = told.states[0]
     second = replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)})
     (finding,) = drive(replace(told, states=(first, second))).step.verdict.findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, 0, ()) == (finding.kind, search(finding).entries_found, search(finding).found_on)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, 0, ()) == (
+        finding.kind,
+        search(finding).entries_found,
+        search(finding).found_on,
+    )
 
 
 def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
-    """At the first look x1 has the entries 6 and 9, at the second it knows no such ledger, and x2 has but the lowest one."""
+    """At the first look x1 has the entries 6 and 9, at the second it knows no such ledger, and x2
+    has but the lowest one.
+    """
     told = stranded("x1", lost=(3, 6, 9), x2=Bookie(frozenset({3})))
     first = told.states[0]
-    driven = drive(replace(told, states=(first, replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)}))))
-    assert [Kind.ENTRY_WITHOUT_REPLICA] == [finding.kind for finding in driven.step.verdict.findings]
+    driven = drive(
+        replace(
+            told,
+            states=(
+                first,
+                replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)}),
+            ),
+        )
+    )
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == [
+        finding.kind for finding in driven.step.verdict.findings
+    ]
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
 def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:
-    """Every bookie of the write set answered: the loss stands, and who could not be asked elsewhere is named."""
+    """Every bookie of the write set answered: the loss stands, and who could not be asked elsewhere
+    is named.
+    """
     (finding,) = drive(stranded(x1=Bookie(read=ReadStatus.SILENT))).step.verdict.findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, ("x1",), ("b3", "x2")) == (
         finding.kind,
@@ -547,10 +746,14 @@ def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() 
 
 
 def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:
-    """b1 lacked an entry at the first look and is silent at the second: it is not read then, and the loss stands."""
+    """b1 lacked an entry at the first look and is silent at the second: it is not read then, and
+    the loss stands.
+    """
     short = Bookie(frozenset(HELD["b1"] - {6}))
     first = story(b1=short).states[0]
-    second = replace(first, bookies={**first.bookies, "b1": replace(short, answer=AnswerStatus.SILENT)})
+    second = replace(
+        first, bookies={**first.bookies, "b1": replace(short, answer=AnswerStatus.SILENT)}
+    )
     driven = drive(Story("then silent", (first, second)))
     assert {0} == {look.record.look for look in driven.evidence.looks if look.reads}
     assert Standing.VIOLATED is driven.step.verdict.standing
@@ -566,10 +769,16 @@ def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:
         ("b1 b2 b3", "b1 b2 b3", Standing.INDETERMINATE),
     ],
 )
-def test_the_newest_conclusive_word_of_each_bookie_counts(first: str, second: str, standing: Standing) -> None:
-    """A bookie silent at one look that answered well at the other is heard; one silent at both is not."""
+def test_the_newest_conclusive_word_of_each_bookie_counts(
+    first: str, second: str, standing: Standing
+) -> None:
+    """A bookie silent at one look that answered well at the other is heard; one silent at both is
+    not.
+    """
     sound = story().states[0]
-    silences = [{b: Bookie(answer=AnswerStatus.SILENT) for b in names.split()} for names in (first, second)]
+    silences = [
+        {b: Bookie(answer=AnswerStatus.SILENT) for b in names.split()} for names in (first, second)
+    ]
     states = tuple(replace(sound, bookies={**sound.bookies, **mute}) for mute in silences)
     assert standing is drive(Story("words", states)).step.verdict.standing
 
@@ -583,7 +792,10 @@ def numbers() -> st.SearchStrategy[int]:
     return st.one_of(st.integers(-3, 12), st.sampled_from([*edges, *(-e for e in edges), -(2**63)]))
 
 
-SEGMENTS = st.lists(st.builds(Segment, numbers(), st.lists(st.sampled_from(BOOKIES), max_size=6).map(tuple)), max_size=5)
+SEGMENTS = st.lists(
+    st.builds(Segment, numbers(), st.lists(st.sampled_from(BOOKIES), max_size=6).map(tuple)),
+    max_size=5,
+)
 METADATA = st.builds(
     LedgerMetadata,
     st.just(3),
@@ -599,14 +811,18 @@ METADATA = st.builds(
 
 @st.composite
 def plausible_metadata(draw: st.DrawFn) -> LedgerMetadata:
-    """Nearly right: closed, quorums in order, segments that ascend; lengths beyond anything stored."""
+    """Nearly right: closed, quorums in order, segments that ascend; lengths beyond anything
+    stored.
+    """
     size = draw(st.integers(1, 5))
     write = draw(st.integers(1, size))
     firsts = sorted({0, *draw(st.lists(st.integers(0, 2**62), max_size=3))})
     ensemble = st.lists(st.sampled_from(BOOKIES), min_size=size, max_size=size).map(tuple)
     segments = tuple(Segment(first, draw(ensemble)) for first in firsts)
     last = draw(st.sampled_from([firsts[-1] - 1, firsts[-1], firsts[-1] + 9, 2**62, ENTRY_ID_MAX]))
-    return LedgerMetadata(3, LedgerState.CLOSED, size, write, draw(st.integers(0, write + 1)), last, 0, segments)
+    return LedgerMetadata(
+        3, LedgerState.CLOSED, size, write, draw(st.integers(0, write + 1)), last, 0, segments
+    )
 
 
 @st.composite
@@ -644,18 +860,33 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
             number,
             NOW_MS,
             status,
-            ZnodeStamp(1, draw(st.integers(0, 1)), 0) if status in (RecordStatus.FOUND, RecordStatus.MALFORMED) else None,
+            (
+                ZnodeStamp(1, draw(st.integers(0, 1)), 0)
+                if status in (RecordStatus.FOUND, RecordStatus.MALFORMED)
+                else None
+            ),
             draw(st.one_of(st.just(same), metadata)) if status is RecordStatus.FOUND else None,
             Malformed("x", 0, 1, "") if status is RecordStatus.MALFORMED else None,
-            draw(st.one_of(st.none(), st.none(), st.builds(Mark, numbers(), st.one_of(st.none(), numbers())))),
+            draw(
+                st.one_of(
+                    st.none(),
+                    st.none(),
+                    st.builds(Mark, numbers(), st.one_of(st.none(), numbers())),
+                )
+            ),
         )
         answers = {}
         for bookie in draw(st.lists(st.sampled_from([*BOOKIES, "other"]), unique=True)):
             said = draw(st.sampled_from([*AnswerStatus, *[AnswerStatus.HELD] * 6]))
             held = draw(disjoint_groups()) if said is AnswerStatus.HELD else b""
             answers[bookie] = Answer(bookie, LEDGER, number, 0, said, held)
-        keys = draw(st.lists(st.tuples(st.sampled_from([*BOOKIES, "other"]), numbers()), max_size=6))
-        reads = {k: EntryRead(k[0], LEDGER, k[1], number, 0, draw(st.sampled_from(list(ReadStatus)))) for k in keys}
+        keys = draw(
+            st.lists(st.tuples(st.sampled_from([*BOOKIES, "other"]), numbers()), max_size=6)
+        )
+        reads = {
+            k: EntryRead(k[0], LEDGER, k[1], number, 0, draw(st.sampled_from(list(ReadStatus))))
+            for k in keys
+        }
         found.append(Look(record, answers, reads))
     return LedgerEvidence(LEDGER, tuple(found))
 
@@ -663,7 +894,9 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
 @settings(max_examples=250, deadline=None)
 @given(evidence())
 def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
-    """Any metadata, however it contradicts itself, any answers and reads: a verdict, and questions just where they belong."""
+    """Any metadata, however it contradicts itself, any answers and reads: a verdict, and questions
+    just where they belong.
+    """
     step = settle(seen, TERMS)
     assert bool(step.questions) == (step.todo is Todo.LISTS)
     assert bool(step.reads) == (step.todo is Todo.READS)
@@ -678,10 +911,20 @@ def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(plausible_metadata(), st.lists(disjoint_groups(), min_size=5, max_size=5), st.sampled_from(list(ReadStatus)))
-def test_a_ledger_of_any_size_comes_to_an_end(metadata: LedgerMetadata, lists: list[bytes], read: ReadStatus) -> None:
-    """Asked and read until nothing is left to do: within the bounds on looks and reads, whatever the lists say."""
-    looks = [Look(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata))]
+@given(
+    plausible_metadata(),
+    st.lists(disjoint_groups(), min_size=5, max_size=5),
+    st.sampled_from(list(ReadStatus)),
+)
+def test_a_ledger_of_any_size_comes_to_an_end(
+    metadata: LedgerMetadata, lists: list[bytes], read: ReadStatus
+) -> None:
+    """Asked and read until nothing is left to do: within the bounds on looks and reads, whatever
+    the lists say.
+    """
+    looks = [
+        Look(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata))
+    ]
     said = dict(zip(BOOKIES, lists, strict=True))
     for _ in range(100):
         step = settle(LedgerEvidence(LEDGER, tuple(looks)), TERMS)
@@ -692,7 +935,8 @@ def test_a_ledger_of_any_size_comes_to_an_end(metadata: LedgerMetadata, lists: l
             looks.append(Look(replace(newest.record, look=len(looks))))
         elif step.todo is Todo.LISTS:
             answers = {
-                q.bookie_id: Answer(q.bookie_id, LEDGER, 0, 0, AnswerStatus.HELD, said[q.bookie_id]) for q in step.questions
+                q.bookie_id: Answer(q.bookie_id, LEDGER, 0, 0, AnswerStatus.HELD, said[q.bookie_id])
+                for q in step.questions
             }
             looks[-1] = replace(newest, answers=answers)
         else:
@@ -701,11 +945,17 @@ def test_a_ledger_of_any_size_comes_to_an_end(metadata: LedgerMetadata, lists: l
             looks[-1] = replace(newest, reads={**newest.reads, **reads})
     assert step.todo is Todo.NOTHING
     assert len(looks) <= 2 * TERMS.looks_max + 1
-    assert all(sum(b == one for b, _ in look.reads) <= TERMS.confirming_reads_max for look in looks for one in BOOKIES)
+    assert all(
+        sum(b == one for b, _ in look.reads) <= TERMS.confirming_reads_max
+        for look in looks
+        for one in BOOKIES
+    )
 
 
 def _steps_taken(lists: dict[str, bytes], last: int) -> int:
-    """How often the arithmetic of pieces is entered while one look at an E=5 W=3 ledger is judged."""
+    """How often the arithmetic of pieces is entered while one look at an E=5 W=3 ledger is
+    judged.
+    """
     metadata = ledger(f"e5 w3 a2 0:[b1 b2 b3 b4 b5] closed {last}")
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
     answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups) for b, groups in lists.items()}
@@ -723,21 +973,34 @@ def _steps_taken(lists: dict[str, bytes], last: int) -> int:
             step = settle(LedgerEvidence(LEDGER, tuple(looks)), TERMS)
         finally:
             sys.setprofile(None)
-        looks = [Look(record, answers, {k: EntryRead(k[0], LEDGER, k[1], 0, 0, ReadStatus.NO_ENTRY) for k in step.reads})]
+        looks = [
+            Look(
+                record,
+                answers,
+                {k: EntryRead(k[0], LEDGER, k[1], 0, 0, ReadStatus.NO_ENTRY) for k in step.reads},
+            )
+        ]
     return lines
 
 
 FEW_GROUPS = {
     "nothing held": dict.fromkeys(BOOKIES, b""),
-    "a few runs": {b: canonical([SequenceGroup(n, n, 5, 0), SequenceGroup(100, 100, 7, 0)]) for n, b in enumerate(BOOKIES)},
+    "a few runs": {
+        b: canonical([SequenceGroup(n, n, 5, 0), SequenceGroup(100, 100, 7, 0)])
+        for n, b in enumerate(BOOKIES)
+    },
     "half of each stripe": {b: canonical([SequenceGroup(0, 5 * 300, 2, 5)]) for b in BOOKIES},
     "every other stripe": {b: canonical([SequenceGroup(0, 10 * 100, 3, 10)]) for b in BOOKIES},
 }
 
 
 @pytest.mark.parametrize("name", FEW_GROUPS)
-def test_the_cost_of_judging_does_not_depend_on_how_many_entries_the_metadata_claims(name: str) -> None:
-    """Answers of a few groups about 10^4 and about 2^62 entries take nearly the same number of calls."""
+def test_the_cost_of_judging_does_not_depend_on_how_many_entries_the_metadata_claims(
+    name: str,
+) -> None:
+    """Answers of a few groups about 10^4 and about 2^62 entries take nearly the same number of
+    calls.
+    """
     small, large = _steps_taken(FEW_GROUPS[name], 10**4), _steps_taken(FEW_GROUPS[name], 2**62)
     assert 0 < large <= small + 2_000
     assert large < 20_000
@@ -746,20 +1009,30 @@ def test_the_cost_of_judging_does_not_depend_on_how_many_entries_the_metadata_cl
 def test_an_endless_list_costs_no_more_than_a_short_one() -> None:
     """24 bytes that speak of 2^60 runs, foreign to any striping, are no answer."""
     steps = dict(zip(BOOKIES, (7, 11, 13, 17, 19), strict=True))
-    endless = {b: canonical([SequenceGroup(0, step * (2**62 // step), 3, step)]) for b, step in steps.items()}
+    endless = {
+        b: canonical([SequenceGroup(0, step * (2**62 // step), 3, step)])
+        for b, step in steps.items()
+    }
     assert _steps_taken(endless, 2**62) < 20_000
     metadata = ledger(f"e5 w3 a2 0:[b1 b2 b3 b4 b5] closed {2**62}")
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
-    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups) for b, groups in endless.items()}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups) for b, groups in endless.items()
+    }
     verdict = settle(LedgerEvidence(LEDGER, (Look(record, answers),)), TERMS).verdict
-    assert (Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)) == (
+        verdict.standing,
+        verdict.unknowns,
+    )
     assert FOREIGN_RUNS_MAX < 2**20
 
 
 def test_a_deleted_ledger_leaves_nothing_behind() -> None:
     """Neither findings nor reasons of what was seen before."""
     lost = story(b1=Bookie(), b2=Bookie(), b3=Bookie()).states[0]
-    verdict = drive(Story("gone then", (lost, replace(lost, status=RecordStatus.GONE)))).step.verdict
+    verdict = drive(
+        Story("gone then", (lost, replace(lost, status=RecordStatus.GONE)))
+    ).step.verdict
     assert (Exempt.DELETED, (), ()) == (verdict.exempt, verdict.findings, verdict.unknowns)
 
 
@@ -767,9 +1040,16 @@ def test_what_the_checkers_differ_on_is_withheld(monkeypatch: pytest.MonkeyPatch
     """With what they differ on; and asked only of a verdict that is final and due."""
     seen = drive(story(b1=Bookie())).evidence
     assert Standing.VIOLATED is settle_and_check(seen, TERMS)[0].verdict.standing
-    monkeypatch.setattr("auditor.judging.settle.differences", lambda verdict, evidence, terms: ("one says this, one that",))
+    monkeypatch.setattr(
+        "auditor.judging.settle.differences",
+        lambda verdict, evidence, terms: ("one says this, one that",),
+    )
     step, why = settle_and_check(seen, TERMS)
-    assert ((Unknown.CHECKERS_DISAGREE,), (), Todo.NOTHING) == (step.verdict.unknowns, step.verdict.findings, step.todo)
+    assert ((Unknown.CHECKERS_DISAGREE,), (), Todo.NOTHING) == (
+        step.verdict.unknowns,
+        step.verdict.findings,
+        step.todo,
+    )
     assert "one says this, one that" == why
     speculative, why = settle_and_check(replace(seen, looks=seen.looks[:1]), TERMS)
     assert (Todo.LOOK, "") == (speculative.todo, why)

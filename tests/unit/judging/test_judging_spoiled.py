@@ -18,7 +18,12 @@ VERDICTS_GIVEN = (
     Verdict(0, Standing.SOUND),
     Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, is_mark_stale=True),
     Verdict(2, Standing.EXEMPT, Exempt.DELETED),
-    Verdict(3, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT, Unknown.CHECKERS_DISAGREE), only_maintenance=True),
+    Verdict(
+        3,
+        Standing.INDETERMINATE,
+        unknowns=(Unknown.BOOKIE_SILENT, Unknown.CHECKERS_DISAGREE),
+        only_maintenance=True,
+    ),
     Verdict(4, Standing.INDETERMINATE, unknowns=(Unknown.ANSWER_INVALID,)),
     Verdict(5, Standing.VIOLATED, findings=FOUND),
 )
@@ -26,7 +31,9 @@ INDETERMINATE, INVALID = Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)
 
 
 def test_what_rests_on_such_lists_is_unknown() -> None:
-    """Sound and exempt no more; a violation stands, with the reason; of a deleted ledger nothing is claimed anyway."""
+    """Sound and exempt no more; a violation stands, with the reason; of a deleted ledger nothing is
+    claimed anyway.
+    """
     spoiled = [spoil_verdict(one) for one in VERDICTS_GIVEN]
     assert [(one.standing, one.unknowns) for one in spoiled] == [
         (INDETERMINATE, INVALID),
@@ -59,5 +66,9 @@ def test_rows_are_spoiled_as_values_are() -> None:
     """Each of them, whichever others are; and those of other ledgers stay."""
     for hit in product((False, True), repeat=len(VERDICTS_GIVEN)):
         expected = [spoil_verdict(v) if h else v for v, h in zip(VERDICTS_GIVEN, hit, strict=True)]
-        ids = pa.array([v.ledger_id for v, h in zip(VERDICTS_GIVEN, hit, strict=True) if h], pa.int64())
-        assert rows_of(*expected).to_pylist() == spoil_rows(rows_of(*VERDICTS_GIVEN), ids).to_pylist()
+        ids = pa.array(
+            [v.ledger_id for v, h in zip(VERDICTS_GIVEN, hit, strict=True) if h], pa.int64()
+        )
+        assert (
+            rows_of(*expected).to_pylist() == spoil_rows(rows_of(*VERDICTS_GIVEN), ids).to_pylist()
+        )

@@ -1,4 +1,6 @@
-"""A run of lost entries on a bookie that cannot list becomes a finding exactly where the sweep promises it."""
+"""A run of lost entries on a bookie that cannot list becomes a finding exactly where the sweep
+promises it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SHARES = expected_on(METADATA)
 
 
 def verdict_standing(lost: set[int], sweep: Sweep) -> Standing:
-    """The committed standing where b2 cannot list and lost these entries; both checkers must say so."""
+    """The committed standing where b2 cannot list and lost these entries; both checkers must say
+    so.
+    """
     bookies = {name: Bookie(frozenset(share)) for name, share in SHARES.items()}
     bookies["b2"] = Bookie(frozenset(SHARES["b2"] - lost), answer=AnswerStatus.UNSUPPORTED)
     terms = {"probe_entries": 1, "probe_seed": 5, "sweep": sweep}
@@ -42,7 +46,9 @@ def seeds_of_every_start() -> list[int]:
 
 @pytest.mark.parametrize(("first", "length"), [(100, 1), (200, 5), (660, 12), (1_500, 16)])
 def test_a_loss_is_found_from_as_many_starts_as_promised(first: int, length: int):
-    """Every start enumerated, at losses of several lengths, one of them across the change of the ensemble."""
+    """Every start enumerated, at losses of several lengths, one of them across the change of the
+    ensemble.
+    """
     lost = set(sorted(SHARES["b2"])[first : first + length])
     found = [verdict_standing(lost, Sweep(seed, 0, 1, STEP)) for seed in seeds_of_every_start()]
     assert {Standing.SOUND, Standing.VIOLATED} >= set(found)
@@ -52,7 +58,9 @@ def test_a_loss_is_found_from_as_many_starts_as_promised(first: int, length: int
 
 
 def test_successive_turns_find_what_one_misses():
-    """A loss of four entries, from every start: the first four turns leave gaps of four, and miss none."""
+    """A loss of four entries, from every start: the first four turns leave gaps of four, and miss
+    none.
+    """
     lost = set(sorted(SHARES["b2"])[300:304])
     for seed in seeds_of_every_start():
         found = [verdict_standing(lost, Sweep(seed, turn, 1, STEP)) for turn in range(4)]

@@ -13,7 +13,8 @@ from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4)), {"b1": 4}),
+        (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4)),
+        {"b1": 4}),
         (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 4, AnswerStatus.HELD, read_unlisted=(9, 4)), {}),
         (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD), {}),
         (
@@ -25,7 +26,9 @@ from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
         ),
     ],
 )  # fmt: skip
-def test_they_are_said_once_the_bookie_must_have_flushed(answer: Answer, found: dict[str, int]) -> None:
+def test_they_are_said_once_the_bookie_must_have_flushed(
+    answer: Answer, found: dict[str, int]
+) -> None:
     """Counted from the last write of the metadata; what lies in a missing log is indexed."""
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
     assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
@@ -38,7 +41,9 @@ def test_the_lowest_of_all_looks_is_said() -> None:
     for look, written_ms in ((1, 0), (2, 5)):
         at_ms = FLUSHED_AFTER_MS + 5
         answers = {
-            bookie: Answer(bookie, 7, look, at_ms - (bookie == "b3"), AnswerStatus.HELD, read_unlisted=unlisted)
+            bookie: Answer(
+                bookie, 7, look, at_ms - (bookie == "b3"), AnswerStatus.HELD, read_unlisted=unlisted
+            )
             for (bookie, seen_at), unlisted in sent.items()
             if seen_at == look
         }

@@ -1,4 +1,6 @@
-"""A verdict as a row: what it rests on, what is lacking where, and that columns and values agree."""
+"""A verdict as a row: what it rests on, what is lacking where, and that columns and values
+agree.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_verdict_by_reads_says_how_many() -> None:
 
 def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
     """Entries, a bookie each, in the verdict's own order."""
-    row = row_of(Verdict(7, Standing.SOUND, lacks=(BookieLack("b2", 10, 3), BookieLack("b1", 2**40, 2**40))))
+    row = row_of(
+        Verdict(7, Standing.SOUND, lacks=(BookieLack("b2", 10, 3), BookieLack("b1", 2**40, 2**40)))
+    )
     assert [
         {"bookie_id": "b2", "expected": 10, "absent": 3},
         {"bookie_id": "b1", "expected": 2**40, "absent": 2**40},
@@ -53,14 +57,26 @@ def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
 
 
 def test_a_bookie_may_lack_more_than_a_column_can_count() -> None:
-    """Metadata may claim 2^63 entries: its row is written all the same, or it would cost all other ledgers their verdict."""
-    row = row_of(Verdict(7, Standing.SOUND, lacks=(BookieLack("b1", 2**63, 2**63), BookieLack("b2", 2**63, 2**63 - 1))))
-    assert [(2**63 - 1, 2**63 - 1)] * 2 == [(one["expected"], one["absent"]) for one in row["lacks"]]
+    """Metadata may claim 2^63 entries: its row is written all the same, or it would cost all other
+    ledgers their verdict.
+    """
+    row = row_of(
+        Verdict(
+            7,
+            Standing.SOUND,
+            lacks=(BookieLack("b1", 2**63, 2**63), BookieLack("b2", 2**63, 2**63 - 1)),
+        )
+    )
+    assert [(2**63 - 1, 2**63 - 1)] * 2 == [
+        (one["expected"], one["absent"]) for one in row["lacks"]
+    ]
 
 
 def test_planned_maintenance_is_told() -> None:
     """Whether nothing else stood in the way of judging the ledger."""
-    verdict = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)
+    verdict = Verdict(
+        7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
+    )
     assert row_of(verdict)["only_maintenance"]
 
 
@@ -72,19 +88,33 @@ def test_findings_are_told_of_a_verdict_that_stands() -> None:
 
 
 def test_a_row_says_since_when_the_newest_look_saw_a_mark_and_why_the_ledger_is_exempt() -> None:
-    """An age at the time of judgement, which is one time for the whole run; no detail where none is given."""
-    looks = tuple(Look(LedgerRecord(7, look, 0, RecordStatus.GONE, mark=mark)) for look, mark in ((1, None), (2, Mark(400))))
+    """An age at the time of judgement, which is one time for the whole run; no detail where none is
+    given.
+    """
+    looks = tuple(
+        Look(LedgerRecord(7, look, 0, RecordStatus.GONE, mark=mark))
+        for look, mark in ((1, None), (2, Mark(400)))
+    )
     step = Step(Verdict(7, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
-    row = table(VERDICTS, [verdict_row(LedgerEvidence(7, looks), step, Terms(1_000, 0, 1, 2), FACTS)]).to_pylist()[0]
-    assert ("deleted", 600, 2, "") == tuple(row[name] for name in ("exempt", "mark_age_ms", "looks", "detail"))
-    assert (None, None) == tuple(row_of(Verdict(7, Standing.SOUND))[name] for name in ("exempt", "mark_age_ms"))
+    row = table(
+        VERDICTS, [verdict_row(LedgerEvidence(7, looks), step, Terms(1_000, 0, 1, 2), FACTS)]
+    ).to_pylist()[0]
+    assert ("deleted", 600, 2, "") == tuple(
+        row[name] for name in ("exempt", "mark_age_ms", "looks", "detail")
+    )
+    assert (None, None) == tuple(
+        row_of(Verdict(7, Standing.SOUND))[name] for name in ("exempt", "mark_age_ms")
+    )
 
 
 def test_a_finding_says_what_it_rests_on() -> None:
     """As the verdict does: lists or probes."""
     finding = finding_of(Kind.METADATA_MALFORMED)
     probed = Verdict(7, Standing.VIOLATED, findings=(finding,), probes=Probes(read=14, random=8))
-    told = [json.loads(row_of(verdict)["findings"][0]) for verdict in (replace(probed, probes=None), probed)]
+    told = [
+        json.loads(row_of(verdict)["findings"][0])
+        for verdict in (replace(probed, probes=None), probed)
+    ]
     assert [("METADATA_MALFORMED", 7, one) for one in ("listed", "probed")] == [
         (one["kind"], one["ledger_id"], one["assurance"]) for one in told
     ]

@@ -1,4 +1,6 @@
-"""The bookie's own configuration file, and the cookie by which its directories say whose they are."""
+"""The bookie's own configuration file, and the cookie by which its directories say whose they
+are.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,17 @@ import pytest
 from support.location_index import write_cookie
 
 from auditor.errors import ConfigError
-from auditor.lister.bookie_configuration import BookieConfiguration, configuration_of, parse_properties, read_configuration
+from auditor.lister.bookie_configuration import (
+    BookieConfiguration,
+    configuration_of,
+    parse_properties,
+    read_configuration,
+)
 from auditor.lister.cookie import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
 
 COOKIE = (
-    '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId: "i"\nindexDirs: "2\\t/x1\\t/x2"\n'
+    '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId:'
+    ' "i"\nindexDirs: "2\\t/x1\\t/x2"\n'
 )
 
 
@@ -26,26 +34,40 @@ def test_a_properties_file_is_read_as_java_reads_it() -> None:
 def test_directories_id_and_address_come_from_the_file(tmp_path: Path) -> None:
     """Index directories default to the ledger directories, the id to the advertised address."""
     path = tmp_path / "bookkeeper.conf"
-    path.write_text("ledgerDirectories=/l1, /l2\nbookiePort=3191\nadvertisedAddress=bk-1\npassword=secret\n")
+    path.write_text(
+        "ledgerDirectories=/l1, /l2\nbookiePort=3191\nadvertisedAddress=bk-1\npassword=secret\n"
+    )
     pair = (Path("/l1"), Path("/l2"))
     assert BookieConfiguration(pair, pair, "bk-1:3191", "bk-1", 3191) == read_configuration(path)
 
 
 def test_the_configured_id_goes_before_the_address() -> None:
     """bookieId, as in BookKeeper."""
-    found = configuration_of({"bookieId": "b1", "advertisedAddress": "bk-1", "indexDirectories": "/x"}, "conf")
-    assert ("b1", (Path("/x"),), "bk-1", 3181) == (found.bookie_id, found.index_directories, found.host, found.port)
+    found = configuration_of(
+        {"bookieId": "b1", "advertisedAddress": "bk-1", "indexDirectories": "/x"}, "conf"
+    )
+    assert ("b1", (Path("/x"),), "bk-1", 3181) == (
+        found.bookie_id,
+        found.index_directories,
+        found.host,
+        found.port,
+    )
 
 
 @pytest.mark.parametrize(
     ("properties", "says"),
     [
-        ({"ledgerStorageClass": "org.apache.bookkeeper.bookie.SortedLedgerStorage"}, "ledgerStorageClass"),
+        (
+            {"ledgerStorageClass": "org.apache.bookkeeper.bookie.SortedLedgerStorage"},
+            "ledgerStorageClass",
+        ),
         ({"ledgerDirectories": "/a,/b", "indexDirectories": "/x"}, "do not match"),
         ({"bookiePort": "many"}, "bookiePort"),
     ],
 )
-def test_a_configuration_that_no_lister_can_read_is_refused(properties: dict[str, str], says: str) -> None:
+def test_a_configuration_that_no_lister_can_read_is_refused(
+    properties: dict[str, str], says: str
+) -> None:
     """With the key that is wrong."""
     with pytest.raises(ConfigError, match=says):
         configuration_of(properties, "conf")
@@ -70,16 +92,24 @@ def test_a_cookie_names_bookie_cluster_and_directories() -> None:
 
 
 def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> None:
-    """Protobuf's text format writes each byte of UTF-8 beyond ASCII in octal, and some characters behind a backslash."""
+    """Protobuf's text format writes each byte of UTF-8 beyond ASCII in octal, and some characters
+    behind a backslash.
+    """
     named = '/größe/a\\b/it\'s "so"/\n\r\x01'
     escaped = r"""/gr\303\266\303\237e/a\\b/it\'s \"so\"/\n\r\001"""
     for told in (escaped, escaped.replace(r"\303\266", "ö")):
-        assert (named,) == parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n').ledger_directories
-    assert ("/\ufffd",) == parse_cookie('5\nbookieHost: "b"\nledgerDirs: "1\\t/\\377"\n').ledger_directories
+        assert (named,) == parse_cookie(
+            f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n'
+        ).ledger_directories
+    assert ("/\ufffd",) == parse_cookie(
+        '5\nbookieHost: "b"\nledgerDirs: "1\\t/\\377"\n'
+    ).ledger_directories
     assert "b\\1" == parse_cookie('5\n  bookieHost: "b\\\\1"  \nledgerDirs: "1\\t/a"\n').bookie_id
 
 
-@pytest.mark.parametrize("text", ["", "x\n", "5\n", '5\nbookieHost: "b"\n', COOKIE.replace('"2\\t/l1', '"3\\t/l1')])
+@pytest.mark.parametrize(
+    "text", ["", "x\n", "5\n", '5\nbookieHost: "b"\n', COOKIE.replace('"2\\t/l1', '"3\\t/l1')]
+)
 def test_what_is_no_cookie_is_refused(text: str) -> None:
     """Never taken for a cookie that says less."""
     with pytest.raises(ConfigError):
@@ -96,7 +126,10 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
     assert "b1" == check_cookie(BookieConfiguration(pair, pair, None)).bookie_id
     with pytest.raises(ConfigError, match="of bookie b1, configured is b2"):
         check_cookie(BookieConfiguration(pair, pair, "b2"))
-    with pytest.raises(ConfigError, match=f"ledger directories {one}, {two}; configured are {two}, {one}, in this order"):
+    with pytest.raises(
+        ConfigError,
+        match=f"ledger directories {one}, {two}; configured are {two}, {one}, in this order",
+    ):
         check_cookie(BookieConfiguration((two, one), pair, "b1"))
     with pytest.raises(ConfigError, match="index directories"):
         check_cookie(BookieConfiguration(pair, (two, one), "b1"))
@@ -113,7 +146,10 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
 def test_a_cookie_of_another_port_is_refused(tmp_path: Path) -> None:
     """Without bookieId and advertisedAddress the file leaves the host open, and not the port."""
     write_cookie(tmp_path, "b1.example:3181")
-    assert "b1.example:3181" == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3181)).bookie_id
+    assert (
+        "b1.example:3181"
+        == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3181)).bookie_id
+    )
     with pytest.raises(ConfigError, match="bookiePort is 3191"):
         check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3191))
 
@@ -122,7 +158,12 @@ def test_an_empty_file_is_a_bookie_with_bookkeepers_own_defaults() -> None:
     """Its id is left to the name of its host."""
     pair = (Path("/tmp/bk-data"),)
     assert BookieConfiguration(pair, pair, None, None, 3181) == configuration_of({}, "conf")
-    assert configuration_of({"advertisedAddress": "", "bookieId": "", "ledgerDirectories": " , "}, "conf").bookie_id is None
+    assert (
+        configuration_of(
+            {"advertisedAddress": "", "bookieId": "", "ledgerDirectories": " , "}, "conf"
+        ).bookie_id
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +187,10 @@ def test_only_one_storage_has_an_index_that_can_be_read(storage: str, is_read: b
 
 def test_what_is_wrong_is_told_with_its_file(tmp_path: Path) -> None:
     """Whichever key it is."""
-    for text, says in (("bookiePort=x", "bookiePort is 'x'"), ("ledgerDirectories=/a,/b\nindexDirectories=/x", "2 ledger")):
+    for text, says in (
+        ("bookiePort=x", "bookiePort is 'x'"),
+        ("ledgerDirectories=/a,/b\nindexDirectories=/x", "2 ledger"),
+    ):
         (tmp_path / "conf").write_text(text)
         with pytest.raises(ConfigError, match=f"^{tmp_path}/conf: {says}"):
             read_configuration(tmp_path / "conf")
@@ -178,7 +222,9 @@ def test_a_port_is_digits(port: str) -> None:
     ],
 )
 def test_lines_are_joined_and_cut_as_java_does(text: str, expected: dict[str, str]) -> None:
-    """An odd number of backslashes goes on in the next line, whatever that begins with; a comment never does."""
+    """An odd number of backslashes goes on in the next line, whatever that begins with; a comment
+    never does.
+    """
     assert expected == parse_properties(text)
 
 
@@ -216,7 +262,9 @@ def test_a_list_of_directories_has_its_count(dirs: str) -> None:
         parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "{dirs}"\n')
 
 
-def test_a_cookie_that_does_not_record_index_directories_is_not_held_against_them(tmp_path: Path) -> None:
+def test_a_cookie_that_does_not_record_index_directories_is_not_held_against_them(
+    tmp_path: Path,
+) -> None:
     """Older releases. Paths are compared as paths."""
     write_cookie(tmp_path, "b1")
     path = tmp_path / "current" / "VERSION"
@@ -233,7 +281,12 @@ def test_the_port_counts_only_where_an_id_has_one(tmp_path: Path) -> None:
     """And where the file does not set the id."""
     for bookie, configured in (("b1", None), ("b1:3181", "b1:3181")):
         write_cookie(tmp_path, bookie)
-        assert bookie == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), configured, port=3191)).bookie_id
+        assert (
+            bookie
+            == check_cookie(
+                BookieConfiguration((tmp_path,), (tmp_path,), configured, port=3191)
+            ).bookie_id
+        )
 
 
 @pytest.mark.parametrize("port", ["3333181", "9" * 5_000, "65536", "-1"])
@@ -245,7 +298,9 @@ def test_a_port_that_no_bookie_has_is_refused(port: str):
 
 @pytest.mark.parametrize("count", ["²", "9" * 5_000, "02", ""])
 def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
-    """As BookKeeper writes it, or not at all: other scripts have digits that Python does not convert."""
+    """As BookKeeper writes it, or not at all: other scripts have digits that Python does not
+    convert.
+    """
     with pytest.raises(ConfigError, match="a list of directories"):
         parse_cookie(f'4\nbookieHost: "b1:3181"\nledgerDirs: "{count}\\t/a\\t/b"\n')
 

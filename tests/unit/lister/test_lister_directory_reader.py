@@ -33,7 +33,9 @@ while head := sys.stdin.buffer.read(4):
         if answer.endswith("!"):
             sys.exit(3)
 """
-"""Writes each message it gets to a file, and sends one answer a request. It ends after one with a `!`."""
+"""Writes each message it gets to a file, and sends one answer a request. It ends after one with a
+`!`.
+"""
 HEAD: dict[str, Any] = {"reasons": [], "missing": {}, "keys": 0, "view_age_ms": None}
 LIMITS = ListLimits(answer_bytes_max=10, keys_per_second=20, view_age_max_s=30)
 
@@ -41,7 +43,9 @@ LIMITS = ListLimits(answer_bytes_max=10, keys_per_second=20, view_age_max_s=30)
 def answer(*payloads: bytes | None, **head: Any) -> bytes:
     """What a reader process sends."""
     sizes = [-1 if one is None else len(one) for one in payloads]
-    return encode_message({**HEAD, "sizes": sizes, **head}) + b"".join(one or b"" for one in payloads)
+    return encode_message({**HEAD, "sizes": sizes, **head}) + b"".join(
+        one or b"" for one in payloads
+    )
 
 
 class Reading:
@@ -50,7 +54,9 @@ class Reading:
     def __init__(self, folder: Path) -> None:
         self.said, self.links = folder / "said", folder / "made" / "links"
         self.reports: list[Report] = []
-        self.reader = DirectoryReader(Path("locations"), Path("logs"), self.links, LIMITS, self.reports.append)
+        self.reader = DirectoryReader(
+            Path("locations"), Path("logs"), self.links, LIMITS, self.reports.append
+        )
 
     def script(self, *answers: bytes | str) -> None:
         texts = [one if isinstance(one, str) else one.hex() for one in answers]
@@ -85,20 +91,30 @@ def test_the_terms_come_before_the_first_request_only(reading: Reading) -> None:
     reading.script(answer(b"abc"), answer(b""))
     assert [LedgerList(b"abc")] == reading.lists(7)
     assert [LedgerList(b"")] == reading.lists(8, 9)
-    assert [{**TERMS, "links": str(reading.links)}, {"ledgers": [7]}, {"ledgers": [8, 9]}] == reading.messages
+    assert [
+        {**TERMS, "links": str(reading.links)},
+        {"ledgers": [7]},
+        {"ledgers": [8, 9]},
+    ] == reading.messages
     assert reading.links.is_dir()
 
 
 def test_each_list_has_the_missing_logs_named_for_it(reading: Reading) -> None:
     """By its number in the answer. The report adds up the entries of each log."""
     one, two = ["/1.log", 5, [[0, 4]]], ["/2.log", 1, [[9, 9]]]
-    reading.script(answer(b"a", None, b"cd", missing={"0": [one], "2": [one, two]}, keys=40, reasons=["why"]))
+    reading.script(
+        answer(b"a", None, b"cd", missing={"0": [one], "2": [one, two]}, keys=40, reasons=["why"])
+    )
     first, second = MissingLog("/1.log", 5, [[0, 4]]), MissingLog("/2.log", 1, [[9, 9]])  # type: ignore[arg-type]
-    assert [LedgerList(b"a", (first,)), None, LedgerList(b"cd", (first, second))] == reading.lists(7, 8, 9)
+    assert [LedgerList(b"a", (first,)), None, LedgerList(b"cd", (first, second))] == reading.lists(
+        7, 8, 9
+    )
     assert [Report(3, 40, ("why",), {"/1.log": 10, "/2.log": 1})] == reading.reports
 
 
-def test_the_age_of_the_view_goes_on_from_what_the_process_says(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_age_of_the_view_goes_on_from_what_the_process_says(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """None before the first answer, and when the process has no view."""
     now = [100.0]
     monkeypatch.setattr(directory_reader.time, "monotonic", lambda: now[0])
@@ -124,8 +140,12 @@ def test_the_age_of_the_view_goes_on_from_what_the_process_says(reading: Reading
         (b"\0\0\0\1[", "it ended: Expecting value"),
     ],
 )
-def test_a_process_that_answers_wrongly_is_ended(reading: Reading, bad: bytes | str, why: str) -> None:
-    """Nothing is said of any of the ledgers, and the next request has a new process with the same terms."""
+def test_a_process_that_answers_wrongly_is_ended(
+    reading: Reading, bad: bytes | str, why: str
+) -> None:
+    """Nothing is said of any of the ledgers, and the next request has a new process with the same
+    terms.
+    """
     reading.script(answer(b"a", view_age_ms=1), bad)
     assert [LedgerList(b"a")] == reading.lists(7)
     process = reading.reader._process
@@ -149,13 +169,17 @@ def test_a_process_that_is_silent_is_ended_in_time(reading: Reading) -> None:
     reading.script("wait")
     assert [None] == reading.lists(7)
     (report,) = reading.reports
-    assert report == Report(reasons=("the reader process was lost, it did not answer in time",), was_lost=True)
+    assert report == Report(
+        reasons=("the reader process was lost, it did not answer in time",), was_lost=True
+    )
     reading.reader._timeout_s = 60.0
     reading.script(answer(b"a"))
     assert [LedgerList(b"a")] == reading.lists(7)
 
 
-def test_a_process_that_answered_is_left_alone(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_answered_is_left_alone(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its time begins anew with each request, and ends with the answer."""
     watchdogs: list[Timer] = []
 

@@ -1,7 +1,8 @@
-"""A storm of flushes and compactions of the index that another process writes: no list has a false hole.
+"""A storm of flushes and compactions of the index that another process writes: no list has a false
+hole.
 
-The write buffers have 64 KiB, the smallest there are, so a memtable is flushed every few batches. The
-quick form checks some hundred lists, the long form checks them for ten minutes.
+The write buffers have 64 KiB, the smallest there are, so a memtable is flushed every few batches.
+The quick form checks some hundred lists, the long form checks them for ten minutes.
 """
 
 from __future__ import annotations
@@ -36,15 +37,21 @@ TESTS = Path(__file__).parents[2]
 
 
 class Writer:
-    """The writing process: `indexed` has, by ledger, how many entries are surely in the index by now."""
+    """The writing process: `indexed` has, by ledger, how many entries are surely in the index by
+    now.
+    """
 
     def __init__(self, directory: Path) -> None:
         command = [sys.executable, "-m", "support.index_writer", str(directory), str(SEED)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=TESTS)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=TESTS
+        )
         self.indexed: dict[int, int] = {}
         assert self._process.stdout is not None
         self._follow(self._process.stdout.readline())
-        self._thread = Thread(target=lambda: [self._follow(line) for line in self._process.stdout or ()])
+        self._thread = Thread(
+            target=lambda: [self._follow(line) for line in self._process.stdout or ()]
+        )
         self._thread.start()
 
     def _follow(self, line: str) -> None:
@@ -79,7 +86,9 @@ def entries_of(lists: LedgerLists, ledger_id: int) -> EntrySet | None:
 
 
 def check(tmp_path: Path, is_over: Iterator[bool]) -> None:
-    """List until it is over. Each list is a whole beginning of its ledger, at least as long as what was indexed before."""
+    """List until it is over. Each list is a whole beginning of its ledger, at least as long as what
+    was indexed before.
+    """
     print("seed", SEED)
     directory, links = tmp_path / "bookie", tmp_path / "links"
     links.mkdir()

@@ -1,4 +1,6 @@
-"""When a view of an index counts: by its stamp, its write-ahead log and its tables. No index is opened."""
+"""When a view of an index counts: by its stamp, its write-ahead log and its tables. No index is
+opened.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def locations(tmp_path: Path) -> Path:
 def test_a_stamp_is_the_manifest_its_size_and_the_logs(locations: Path) -> None:
     """A flush changes the logs and the size; an index made anew has another file."""
     found = (locations / "MANIFEST-000005").stat()
-    stamp = Stamp("MANIFEST-000005", (found.st_dev, found.st_ino), 7, frozenset({"000004.log", "000006.log"}))
+    stamp = Stamp(
+        "MANIFEST-000005", (found.st_dev, found.st_ino), 7, frozenset({"000004.log", "000006.log"})
+    )
     assert stamp == stamp_of(locations)
     (locations / "000006.log").unlink()
     assert stamp._replace(logs=frozenset({"000004.log"})) == stamp_of(locations)
@@ -43,10 +47,18 @@ def test_a_stamp_is_the_manifest_its_size_and_the_logs(locations: Path) -> None:
     assert stamp._replace(logs=frozenset({"000004.log"}), manifest_bytes=8) == stamp_of(locations)
 
 
-@pytest.mark.parametrize("current", ["", "MANIFEST-", "MANIFEST-1x", "MANIFEST-000009", "../MANIFEST-000005", None])
-def test_an_index_without_a_readable_manifest_has_no_stamp(locations: Path, current: str | None) -> None:
+@pytest.mark.parametrize(
+    "current", ["", "MANIFEST-", "MANIFEST-1x", "MANIFEST-000009", "../MANIFEST-000005", None]
+)
+def test_an_index_without_a_readable_manifest_has_no_stamp(
+    locations: Path, current: str | None
+) -> None:
     """Whatever CURRENT says, nothing else is read in its place."""
-    (locations / "CURRENT").unlink() if current is None else (locations / "CURRENT").write_text(current)
+    (
+        (locations / "CURRENT").unlink()
+        if current is None
+        else (locations / "CURRENT").write_text(current)
+    )
     with pytest.raises(IndexInDoubt):
         stamp_of(locations)
 
@@ -56,7 +68,9 @@ def options(locations: Path, number: int, text: bytes) -> None:
 
 
 def test_the_newest_options_say_where_the_log_is(locations: Path, tmp_path: Path) -> None:
-    """Without any, and without a word on it, it is beside the tables. What is no UTF-8 is no fault."""
+    """Without any, and without a word on it, it is beside the tables. What is no UTF-8 is no
+    fault.
+    """
     check_wal_directory(locations)
     options(locations, 5, b"[DBOptions]\n  wal_dir=/elsewhere\n")
     options(locations, 7, b"[DBOptions]\n  wal_dir=" + str(locations).encode() + b"\n  x=\xff\n")
@@ -113,12 +127,20 @@ def test_an_old_table_that_the_view_has_is_no_doubt(locations: Path, tmp_path: P
     assert viewed.view._db is None
 
 
-def test_tables_are_compared_when_the_index_changed_or_time_is_over(locations: Path, tmp_path: Path) -> None:
+def test_tables_are_compared_when_the_index_changed_or_time_is_over(
+    locations: Path, tmp_path: Path
+) -> None:
     """An idle bookie is not asked for the names of its tables at each list."""
     viewed = Viewed(locations, tmp_path / "links")
     (locations / "000003.sst").unlink()
     asked = []
-    for seconds, stamp in ((0, STAMP), (1, STAMP), (TABLE_CHECK_S - 2, STAMP), (1, STAMP), (1, STAMP._replace(file=(1, 3)))):
+    for seconds, stamp in (
+        (0, STAMP),
+        (1, STAMP),
+        (TABLE_CHECK_S - 2, STAMP),
+        (1, STAMP),
+        (1, STAMP._replace(file=(1, 3))),
+    ):
         viewed.now += seconds
         viewed.view._check_tables(stamp)
         asked.append(viewed.asked)
@@ -128,7 +150,9 @@ def test_tables_are_compared_when_the_index_changed_or_time_is_over(locations: P
 def test_a_view_that_changes_while_it_is_read_is_tried_again(
     locations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its age counts from the beginning of the try that was whole, and its tables are those of that stamp."""
+    """Its age counts from the beginning of the try that was whole, and its tables are those of that
+    stamp.
+    """
     viewed = Viewed(locations, tmp_path / "links", "000003.sst")
     stamps: list[Stamp] = []
     checked: list[Stamp] = []

@@ -48,7 +48,9 @@ def entries(listed: LedgerList) -> list[int]:
     ]
 
 
-def test_a_list_has_the_entries_of_its_ledger_alone(index: LocationIndex, lists: LedgerLists) -> None:
+def test_a_list_has_the_entries_of_its_ledger_alone(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """Neighbouring ledgers, and the largest ids, are not mixed up."""
     held = {6: [0, 1], 7: [0, 3, 4, 9], 8: [5], 2**63 - 1: [0, 2**62]}
     for ledger_id, of_ledger in held.items():
@@ -56,14 +58,18 @@ def test_a_list_has_the_entries_of_its_ledger_alone(index: LocationIndex, lists:
     assert held == {ledger_id: entries(lists.list_ledger(ledger_id)) for ledger_id in held}
 
 
-def test_a_ledger_without_an_entry_has_an_empty_list(index: LocationIndex, lists: LedgerLists) -> None:
+def test_a_ledger_without_an_entry_has_an_empty_list(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """Never "no such ledger": the index of ledgers is not opened."""
     index.put(7, [0])
     assert LedgerList(bytes(64)) == lists.list_ledger(5)
 
 
 def test_a_view_follows_the_bookie(index: LocationIndex, lists: LedgerLists) -> None:
-    """New entries, flushes, losses and a restart, which names a new manifest, show in the next list."""
+    """New entries, flushes, losses and a restart, which names a new manifest, show in the next
+    list.
+    """
     index.put(7, range(10))
     assert [*range(10)] == entries(lists.list_ledger(7))
     index.flush()
@@ -77,8 +83,12 @@ def test_a_view_follows_the_bookie(index: LocationIndex, lists: LedgerLists) -> 
     assert [*range(4), *range(5, 20)] == entries(lists.list_ledger(7))
 
 
-def test_an_index_made_anew_is_not_read_from_the_old_view(index: LocationIndex, lists: LedgerLists) -> None:
-    """A bookie that was formatted, or whose index was rebuilt or restored, may use the manifest's name again."""
+def test_an_index_made_anew_is_not_read_from_the_old_view(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
+    """A bookie that was formatted, or whose index was rebuilt or restored, may use the manifest's
+    name again.
+    """
     index.put(7, range(10))
     assert [*range(10)] == entries(lists.list_ledger(7))
     before = stamp_of(index.locations).manifest
@@ -90,7 +100,9 @@ def test_an_index_made_anew_is_not_read_from_the_old_view(index: LocationIndex, 
     assert [*range(3)] == entries(lists.list_ledger(7))
 
 
-def test_views_opened_again_and_again_fill_no_disk(index: LocationIndex, lists: LedgerLists) -> None:
+def test_views_opened_again_and_again_fill_no_disk(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """RocksDB begins a log at each opening, and a secondary removes none of the earlier ones."""
     index.put(7, range(3))
     for _ in range(10):
@@ -100,7 +112,9 @@ def test_views_opened_again_and_again_fill_no_disk(index: LocationIndex, lists: 
     assert 2 >= len(logs), logs
 
 
-def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(index: LocationIndex, lists: LedgerLists) -> None:
+def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """What is written while the write-ahead log is read may be missing."""
     now = iter(range(100))
     view = IndexView(index.locations, lists.view._links, lambda: float(next(now)))
@@ -109,8 +123,12 @@ def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(index: Locat
     view.close()
 
 
-def test_no_list_has_a_hole_while_the_index_is_flushed(index: LocationIndex, lists: LedgerLists) -> None:
-    """Entries are written in order: what a list holds is always a whole beginning, at least as long as before."""
+def test_no_list_has_a_hole_while_the_index_is_flushed(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
+    """Entries are written in order: what a list holds is always a whole beginning, at least as long
+    as before.
+    """
     written = 0
     for _ in range(40):
         index.put(7, range(written, written + 500))
@@ -124,7 +142,10 @@ def test_nothing_is_written_below_the_bookie(index: LocationIndex, lists: Ledger
     index.close()
 
     def state() -> dict[str, tuple[int, int]]:
-        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in index.directory.rglob("*")}
+        return {
+            str(path): (path.stat().st_size, path.stat().st_mtime_ns)
+            for path in index.directory.rglob("*")
+        }
 
     before = state()
     assert 3000 == len(entries(lists.list_ledger(7)))
@@ -132,7 +153,9 @@ def test_nothing_is_written_below_the_bookie(index: LocationIndex, lists: Ledger
     assert before == state()
 
 
-def test_a_stamp_that_changes_makes_no_list(index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stamp_that_changes_makes_no_list(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An index that is flushed at each try is in doubt, and one that settles down is read."""
     index.put(7, range(5))
     flushes = iter(range(index_view.STAMP_TRIES_MAX))
@@ -151,8 +174,12 @@ def test_a_stamp_that_changes_makes_no_list(index: LocationIndex, lists: LedgerL
 
 
 @pytest.mark.parametrize("harm", ["garbled", "gone"])
-def test_a_table_that_cannot_be_read_makes_no_list(index: LocationIndex, lists: LedgerLists, harm: str) -> None:
-    """RocksDB then shows an older version without an error: tables on disk that it lacks give it away."""
+def test_a_table_that_cannot_be_read_makes_no_list(
+    index: LocationIndex, lists: LedgerLists, harm: str
+) -> None:
+    """RocksDB then shows an older version without an error: tables on disk that it lacks give it
+    away.
+    """
     for number in range(3):
         index.put(7, range(1000 * number, 1000 * (number + 1)))
         index.flush()
@@ -172,7 +199,9 @@ def test_a_table_in_the_making_is_no_doubt(index: LocationIndex, lists: LedgerLi
     assert [*range(3000)] == entries(lists.list_ledger(7))
 
 
-def test_a_view_whose_tables_are_deleted_is_read_to_its_end(index: LocationIndex, lists: LedgerLists) -> None:
+def test_a_view_whose_tables_are_deleted_is_read_to_its_end(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """All files are kept open: compaction takes none of them away."""
     index.put(7, range(3000))
     index.flush()
@@ -220,7 +249,9 @@ def test_entries_in_a_lost_entry_log_are_left_out(index: LocationIndex, lists: L
     assert (MissingLog(str(index.logs / "1f.log"), 5, ((10, 14),)),) == found.missing_logs
 
 
-def test_a_ledger_that_goes_on_in_another_log_is_one_run(index: LocationIndex, lists: LedgerLists) -> None:
+def test_a_ledger_that_goes_on_in_another_log_is_one_run(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """Nobody who reads the list sees the bookie's files in it."""
     for first, log in ((0, 5), (10, 7), (20, 1), (30, 5)):
         index.put(7, range(first, first + 10), log=log)
@@ -251,7 +282,10 @@ def test_only_the_names_of_entry_logs_count(index: LocationIndex, lists: LedgerL
     for name in (".log", "0X1.log", "notes.log", "1.log.compacted"):
         (index.logs / name).touch()
     found = lists.list_ledger(7)
-    assert ([1, 2], ["1.log"]) == (entries(found), [Path(log.path).name for log in found.missing_logs])
+    assert ([1, 2], ["1.log"]) == (
+        entries(found),
+        [Path(log.path).name for log in found.missing_logs],
+    )
 
 
 def test_the_first_ledger_of_a_cluster_is_listed(index: LocationIndex, lists: LedgerLists) -> None:
@@ -260,7 +294,9 @@ def test_the_first_ledger_of_a_cluster_is_listed(index: LocationIndex, lists: Le
     assert [0, 1, 2] == entries(lists.list_ledger(0))
 
 
-def test_what_is_said_of_lost_entry_logs_is_bounded(index: LocationIndex, lists: LedgerLists) -> None:
+def test_what_is_said_of_lost_entry_logs_is_bounded(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """All entries are left out and counted; the first ranges of the first logs are named."""
     index.put(7, range(0, 100, 2), log=1)
     index.put(7, range(1, 100, 2), log=2)
@@ -271,11 +307,20 @@ def test_what_is_said_of_lost_entry_logs_is_bounded(index: LocationIndex, lists:
     found = lists.list_ledger(7)
     assert [*range(0, 100, 2)] == entries(found)
     first, *others = found.missing_logs
-    assert MissingLog(str(index.logs / "2.log"), 50, tuple((n, n) for n in range(1, 2 * RANGES_MAX, 2))) == first
-    assert [(1, ((200 + log, 200 + log),)) for log in range(3, 2 + LOGS_MAX)] == [(o.entries, o.ranges) for o in others]
+    assert (
+        MissingLog(
+            str(index.logs / "2.log"), 50, tuple((n, n) for n in range(1, 2 * RANGES_MAX, 2))
+        )
+        == first
+    )
+    assert [(1, ((200 + log, 200 + log),)) for log in range(3, 2 + LOGS_MAX)] == [
+        (o.entries, o.ranges) for o in others
+    ]
 
 
-def test_an_entry_log_that_compaction_removed_loses_nothing(index: LocationIndex, lists: LedgerLists) -> None:
+def test_an_entry_log_that_compaction_removed_loses_nothing(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """A view names a log that is gone; a fresh one names where its entries are now."""
     index.put(7, range(10), log=1)
     lists.list_ledger(7)
@@ -309,7 +354,9 @@ def test_logs_that_are_lost_one_after_another_make_no_list(
         lists.list_ledger(7)
 
 
-def test_entry_logs_that_cannot_be_listed_make_no_list(index: LocationIndex, lists: LedgerLists, tmp_path: Path) -> None:
+def test_entry_logs_that_cannot_be_listed_make_no_list(
+    index: LocationIndex, lists: LedgerLists, tmp_path: Path
+) -> None:
     """Without the names of the logs no entry is known to be there."""
     index.put(7, [0])
     lists.logs = tmp_path / "nowhere"
@@ -336,10 +383,14 @@ def test_keys_are_read_at_the_rate(index: LocationIndex, lists: LedgerLists) -> 
 
 
 @pytest.mark.parametrize(("rate", "slept_s"), [(0, 0.0), (0.5, 8.0)])
-def test_any_rate_holds_and_none_is_no_limit(index: LocationIndex, lists: LedgerLists, rate: float, slept_s: float) -> None:
+def test_any_rate_holds_and_none_is_no_limit(
+    index: LocationIndex, lists: LedgerLists, rate: float, slept_s: float
+) -> None:
     """A slow disk may be asked for less than a key a second. One key is free at first."""
     slept: list[float] = []
-    paced = LedgerLists(lists.view, index.logs, ListLimits(2**20, rate, 0), lambda: 0.0, slept.append)
+    paced = LedgerLists(
+        lists.view, index.logs, ListLimits(2**20, rate, 0), lambda: 0.0, slept.append
+    )
     index.put(7, range(5))
     paced.list_ledger(7)
     assert slept_s == sum(slept)
@@ -362,12 +413,16 @@ def test_a_view_is_used_until_it_is_too_old(index: LocationIndex, lists: LedgerL
 def test_the_names_of_entry_logs_are_listed_as_often_as_a_view_is_renewed(
     index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bookie has thousands of them. A log that is missing then is looked for at once, in fresh views."""
+    """A bookie has thousands of them. A log that is missing then is looked for at once, in fresh
+    views.
+    """
     now, listed = [5.0], []
     view = IndexView(index.locations, lists.view._links, lambda: now[0])
     aged = LedgerLists(view, index.logs, ListLimits(2**20, 0, 1.0), lambda: now[0])
     real = LedgerLists._logs_on_disk
-    monkeypatch.setattr(LedgerLists, "_logs_on_disk", lambda self: (listed.append(now[0]), real(self))[1])
+    monkeypatch.setattr(
+        LedgerLists, "_logs_on_disk", lambda self: (listed.append(now[0]), real(self))[1]
+    )
     index.put(7, range(5))
     for moment in (5.0, 5.5, 6.0):
         now[0] = moment
@@ -389,7 +444,9 @@ def test_a_list_longer_than_an_answer_is_none(index: LocationIndex, lists: Ledge
         lists.list_ledger(7)
 
 
-def test_a_write_ahead_log_elsewhere_makes_no_list(index: LocationIndex, lists: LedgerLists, tmp_path: Path) -> None:
+def test_a_write_ahead_log_elsewhere_makes_no_list(
+    index: LocationIndex, lists: LedgerLists, tmp_path: Path
+) -> None:
     """Keys that are in it alone would be missing without an error."""
     index.put(7, [0])
     options = sorted(index.locations.glob("OPTIONS-*"))[-1]
@@ -406,12 +463,16 @@ def test_links_are_removed_with_the_view(index: LocationIndex, lists: LedgerList
     index.put(7, [0])
     lists.list_ledger(7)
     links = lists.view._links
-    assert {"CURRENT", stamp_of(index.locations).manifest} == {path.name for path in links.iterdir() if path.is_symlink()}
+    assert {"CURRENT", stamp_of(index.locations).manifest} == {
+        path.name for path in links.iterdir() if path.is_symlink()
+    }
     lists.view.close()
     assert [] == [path for path in links.iterdir() if path.is_symlink()]
 
 
-def test_the_location_is_read_as_the_bookie_writes_it(index: LocationIndex, lists: LedgerLists) -> None:
+def test_the_location_is_read_as_the_bookie_writes_it(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
     """log id << 32 | position, big-endian; ids are those of the files' names, in hex."""
     (index.logs / "7fffffff.log").touch()
     index.put_raw(struct.pack(">qq", 7, 3), struct.pack(">q", 0x7FFFFFFF << 32 | 1028))

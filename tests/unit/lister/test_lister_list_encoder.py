@@ -11,7 +11,14 @@ import pytest
 from auditor.lister import list_encoder
 from auditor.lister.list_encoder import AnswerTooLong, ListEncoder
 from auditor.model.availability import SequenceGroup
-from auditor.wire.entry_availability import GROUP_BYTES, HEADER_BYTES, canonical, decode, encode_runs, groups_of
+from auditor.wire.entry_availability import (
+    GROUP_BYTES,
+    HEADER_BYTES,
+    canonical,
+    decode,
+    encode_runs,
+    groups_of,
+)
 
 BYTES_MAX = 2**26
 GROUPS_MAX = 10**7
@@ -47,7 +54,9 @@ def test_a_list_is_encoded_as_bookies_do(portion: int) -> None:
 
 @pytest.mark.parametrize("portion", [1, 2, 3, 50, 1000])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_long_list_has_the_same_entries_in_periodic_groups(seed: int, portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_has_the_same_entries_in_periodic_groups(
+    seed: int, portion: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Wherever it is cut while it comes in. It decodes to the canonical form of its runs."""
     print("seed", seed)
     monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
@@ -64,7 +73,9 @@ def test_an_empty_list_is_a_header() -> None:
 
 
 def test_striped_entries_cost_their_groups_however_many_they_are() -> None:
-    """Half a million runs of two: once they are too many for a list of runs, a few groups are held, and one is sent."""
+    """Half a million runs of two: once they are too many for a list of runs, a few groups are held,
+    and one is sent.
+    """
     runs, portion = 500_000, list_encoder.PENDING_MAX
     encoder = ListEncoder(BYTES_MAX)
     held = []
@@ -85,7 +96,9 @@ def test_a_list_over_the_bound_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("runs", "groups"), [(20, 20), (21, 1)])
-def test_a_list_has_periodic_groups_from_one_run_too_many_on(runs: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_has_periodic_groups_from_one_run_too_many_on(
+    runs: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Up to the bound each run is a group, as bookies send it."""
     monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
     payload = encoded([(3 * number, 2) for number in range(runs)], 7)

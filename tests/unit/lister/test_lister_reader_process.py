@@ -50,7 +50,9 @@ def sizes(answer: bytes) -> list[int]:
     return [int(size) for size in head["sizes"]]
 
 
-def test_what_is_finished_is_sent_before_the_rest_is_made(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_finished_is_sent_before_the_rest_is_made(
+    lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ledgers that are left are asked for again: nobody waits for all of them."""
     now = [0.0]
     real = LedgerLists.list_ledger
@@ -70,7 +72,9 @@ def test_a_reply_is_bounded_in_bytes(lists: LedgerLists, monkeypatch: pytest.Mon
     assert [88, 64] == sizes(answer_bytes(lists, [7, 8, 9, 10]))
 
 
-def test_an_index_in_doubt_is_opened_for_one_ledger_of_a_request(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_in_doubt_is_opened_for_one_ledger_of_a_request(
+    lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twenty openings for each ledger would keep a core of the bookie busy for nothing."""
     tried: list[int] = []
 
@@ -83,7 +87,9 @@ def test_an_index_in_doubt_is_opened_for_one_ledger_of_a_request(lists: LedgerLi
     assert [1] == tried
 
 
-def test_a_doubt_about_one_ledger_is_not_about_the_next(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_doubt_about_one_ledger_is_not_about_the_next(
+    lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only without a whole view is nothing said of all of them."""
     real = LedgerLists.list_ledger
 
@@ -99,7 +105,12 @@ def test_a_doubt_about_one_ledger_is_not_about_the_next(lists: LedgerLists, monk
 class ScriptedLists:
     """Lists by ledger, or what is raised instead. Each takes `cost_s` and reads 5 keys."""
 
-    def __init__(self, lists: Mapping[int, LedgerList | Exception], cost_s: float = 0, seen_at: float | None = None) -> None:
+    def __init__(
+        self,
+        lists: Mapping[int, LedgerList | Exception],
+        cost_s: float = 0,
+        seen_at: float | None = None,
+    ) -> None:
         self.lists, self.cost_s, self.now, self.keys_read = lists, cost_s, 100.0, 1_000
         self.view = SimpleNamespace(seen_at=seen_at, close=self._close)
         self.closed = 0
@@ -128,9 +139,16 @@ def said(lists: ScriptedLists, *ledgers: int) -> tuple[dict[str, Any], bytes]:
 
 
 def test_an_answer_has_the_lists_behind_its_head() -> None:
-    """With the logs that each lacks by its number, the keys that this request read, and the age of the view."""
+    """With the logs that each lacks by its number, the keys that this request read, and the age of
+    the view.
+    """
     log = MissingLog("/1f.log", 6, ((0, 3), (8, 9)))
-    lists = {7: LedgerList(b"abc"), 8: AnswerTooLong("too long"), 9: LedgerList(b"de", (log,)), 10: LedgerList(b"")}
+    lists = {
+        7: LedgerList(b"abc"),
+        8: AnswerTooLong("too long"),
+        9: LedgerList(b"de", (log,)),
+        10: LedgerList(b""),
+    }
     head = {
         "sizes": [3, -1, 2, 0],
         "reasons": ["ledger 8: too long"],
@@ -145,10 +163,17 @@ def test_without_a_whole_view_the_lists_before_are_kept() -> None:
     """It is said once, and of no ledger by name; no ledger behind is tried."""
     lists = ScriptedLists({7: LedgerList(b"abc"), 8: NoWholeView("no view")})
     head, body = said(lists, 7, 8, 9, 10)
-    assert ([3, -1, -1, -1], ["no view"], b"abc", None) == (head["sizes"], head["reasons"], body, head["view_age_ms"])
+    assert ([3, -1, -1, -1], ["no view"], b"abc", None) == (
+        head["sizes"],
+        head["reasons"],
+        body,
+        head["view_age_ms"],
+    )
 
 
-@pytest.mark.parametrize(("cost_s", "answered"), [(REPLY_S, 1), (REPLY_S / 2, 2), (REPLY_S * 2, 1), (REPLY_S / 3.5, 4)])
+@pytest.mark.parametrize(
+    ("cost_s", "answered"), [(REPLY_S, 1), (REPLY_S / 2, 2), (REPLY_S * 2, 1), (REPLY_S / 3.5, 4)]
+)
 def test_no_ledger_is_begun_once_the_time_is_over(cost_s: float, answered: int) -> None:
     """The first is always answered, however long it takes."""
     lists = ScriptedLists(dict.fromkeys(range(9), LedgerList(b"")), cost_s)
@@ -156,7 +181,10 @@ def test_no_ledger_is_begun_once_the_time_is_over(cost_s: float, answered: int) 
     assert answered == len(said(lists, *range(9))[0]["sizes"])
 
 
-@pytest.mark.parametrize(("size", "answered"), [(REPLY_BYTES_MAX, 1), (REPLY_BYTES_MAX // 2, 2), (REPLY_BYTES_MAX - 1, 2)])
+@pytest.mark.parametrize(
+    ("size", "answered"),
+    [(REPLY_BYTES_MAX, 1), (REPLY_BYTES_MAX // 2, 2), (REPLY_BYTES_MAX - 1, 2)],
+)
 def test_no_ledger_is_begun_once_the_bytes_are_there(size: int, answered: int) -> None:
     """So a reply has at most that and one longest list."""
     lists = ScriptedLists(dict.fromkeys(range(9), LedgerList(bytes(size))))
@@ -168,7 +196,9 @@ def test_a_message_that_was_cut_off_is_none() -> None:
     message = encode_message({"ledgers": [7]})
     assert b"\0\0\0\x10" + b'{"ledgers": [7]}' == message
     assert {"ledgers": [7]} == receive(io.BytesIO(message))
-    assert [None] * len(message) == [receive(io.BytesIO(message[:size])) for size in range(len(message))]
+    assert [None] * len(message) == [
+        receive(io.BytesIO(message[:size])) for size in range(len(message))
+    ]
 
 
 def test_bytes_that_come_in_pieces_are_put_together() -> None:
@@ -179,7 +209,11 @@ def test_bytes_that_come_in_pieces_are_put_together() -> None:
             return super().read(min(2, size or 0))
 
     stream = Pieces(b"abcdefg")
-    assert (b"abcde", b"", None) == (read_exactly(stream, 5), read_exactly(stream, 0), read_exactly(stream, 3))
+    assert (b"abcde", b"", None) == (
+        read_exactly(stream, 5),
+        read_exactly(stream, 0),
+        read_exactly(stream, 3),
+    )
 
 
 class Pipe:
@@ -226,7 +260,9 @@ def test_a_view_is_closed_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> N
     answers = Answers()
     with (pipe := Pipe()).requests:
 
-        def select(reads: list[Any], writes: list[Any], errors: list[Any], timeout_s: float) -> tuple[list[Any], ...]:
+        def select(
+            reads: list[Any], writes: list[Any], errors: list[Any], timeout_s: float
+        ) -> tuple[list[Any], ...]:
             assert ([pipe.requests], [], []) == (reads, writes, errors)
             waited.append(timeout_s)
             if len(waited) == 1:
@@ -240,11 +276,17 @@ def test_a_view_is_closed_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> N
     assert ([IDLE_S] * 3, 1, 1) == (waited, lists.closed, len(answers.flushed))
 
 
-def test_the_first_message_says_what_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view keeps every table open, and the lister ends its readers itself: Ctrl-C in its terminal does not."""
+def test_the_first_message_says_what_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view keeps every table open, and the lister ends its readers itself: Ctrl-C in its terminal
+    does not.
+    """
     changed: list[tuple[Any, ...]] = []
     served: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda what: {resource.RLIMIT_NOFILE: (10, 90)}[what])
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda what: {resource.RLIMIT_NOFILE: (10, 90)}[what]
+    )
     monkeypatch.setattr(resource, "setrlimit", lambda *given: changed.append(given))
     monkeypatch.setattr(signal, "signal", lambda *given: changed.append(given))
     monkeypatch.setattr(reader_process, "serve", lambda *given: served.append(given))
@@ -257,7 +299,10 @@ def test_the_first_message_says_what_to_read(tmp_path: Path, monkeypatch: pytest
         assert requests is pipe.requests
     assert same is answers
     assert (ListLimits(10, 20, 30), tmp_path / "logs") == (lists.limits, lists.logs)
-    assert (tmp_path / "locations", tmp_path / "links") == (lists.view._locations, lists.view._links)
+    assert (tmp_path / "locations", tmp_path / "links") == (
+        lists.view._locations,
+        lists.view._links,
+    )
     ignored = [(signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_IGN)]
     assert [(resource.RLIMIT_NOFILE, (90, 90)), *ignored] == changed
 

@@ -15,7 +15,14 @@ from support import contract_of_connections, contract_of_ledgers
 from support.bookie_contract import CASES, connect, groups, listing, reading, statuses
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 from support.location_index import write_cookie
-from support.raw_bookie import add_request, entry_body, info_request, list_request, master_key, status_name
+from support.raw_bookie import (
+    add_request,
+    entry_body,
+    info_request,
+    list_request,
+    master_key,
+    status_name,
+)
 
 from auditor.lister import connection as lister_connection
 from auditor.lister import serving
@@ -102,8 +109,12 @@ def test_requests_that_come_together_are_all_answered(lister: ListerUnderTest) -
     }
 
 
-def test_nothing_is_said_while_the_bookie_does_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its index is short until the journal is replayed: EIO, and no identity; lists again once it serves."""
+def test_nothing_is_said_while_the_bookie_does_not_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index is short until the journal is replayed: EIO, and no identity; lists again once it
+    serves.
+    """
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
@@ -117,8 +128,12 @@ def test_nothing_is_said_while_the_bookie_does_not_serve(tmp_path: Path, monkeyp
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
 
-def test_a_list_made_while_the_bookie_ended_is_not_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long ledgers take minutes at the rate. What was read after the bookie's end proves nothing."""
+def test_a_list_made_while_the_bookie_ended_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long ledgers take minutes at the rate. What was read after the bookie's end proves
+    nothing.
+    """
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
@@ -134,7 +149,9 @@ def test_a_list_made_while_the_bookie_ended_is_not_said(tmp_path: Path, monkeypa
 
 
 def test_a_list_leaves_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for the longest ledger of what was asked together, and GET_BOOKIE_INFO is answered meanwhile."""
+    """Nobody waits for the longest ledger of what was asked together, and GET_BOOKIE_INFO is
+    answered meanwhile.
+    """
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
         gate = asyncio.Event()
@@ -158,7 +175,9 @@ async def release(gate: asyncio.Event) -> None:
     gate.set()
 
 
-def test_a_client_that_asks_nothing_is_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_asks_nothing_is_hung_up_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It holds one of few connections. One that waits for an answer is not idle."""
     monkeypatch.setattr(lister_connection, "CLIENT_IDLE_S", 0.05)
     with lister_in_process(tmp_path) as lister:
@@ -178,8 +197,12 @@ def test_a_client_that_asks_nothing_is_hung_up_on(tmp_path: Path, monkeypatch: p
             assert waiting.is_closed_by_peer()
 
 
-def test_few_replies_are_held_however_many_clients_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So memory is bounded: the reader is asked for no more before a client has taken what was made for it."""
+def test_few_replies_are_held_however_many_clients_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So memory is bounded: the reader is asked for no more before a client has taken what was made
+    for it.
+    """
     with lister_in_process(tmp_path) as lister:
         gate, asked = asyncio.Event(), []
         real = lister.reader.first_lists
@@ -200,7 +223,9 @@ def test_few_replies_are_held_however_many_clients_wait(tmp_path: Path, monkeypa
             assert [1] * len(clients) == [client.receive().header.txnId for client in clients]
 
 
-def test_a_disk_that_hangs_is_eio_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_hangs_is_eio_and_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The bookie's directories are read beside the event loop, for a bounded time."""
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
     monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 0.1)
@@ -208,7 +233,9 @@ def test_a_disk_that_hangs_is_eio_and_stops_nobody(tmp_path: Path, monkeypatch: 
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
         with monkeypatch.context() as hanging:
-            hanging.setattr(serving.ServingCheck, "_cookie_problem", lambda _: hangs.wait(30) and "")
+            hanging.setattr(
+                serving.ServingCheck, "_cookie_problem", lambda _: hangs.wait(30) and ""
+            )
             assert REFUSED == listing(lister, 7)
             hangs.set()
         monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 30.0)
@@ -237,7 +264,8 @@ def test_what_is_answered_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
             stop()
     expected = {
         "lists_total listed": 2, "lists_total in_doubt": 2, "lists_total not_serving": 1,
-        "entries_left_out_total": 5, "readers_lost_total": 1, "bookie_serves": 0, "connections_refused_total": 0,
+        "entries_left_out_total": 5, "readers_lost_total": 1, "bookie_serves": 0,
+        "connections_refused_total": 0,
         "view_age_seconds": -1, "build_info": 1,
     }  # fmt: skip
     assert expected == {name: said[name] for name in expected}
@@ -250,7 +278,10 @@ def samples(text: str) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert "b1" == sample.labels["bookie"]
-            name = f"{sample.name.removeprefix('bookkeeper_lister_')} {sample.labels.get('outcome', '')}"
+            name = (
+                f"{sample.name.removeprefix('bookkeeper_lister_')}"
+                f" {sample.labels.get('outcome', '')}"
+            )
             found[name.strip()] = sample.value
     return found
 
@@ -260,7 +291,9 @@ def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
     with lister_in_process(tmp_path) as lister:
         directories = (lister.index.directory,)
         configured = BookieConfiguration(directories, directories)
-        check = serving.ServingCheck((HOST, lister.bookie_listener.port), configured, check_cookie(configured))
+        check = serving.ServingCheck(
+            (HOST, lister.bookie_listener.port), configured, check_cookie(configured)
+        )
 
         async def ask() -> list[str]:
             return await asyncio.gather(*(check.problem() for _ in range(8)))
@@ -269,7 +302,9 @@ def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
         assert {8: 1} == lister.bookie.operations
 
 
-def test_nothing_is_said_of_directories_that_changed_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_of_directories_that_changed_hands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another cookie in them is another bookie's, or the bookie was formatted."""
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
     with lister_in_process(tmp_path) as lister:
@@ -330,7 +365,9 @@ def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
 
-def test_its_end_is_no_error_of_its_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_its_end_is_no_error_of_its_connections(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A client that is still there is hung up on, and nothing is logged as unforeseen."""
     with lister_in_process(tmp_path) as lister, connect(lister) as connection:
         assert "EOK" == status_name(connection.ask(info_request(1, 1)).status)

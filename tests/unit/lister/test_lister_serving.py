@@ -62,7 +62,9 @@ def bookie(monkeypatch: pytest.MonkeyPatch) -> Bookie:
 
 @pytest.mark.parametrize("greeting", Greeting)
 def test_a_bookie_that_answers_or_refuses_serves(bookie: Bookie, greeting: Greeting) -> None:
-    """One that wants credentials answers too; any other does not serve, for a reason that is said."""
+    """One that wants credentials answers too; any other does not serve, for a reason that is
+    said.
+    """
     bookie.greeting = greeting, "why"
     serves = greeting in (Greeting.ANSWERED, Greeting.REFUSED)
     assert ("" if serves else "the bookie does not serve: why") == bookie.problem()
@@ -95,11 +97,19 @@ def test_the_conversation_is_closed_whatever_happens(bookie: Bookie) -> None:
     [
         (ConfigError("no cookie"), "no cookie"),
         (TimeoutError("it hangs"), "the bookie's disks did not answer within 5 s"),
-        (Cookie("b2", "the-instance", DIRECTORIES, DIRECTORIES), "the directories are now those of bookie b2"),
-        (Cookie("b1", "another", DIRECTORIES, DIRECTORIES), "the directories are now those of bookie b1"),
+        (
+            Cookie("b2", "the-instance", DIRECTORIES, DIRECTORIES),
+            "the directories are now those of bookie b2",
+        ),
+        (
+            Cookie("b1", "another", DIRECTORIES, DIRECTORIES),
+            "the directories are now those of bookie b1",
+        ),
     ],
 )
-def test_directories_that_are_not_its_own_say_nothing(bookie: Bookie, cookie: Cookie | Exception, problem: str) -> None:
+def test_directories_that_are_not_its_own_say_nothing(
+    bookie: Bookie, cookie: Cookie | Exception, problem: str
+) -> None:
     """The bookie is not even greeted: it would be another one's list."""
     bookie.cookie = cookie
     assert problem == bookie.problem()

@@ -8,8 +8,18 @@ from auditor.model.address import location_in, split_host_port
 from auditor.model.cluster import Surroundings
 
 AREAS = (
-    {"10.0.0.7": "/host", "10.0.0.0/24": "/wide", "10.0.0.128/25": "/narrow", "bk.example": "/name"},
-    {"10.0.0.0/8": "/later", "10.9.0.1": "/later-host", "2001:db8::/32": "/six", "0.0.0.0/0": "/all"},
+    {
+        "10.0.0.7": "/host",
+        "10.0.0.0/24": "/wide",
+        "10.0.0.128/25": "/narrow",
+        "bk.example": "/name",
+    },
+    {
+        "10.0.0.0/8": "/later",
+        "10.9.0.1": "/later-host",
+        "2001:db8::/32": "/six",
+        "0.0.0.0/0": "/all",
+    },
 )
 
 
@@ -63,7 +73,9 @@ def test_the_host_in_an_id_leads_to_a_location(expected: str | None, bookie_id: 
 
 def test_areas_locate_only_what_the_sources_were_not_asked_for() -> None:
     """Of a registered bookie the sources said all they know, by the address that it registered."""
-    around = Surroundings(frozenset({"10.0.0.1:1"}), frozenset({"10.0.0.2:1"}), {"10.0.0.3:1": "/own"}, areas=AREAS)
+    around = Surroundings(
+        frozenset({"10.0.0.1:1"}), frozenset({"10.0.0.2:1"}), {"10.0.0.3:1": "/own"}, areas=AREAS
+    )
     ids = [f"10.0.0.{n}:1" for n in (1, 2, 3, 4)]
     assert [None, None, "/own", "/wide"] == [around.location_of(one) for one in ids]
 

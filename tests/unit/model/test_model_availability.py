@@ -4,7 +4,14 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    VALID_ANSWERS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 
 
 def test_two_answers_tell_what_is_held() -> None:
@@ -13,7 +20,9 @@ def test_two_answers_tell_what_is_held() -> None:
 
 
 def test_two_reads_prove_absence() -> None:
-    """No entry, and no ledger. A time-out, an unknown status or a closed connection is never absence."""
+    """No entry, and no ledger. A time-out, an unknown status or a closed connection is never
+    absence.
+    """
     assert {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER} == ABSENT_READS
 
 

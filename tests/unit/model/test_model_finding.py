@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, FindingSegment, Kind, Severity, Subject
+from auditor.model.finding import (
+    CATALOGUE,
+    RANGES_MAX,
+    Family,
+    FindingSegment,
+    Kind,
+    Severity,
+    Subject,
+)
 from auditor.model.ledger import Segment
 
 CONTRACT = {
@@ -37,7 +45,9 @@ def test_every_kind_has_its_facts_and_every_family_its_kind() -> None:
 
 def test_within_a_family_the_strongest_kind_stands_first() -> None:
     """Where kinds compete for one place, the order of the enumeration goes from worse to milder."""
-    for family in set(Family) - {Family.BOOKIE}:  # a bookie is registered or not: its two kinds never compete
+    for family in set(Family) - {
+        Family.BOOKIE
+    }:  # a bookie is registered or not: its two kinds never compete
         severities = [CATALOGUE[kind].severity for kind in Kind if CATALOGUE[kind].family is family]
         assert sorted(severities, reverse=True) == severities
 

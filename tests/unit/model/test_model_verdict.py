@@ -13,12 +13,16 @@ FINDING = finding_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
 
 def test_the_worst_standing_wins() -> None:
     """SOUND < EXEMPT < INDETERMINATE < VIOLATED: unknown never counts as well."""
-    assert ["sound", "exempt", "indeterminate", "violated"] == [standing.word for standing in sorted(Standing)]
+    assert ["sound", "exempt", "indeterminate", "violated"] == [
+        standing.word for standing in sorted(Standing)
+    ]
 
 
 def test_the_reasons_are_the_contracts_words() -> None:
     """Fixed, because alerts and dashboards rely on them; exemptions in their precedence."""
-    assert ["deleted", "marked_underreplicated", "in_recovery", "open", "empty"] == [reason.value for reason in Exempt]
+    assert ["deleted", "marked_underreplicated", "in_recovery", "open", "empty"] == [
+        reason.value for reason in Exempt
+    ]
     assert {
         "bookie_silent",
         "bookie_refused",
@@ -51,7 +55,10 @@ SILENT, UNREADABLE = (Unknown.BOOKIE_SILENT,), (Unknown.METADATA_UNREADABLE,)
     ids=lambda value: getattr(value, "word", None),
 )
 def test_a_verdict_keeps_every_reason_beside_its_standing(
-    standing: Standing, exempt: Exempt | None, unknowns: tuple[Unknown, ...], findings: tuple[Finding, ...]
+    standing: Standing,
+    exempt: Exempt | None,
+    unknowns: tuple[Unknown, ...],
+    findings: tuple[Finding, ...],
 ) -> None:
     """Reasons do not exclude each other; only the standing is one."""
     verdict = Verdict(7, standing, exempt, unknowns, findings)
@@ -85,18 +92,24 @@ def test_a_standing_that_its_reasons_do_not_bear_out_cannot_be_made(verdict: obj
 
 
 ON_LEDGERS = [
-    kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER and CATALOGUE[kind].family is not Family.REFERENCE
+    kind
+    for kind in Kind
+    if CATALOGUE[kind].subject is Subject.LEDGER and CATALOGUE[kind].family is not Family.REFERENCE
 ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity > Severity.INFO])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity > Severity.INFO]
+)
 def test_a_warning_or_worse_on_a_ledger_makes_it_violated(kind: Kind) -> None:
     """It cannot be sound beside it."""
     with pytest.raises(AssertionError):
         Verdict(7, Standing.SOUND, findings=(finding_of(kind),))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity is Severity.INFO])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity is Severity.INFO]
+)
 def test_info_never_changes_a_standing(kind: Kind) -> None:
     """A sound ledger stays sound, and none is violated by it alone."""
     assert Standing.SOUND is Verdict(7, Standing.SOUND, findings=(finding_of(kind),)).standing

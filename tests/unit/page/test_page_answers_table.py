@@ -17,8 +17,19 @@ def of_ledger(**changes: Any) -> dict[str, Any]:
     document = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
     facts = {"worst_entry": 10, "write_set": ["b1", "b3"], "search": None}
     segment = {"first_entry_id": 0, "last_entry_id": 99, "ensemble": ["b1", "b2", "b3"]}
-    looks = [{"at": "2026-01-01T03:09:00.000Z", "znode_version": 2, "marked": False, "answers": {"b1": "held", "b3": "held"}}]
-    base = {"entries": [[10, 19], [42, 42]], "entries_total": 11, "missing_on": {"b3": [[10, 19], [42, 42]]}}
+    looks = [
+        {
+            "at": "2026-01-01T03:09:00.000Z",
+            "znode_version": 2,
+            "marked": False,
+            "answers": {"b1": "held", "b3": "held"},
+        }
+    ]
+    base = {
+        "entries": [[10, 19], [42, 42]],
+        "entries_total": 11,
+        "missing_on": {"b3": [[10, 19], [42, 42]]},
+    }
     return document | base | {"facts": facts, "segment": segment, "looks": looks} | changes
 
 
@@ -31,14 +42,26 @@ def test_a_bookie_lacks_what_the_finding_says_it_lacks():
 @pytest.mark.parametrize("status", AnswerStatus)
 def test_only_a_valid_answer_makes_a_cell_empty(status: AnswerStatus):
     """Silence is neither a copy nor its absence."""
-    looks = [{"at": "2026-01-01T03:09:00Z", "znode_version": 0, "marked": False, "answers": {"b1": status.value}}]
-    assert ("" if status in VALID_ANSWERS else "unknown") == cell(of_ledger(looks=looks), "b1", [10, 19])
+    looks = [
+        {
+            "at": "2026-01-01T03:09:00Z",
+            "znode_version": 0,
+            "marked": False,
+            "answers": {"b1": status.value},
+        }
+    ]
+    assert ("" if status in VALID_ANSWERS else "unknown") == cell(
+        of_ledger(looks=looks), "b1", [10, 19]
+    )
 
 
 def test_the_newest_answer_counts():
-    """A bookie that answered and then fell silent is unknown; one that was never asked is said to be so."""
+    """A bookie that answered and then fell silent is unknown; one that was never asked is said to
+    be so.
+    """
     first, second = (
-        {"at": f"2026-01-01T03:0{n}:00Z", "znode_version": 0, "answers": {"b1": s}} for n, s in ((1, "held"), (2, "silent"))
+        {"at": f"2026-01-01T03:0{n}:00Z", "znode_version": 0, "answers": {"b1": s}}
+        for n, s in ((1, "held"), (2, "silent"))
     )
     assert "unknown" == cell(of_ledger(looks=[first, second]), "b1", [10, 19])
     assert "" == cell(of_ledger(looks=[second | {"at": first["at"]}, first]), "b1", [10, 19])
@@ -47,7 +70,11 @@ def test_the_newest_answer_counts():
 
 def test_what_a_search_found_is_in_its_cell():
     """The lowest entry found on a bookie, where it is in the range."""
-    facts = {"worst_entry": 42, "write_set": ["b1"], "search": {"found_on": ["b7"], "found_first": [42]}}
+    facts = {
+        "worst_entry": 42,
+        "write_set": ["b1"],
+        "search": {"found_on": ["b7"], "found_first": [42]},
+    }
     told = of_ledger(facts=facts)
     assert ("not asked", "holds") == (cell(told, "b7", [10, 19]), cell(told, "b7", [42, 42]))
     assert "holds 42" == cell(told, "b7", [40, 49])
@@ -57,22 +84,39 @@ def test_what_a_search_found_is_in_its_cell():
 
 def test_facts_on_the_entries_of_a_marked_ledger_are_found():
     """UNDERREPLICATED_UNRECOVERABLE has them one level down, and ENTRY_CORRUPT has copies."""
-    told = of_ledger(facts={"entries": {"worst_entry": 10, "write_set": ["b1"], "search": None}, "mark": {}})
-    assert "should hold entry 10" == next(row["part"] for row in who_says_what(told)["rows"] if row["bookie"] == "b1")
-    corrupt = of_ledger(facts={"worst_entry": 42, "write_set": ["b1"], "copies": [["b1", [42]]]}, missing_on={})
+    told = of_ledger(
+        facts={"entries": {"worst_entry": 10, "write_set": ["b1"], "search": None}, "mark": {}}
+    )
+    assert "should hold entry 10" == next(
+        row["part"] for row in who_says_what(told)["rows"] if row["bookie"] == "b1"
+    )
+    corrupt = of_ledger(
+        facts={"worst_entry": 42, "write_set": ["b1"], "copies": [["b1", [42]]]}, missing_on={}
+    )
     assert ("", "digest wrong") == (cell(corrupt, "b1", [10, 19]), cell(corrupt, "b1", [42, 42]))
 
 
 def test_bookies_that_lack_entries_come_first_and_none_twice():
     """Then those of the ensemble, then whoever answered."""
-    told = of_ledger(looks=[{"at": "2026-01-01T03:09:00Z", "znode_version": 1, "answers": {"b9": "held", "b1": "held"}}])
+    told = of_ledger(
+        looks=[
+            {
+                "at": "2026-01-01T03:09:00Z",
+                "znode_version": 1,
+                "answers": {"b9": "held", "b1": "held"},
+            }
+        ]
+    )
     assert ["b3", "b1", "b2", "b9"] == [row["bookie"] for row in who_says_what(told)["rows"]]
 
 
 def test_the_table_is_bounded_and_counts_what_it_leaves_out():
     """However many bookies and looks a finding has."""
     answers = {f"x{n:03d}": "held" for n in range(100)}
-    looks = [{"at": f"2026-01-01T03:{n:02d}:00Z", "znode_version": n, "answers": answers} for n in range(30)]
+    looks = [
+        {"at": f"2026-01-01T03:{n:02d}:00Z", "znode_version": n, "answers": answers}
+        for n in range(30)
+    ]
     told = of_ledger(looks=looks)
     table = who_says_what(told)
     assert (BOOKIES_MAX, 103 - BOOKIES_MAX) == (len(table["rows"]), table["bookies_left"])
@@ -81,7 +125,9 @@ def test_the_table_is_bounded_and_counts_what_it_leaves_out():
 
 
 def test_the_time_line_says_when_and_what_was_read():
-    """The gap to the look before, the version of the znode, and a mark where there was one; nothing is said of no mark."""
+    """The gap to the look before, the version of the znode, and a mark where there was one; nothing
+    is said of no mark.
+    """
     looks = [
         {"at": "2026-01-01T03:00:00.000Z", "znode_version": 2, "marked": False, "answers": {}},
         {"at": "2026-01-01T03:05:01.400Z", "znode_version": None, "marked": True, "answers": {}},
@@ -95,4 +141,6 @@ def test_a_finding_on_a_bookie_has_answers_and_no_entries():
     """It says how the bookie greeted at each look."""
     table = who_says_what(finding(Kind.BOOKIE_LOST_UNNOTICED, "b7"))
     assert [] == table["ranges"]
-    assert [(["unregistered", "unregistered"], [])] == [(row["answers"], row["cells"]) for row in table["rows"]]
+    assert [(["unregistered", "unregistered"], [])] == [
+        (row["answers"], row["cells"]) for row in table["rows"]
+    ]

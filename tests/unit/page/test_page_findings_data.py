@@ -22,9 +22,17 @@ def test_each_finding_is_a_row():
     assert len(findings) == data["total"] == len(data["rows"])
     for row, found in zip(data["rows"], findings, strict=True):
         name, severity, says = data["kinds"][row[KIND]]
-        assert (found["kind"], found["severity"], CATALOGUE[Kind(name)].says) == (name, severity, says)
+        assert (found["kind"], found["severity"], CATALOGUE[Kind(name)].says) == (
+            name,
+            severity,
+            says,
+        )
         ledger = None if found["ledger_id"] is None else str(found["ledger_id"])
-        assert (ledger, str(found["entries_total"]), found["id"]) == (row[LEDGER], row[ENTRIES], row[ID])
+        assert (ledger, str(found["entries_total"]), found["id"]) == (
+            row[LEDGER],
+            row[ENTRIES],
+            row[ID],
+        )
         named = {*found["missing_on"], *([found["bookie_id"]] if found["bookie_id"] else [])}
         named |= {"b1"} if found["kind"] == "ENTRY_CORRUPT" else set()  # whose copy is corrupt
         assert named == {data["bookies"][n] for n in row[BOOKIES]}
@@ -33,7 +41,9 @@ def test_each_finding_is_a_row():
 def test_large_numbers_are_digits():
     """A browser reads numbers as doubles: a ledger id of 63 bits must not become its neighbour."""
     large = 2**63 - 1
-    (row,) = findings_data([finding(Kind.ENTRY_CORRUPT, large, entries_total=large)], "/run")["rows"]
+    (row,) = findings_data([finding(Kind.ENTRY_CORRUPT, large, entries_total=large)], "/run")[
+        "rows"
+    ]
     assert (str(large), str(large)) == (row[LEDGER], row[ENTRIES])
 
 
@@ -44,17 +54,24 @@ def test_every_text_is_printable_ascii():
 
 
 def test_a_command_with_other_characters_cannot_be_copied():
-    """What would be copied is not what is shown, or would reach a terminal as more than one line."""
+    """What would be copied is not what is shown, or would reach a terminal as more than one
+    line.
+    """
     plain, odd = finding_in_full(every_kind("b")[0]), finding_in_full(every_kind(HOSTILE)[0])
     assert [True, True] == [one["copy"] for one in (*plain["look"], *plain["change"])]
     assert [False, False] == [one["copy"] for one in (*odd["look"], *odd["change"])]
-    assert findings_data([], "/a run")["run_dir"] == "'/a run'" and findings_data([], "/a\nrun")["run_dir"] is None
+    assert (
+        findings_data([], "/a run")["run_dir"] == "'/a run'"
+        and findings_data([], "/a\nrun")["run_dir"] is None
+    )
 
 
 def test_what_changes_the_cluster_stands_apart():
     """Commands that look come first, and a change is not among them."""
     full = finding_in_full(every_kind("b")[0])
-    assert [["bookkeeper shell x -b b"], ["recover b"]] == [[c["text"] for c in full[part]] for part in ("look", "change")]
+    assert [["bookkeeper shell x -b b"], ["recover b"]] == [
+        [c["text"] for c in full[part]] for part in ("look", "change")
+    ]
 
 
 def test_rows_and_findings_in_full_are_bounded(monkeypatch: pytest.MonkeyPatch):
@@ -73,13 +90,19 @@ def test_findings_in_full_belong_to_their_rows():
     findings = every_kind("b")
     data = findings_data(findings, "/run")
     assert {str(n) for n in range(len(findings))} == set(data["full"])
-    assert all(f"ledger {row[LEDGER]}" in data["full"][str(n)]["line"] for n, row in enumerate(data["rows"]) if row[LEDGER])
+    assert all(
+        f"ledger {row[LEDGER]}" in data["full"][str(n)]["line"]
+        for n, row in enumerate(data["rows"])
+        if row[LEDGER]
+    )
 
 
 def test_a_row_of_very_many_bookies_says_so():
     """It is shown for every bookie, because its list is cut."""
     lacking = {f"b{n}": [[0, 1]] for n in range(BOOKIES_OF_A_ROW_MAX + 1)}
-    (row,) = findings_data([finding(Kind.ENTRY_WITHOUT_REPLICA, 1, missing_on=lacking)], "/run")["rows"]
+    (row,) = findings_data([finding(Kind.ENTRY_WITHOUT_REPLICA, 1, missing_on=lacking)], "/run")[
+        "rows"
+    ]
     assert (BOOKIES_OF_A_ROW_MAX + 1, -1) == (len(row[BOOKIES]), row[BOOKIES][-1])
 
 

@@ -34,7 +34,9 @@ def between(page: str, start: str, end: str) -> str:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_first_words_are_those_of_the_report(story: str):
-    """The outcome, its sentences, and what must be known before the counts: word for word, and all of it."""
+    """The outcome, its sentences, and what must be known before the counts: word for word, and all
+    of it.
+    """
     made = STORIES[story]
     report = " ".join(text.render(made.summary, made.findings).split("\n\n")[0].split())
     header = "<h1>" + between(render_page(made), "<h1>", "<dl")
@@ -68,7 +70,9 @@ def test_every_section_of_the_report_is_there_in_its_words():
 
 
 def test_names_from_the_cluster_change_nothing_but_text():
-    """Elements and attributes are the same for harmless names; the page is printable ASCII: nothing turns text around."""
+    """Elements and attributes are the same for harmless names; the page is printable ASCII: nothing
+    turns text around.
+    """
     harmless, hostile = (Elements(render_page(contents(name))) for name in ("bookie", HOSTILE))
     assert harmless.tags == hostile.tags
     page = render_page(contents(HOSTILE))
@@ -85,24 +89,39 @@ def test_the_data_of_the_script_ends_where_it_should():
 
 
 def test_nothing_is_loaded_and_only_our_script_may_run():
-    """No element names another file, no script or style stands in an attribute, and the policy has the hashes of both texts."""
+    """No element names another file, no script or style stands in an attribute, and the policy has
+    the hashes of both texts.
+    """
     page = render_page(contents())
     elements = Elements(page)
     assert {"html", "script", "style", "svg", "table"} <= {tag for tag, _ in elements.tags}
-    assert not {"link", "img", "iframe", "object", "embed", "base"} & {tag for tag, _ in elements.tags}
-    assert not {"src", "srcset", "style", "background", "action"} & {name for _, name, _ in elements.attributes}
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & {
+        tag for tag, _ in elements.tags
+    }
+    assert not {"src", "srcset", "style", "background", "action"} & {
+        name for _, name, _ in elements.attributes
+    }
     assert not [name for _, name, _ in elements.attributes if name.startswith("on")]
     assert all(value.startswith("#") for _, name, value in elements.attributes if name == "href")
     assert not re.search(r"url\(|@import|eval\(|innerHTML|fetch\(|XMLHttpRequest", page)
-    (policy,) = [value for tag, name, value in elements.attributes if (tag, name) == ("meta", "content") and "src" in value]
-    for what, source in (("style", between(page, "<style>", "</style>")), ("script", between(page, "<script>", "</script>"))):
+    (policy,) = [
+        value
+        for tag, name, value in elements.attributes
+        if (tag, name) == ("meta", "content") and "src" in value
+    ]
+    for what, source in (
+        ("style", between(page, "<style>", "</style>")),
+        ("script", between(page, "<script>", "</script>")),
+    ):
         digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
         assert f"{what}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
 
 
 def test_what_has_no_data_is_left_out_and_said():
-    """No section without data, and a sentence for each; nothing is said to be left out that is there."""
+    """No section without data, and a sentence for each; nothing is said to be left out that is
+    there.
+    """
     page, full = Elements(render_page(sound())), Elements(render_page(contents()))
     sections = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
     assert {"ledgers", "findings", "bookies", "more"} == sections
@@ -114,7 +133,11 @@ def test_what_has_no_data_is_left_out_and_said():
 
 def test_what_could_not_be_read_is_said():
     """A part that is damaged is named, with why."""
-    made = replace(sound(), bookies=None, problems=("Bookies: not shown, because it could not be read (no such table).",))
+    made = replace(
+        sound(),
+        bookies=None,
+        problems=("Bookies: not shown, because it could not be read (no such table).",),
+    )
     words = Elements(render_page(made)).words()
     assert made.problems[0] in words and "the run stored none" not in words
 
@@ -125,20 +148,33 @@ def test_the_page_says_what_it_does_not_hold(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(selection.choose_in_full, "__defaults__", (50,))
     made = PageContents(told.summary(outcome="VIOLATED", exit_code=1), many(2_000), "", "/run")
     words = Elements(render_page(made)).words()
-    assert "The table has 1,000 of 2,000 findings, the worst of each kind; all are in findings.jsonl ." in words
-    assert "50 findings, the worst of each kind, are here in full; auditor explain ID shows any other." in words
+    assert (
+        "The table has 1,000 of 2,000 findings, the worst of each kind; all are in findings.jsonl ."
+        in words
+    )
+    assert (
+        "50 findings, the worst of each kind, are here in full; auditor explain ID shows any other."
+        in words
+    )
 
 
 def test_the_size_is_bounded_by_the_row():
-    """A row takes some 150 bytes, so that a hundred thousand findings stay a file that a browser opens."""
-    sizes = [len(render_page(PageContents(told.summary(), many(number), "", "/run"))) for number in (2_000, 4_000)]
+    """A row takes some 150 bytes, so that a hundred thousand findings stay a file that a browser
+    opens.
+    """
+    sizes = [
+        len(render_page(PageContents(told.summary(), many(number), "", "/run")))
+        for number in (2_000, 4_000)
+    ]
     assert (sizes[1] - sizes[0]) / 2_000 < 200
 
 
 def test_the_whole_report_is_in_the_page():
     """As it is in report.txt."""
     made = contents()
-    assert made.report in [words for tag, words in Elements(render_page(made)).texts if tag == "pre"]
+    assert made.report in [
+        words for tag, words in Elements(render_page(made)).texts if tag == "pre"
+    ]
 
 
 def test_the_same_run_gives_the_same_page():

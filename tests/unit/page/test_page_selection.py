@@ -11,9 +11,13 @@ from auditor.page.selection import choose_in_full, choose_listed, share_fairly
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))
 def test_shares_are_fair(wanted: list[int], limit: int):
-    """At most the limit together, nobody more than wanted, and who gets less than wanted gets as much as anybody, but one."""
+    """At most the limit together, nobody more than wanted, and who gets less than wanted gets as
+    much as anybody, but one.
+    """
     shares = share_fairly(wanted, limit)
-    assert sum(shares) <= limit and all(got <= want for got, want in zip(shares, wanted, strict=True))
+    assert sum(shares) <= limit and all(
+        got <= want for got, want in zip(shares, wanted, strict=True)
+    )
     cut = [got for got, want in zip(shares, wanted, strict=True) if got < want]
     assert all(max(shares, default=0) - got <= 1 for got in cut)
     assert not cut or sum(shares) == limit or limit == 0
@@ -27,7 +31,10 @@ def test_all_findings_are_listed_in_their_order_below_the_limit():
 
 def test_above_the_limit_each_kind_keeps_its_worst():
     """A kind with many findings leaves room for those with few, and the worst of it stay."""
-    crowd = [finding | {"copies": finding["copies"] | {"confirmed": n}} for n, finding in enumerate(many(10, 1))]
+    crowd = [
+        finding | {"copies": finding["copies"] | {"confirmed": n}}
+        for n, finding in enumerate(many(10, 1))
+    ]
     few = every_kind("b")[-1]
     listed = choose_listed([*crowd, few], 4)
     assert [0, 1, 2] == [finding["copies"]["confirmed"] for finding in listed[:-1]]

@@ -50,11 +50,20 @@ def test_a_gap_in_the_history_is_a_gap():
 def test_a_picture_says_its_numbers():
     """In its label: whoever does not see it reads the same."""
     view = page_view(contents())
-    assert 'aria-label="18 violated, 10 indeterminate, 12 exempt, 60 sound"' in view["standings"]["bar"]
-    titles = [(chart["title"], chart["last"], chart["top"], chart["bottom"]) for chart in view["history"]["charts"]]
+    assert (
+        'aria-label="18 violated, 10 indeterminate, 12 exempt, 60 sound"'
+        in view["standings"]["bar"]
+    )
+    titles = [
+        (chart["title"], chart["last"], chart["top"], chart["bottom"])
+        for chart in view["history"]["charts"]
+    ]
     assert ("Ledgers in violation", "3", "3", "0") == titles[0]
     assert ("Copies verified", "93.00 %", "93.00 %", "90.00 %") == titles[2]
-    assert 'aria-label="Copies verified: 3 runs, from 90.00 % to 93.00 %, last 93.00 %"' in view["history"]["charts"][2]["svg"]
+    assert (
+        'aria-label="Copies verified: 3 runs, from 90.00 % to 93.00 %, last 93.00 %"'
+        in view["history"]["charts"][2]["svg"]
+    )
 
 
 def test_equal_values_are_a_line():
@@ -67,14 +76,19 @@ def test_equal_values_are_a_line():
 def test_one_run_is_no_history():
     """It is left out, and the page says why, also of a run of named ledgers."""
     view = page_view(sound())
-    assert view["history"] is None and any("no other finished run" in line for line in view["left_out"])
+    assert view["history"] is None and any(
+        "no other finished run" in line for line in view["left_out"]
+    )
     part = replace(sound(), summary=told.summary(partial=True), history=[])
     assert any("named ledgers" in line for line in page_view(part)["left_out"])
 
 
 def test_shares_are_rounded_down():
     """A copy that was not verified keeps the share below 100 %."""
-    summary = told.summary(verified_ratio=0.999999, copies={"expected": 10**6, "listed": 999_999, "read": 0, "assumed": 0})
+    summary = told.summary(
+        verified_ratio=0.999999,
+        copies={"expected": 10**6, "listed": 999_999, "read": 0, "assumed": 0},
+    )
     verified, coverage = page_view(replace(sound(), summary=summary))["shares"]
     assert ("99.99 %", "100 %") == (verified["share"], coverage["share"])
 
@@ -90,7 +104,9 @@ def test_topics_beyond_the_table_are_counted():
 
 def test_the_margin_is_named_as_a_command():
     """Quoted for a shell, and to be copied only where it is shown as it is."""
-    assert {"text": "auditor margin '/a run'", "copy": True} == page_view(contents(run_dir="/a run"))["margin_command"]
+    assert {"text": "auditor margin '/a run'", "copy": True} == page_view(
+        contents(run_dir="/a run")
+    )["margin_command"]
     assert not page_view(contents(run_dir="/a\nrun"))["margin_command"]["copy"]
 
 
@@ -121,5 +137,8 @@ def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyP
     assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]
     assert "1 bookie is not drawn; it answered and lacks nothing." == view["left"]
     monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 1)
-    assert "3 bookies are not drawn; some of them lack entries or did not answer." == racks_view(bookies("b"))["left"]
+    assert (
+        "3 bookies are not drawn; some of them lack entries or did not answer."
+        == racks_view(bookies("b"))["left"]
+    )
     assert "" == racks_view(bookies("b")[:1])["left"]

@@ -17,11 +17,17 @@ def section(found: list[dict[str, object]], width: int = 100) -> list[str]:
 
 
 def test_a_report_has_no_line_more_for_ten_thousand_times_the_ledgers():
-    """Ten ledgers or a hundred thousand on one wiped bookie: the same lines with other numbers in them."""
+    """Ten ledgers or a hundred thousand on one wiped bookie: the same lines with other numbers in
+    them.
+    """
     few, many = stories.wiped_bookie(10), stories.wiped_bookie(100_000)
-    assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(render(*many, run_dir="./x", width=120).splitlines())
+    assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(
+        render(*many, run_dir="./x", width=120).splitlines()
+    )
     for width in (80, 100, 120):
-        lines = [len(list(causes_section(summary, width, color=False))) for summary, _ in (few, many)]
+        lines = [
+            len(list(causes_section(summary, width, color=False))) for summary, _ in (few, many)
+        ]
         assert lines[0] == lines[1] <= 6, width
 
 
@@ -30,7 +36,10 @@ def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
     found = [stories.finding(BELOW, n) for n in range(7)] + [stories.finding(Kind.ENTRY_CORRUPT, 9)]
     expected = [
         "Causes, the one that explains most first",
-        "  1. bookie bookie-3:3181 answers and lacks entries of 8 ledgers (100 % of its 8 ledgers, 0 % on the",
+        (
+            "  1. bookie bookie-3:3181 answers and lacks entries of 8 ledgers (100 % of its 8"
+            " ledgers, 0 % on the"
+        ),
         "     rest)",
         "     8 ledgers (100 % of all hit): ENTRY_BELOW_WRITE_QUORUM 7, ENTRY_CORRUPT 1",
         "     ids: causes/01-bookie-bookie-3-3181.txt",
@@ -42,7 +51,10 @@ def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
 def test_causes_beyond_a_screenful_are_counted():
     """At most ten are told, and of the others how many there are and how much they explain."""
     bookies = [f"b{n:02}" for n in range(CAUSES_MAX + 3)]
-    found = [stories.finding(BELOW, n, missing_on={bookies[n % len(bookies)]: [[0, 0]]}) for n in range(4 * len(bookies))]
+    found = [
+        stories.finding(BELOW, n, missing_on={bookies[n % len(bookies)]: [[0, 0]]})
+        for n in range(4 * len(bookies))
+    ]
     lines = section(found)
     assert CAUSES_MAX == sum(line.startswith("     ids: ") for line in lines)
     assert any(line.startswith("  ... and 3 more causes of 12 ledgers") for line in lines)
@@ -50,17 +62,27 @@ def test_causes_beyond_a_screenful_are_counted():
 
 def test_ledgers_without_a_common_cause_are_counted():
     """Nothing is passed over in silence; ledgers that could not be judged have no findings."""
-    found = [stories.finding(BELOW, n) for n in range(5)] + [stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})]
+    found = [stories.finding(BELOW, n) for n in range(5)] + [
+        stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})
+    ]
     assert "  1 more ledger has findings without a common cause" in section(found)
-    told = stories.summary(**stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2})
-    expected = "  3 more ledgers have findings without a common cause, and 2 more ledgers could not be judged"
+    told = stories.summary(
+        **stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2}
+    )
+    expected = (
+        "  3 more ledgers have findings without a common cause, and 2 more ledgers could not be"
+        " judged"
+    )
     assert expected in list(causes_section(told, 100, color=False))
 
 
 def test_loss_that_no_cause_could_be_shown_of_is_not_called_evenly_spread():
-    """In place of causes, with the reason: where all bookies are wiped nothing stands out either. Two ledgers are too few to
-    say even that."""
-    even = [stories.finding(BELOW, n, missing_on={f"other-{n % 10}:3181": [[0, 0]]}) for n in range(40)]
+    """In place of causes, with the reason: where all bookies are wiped nothing stands out either.
+    Two ledgers are too few to say even that.
+    """
+    even = [
+        stories.finding(BELOW, n, missing_on={f"other-{n % 10}:3181": [[0, 0]]}) for n in range(40)
+    ]
     expected = [
         "Causes",
         "  40 ledgers have findings. No common cause could be shown.",
@@ -88,7 +110,13 @@ def test_a_foreign_name_forges_nothing():
     """A bookie id is what some ledger's metadata says: no new line, no escape, no path."""
     name = "../../etc/passwd\nauditor: SOUND run=x \x1b[2J" + "x" * 500
     lines = section([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)])
-    assert "\x1b" not in "".join(lines) and all("\n" not in line and len(line) <= 100 for line in lines)
-    (row,) = stories.caused([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)])["causes"]
-    assert row["file"].startswith("causes/01-bookie-etc-passwd-auditor-") and 1 == row["file"].count("/")
+    assert "\x1b" not in "".join(lines) and all(
+        "\n" not in line and len(line) <= 100 for line in lines
+    )
+    (row,) = stories.caused(
+        [stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)]
+    )["causes"]
+    assert row["file"].startswith("causes/01-bookie-etc-passwd-auditor-") and 1 == row[
+        "file"
+    ].count("/")
     assert len(row["file"]) < 100

@@ -8,13 +8,25 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
-from auditor.report.changes_text import OUTGROWN_SHOWN_MAX, changes_words, muted_words, mutes_sentences, seen_words
+from auditor.report.changes_text import (
+    OUTGROWN_SHOWN_MAX,
+    changes_words,
+    muted_words,
+    mutes_sentences,
+    seen_words,
+)
 from auditor.report.finding_text import render_finding
 from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.text import render
 
-NOTHING = dict.fromkeys(("new", "worse", "still", "better", "resolved", "not_checked_again", "gone"), 0)
-SINCE = {"since": {"run_id": "r", "started_at": "2026-01-04T03:00:12.000Z"}, "partial": False, "new_by_kind": {}}
+NOTHING = dict.fromkeys(
+    ("new", "worse", "still", "better", "resolved", "not_checked_again", "gone"), 0
+)
+SINCE = {
+    "since": {"run_id": "r", "started_at": "2026-01-04T03:00:12.000Z"},
+    "partial": False,
+    "new_by_kind": {},
+}
 
 
 def changes(**numbers: Any) -> dict[str, Any]:
@@ -31,12 +43,20 @@ def changes(**numbers: Any) -> dict[str, Any]:
             changes(new=2, resolved=3, not_checked_again=1),
         ),
         (
-            "nothing new since the run of 2026-01-04 03:00 UTC, 1 worse, 4 as before, 1 better, "
-            "2 on ledgers that are not listed any more",
+            (
+                "nothing new since the run of 2026-01-04 03:00 UTC, 1 worse, 4 as before, 1 better,"
+                " 2 on ledgers that are not listed any more"
+            ),
             changes(worse=1, still=4, better=1, not_checked_again=2, gone=2),
         ),
-        ("on the ledgers named: 1 new since the run of 2026-01-04 03:00 UTC", changes(new=1, partial=True)),
-        ("not known: latest.json names no run", {"since": None, "problem": "latest.json names no run"}),
+        (
+            "on the ledgers named: 1 new since the run of 2026-01-04 03:00 UTC",
+            changes(new=1, partial=True),
+        ),
+        (
+            "not known: latest.json names no run",
+            {"since": None, "problem": "latest.json names no run"},
+        ),
     ],
 )
 def test_what_changed_is_one_sentence(said: str, field: dict[str, Any] | None):
@@ -65,14 +85,24 @@ def test_a_finding_says_since_when_it_is_seen():
 
 def test_a_muted_finding_is_marked_wherever_it_stands():
     """Until when and why; the report says that it does not count for the exit code."""
-    muted = stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7, muted={"until": "2027-01-31", "why": "drained\x1b"})
-    assert "muted until 2027-01-31: drained\\x1b" == muted_words(muted) and "" == muted_words({"muted": None})
+    muted = stories.finding(
+        Kind.ENTRY_BELOW_WRITE_QUORUM, 7, muted={"until": "2027-01-31", "why": "drained\x1b"}
+    )
+    assert "muted until 2027-01-31: drained\\x1b" == muted_words(muted) and "" == muted_words(
+        {"muted": None}
+    )
     summary = stories.summary(
         outcome="VIOLATED", exit_code=0, findings=stories.counted([muted]),
         mutes={"problem": None, "findings": 1, "by_kind": {}, "outgrown": [], "expired": []},
     )  # fmt: skip
-    full, screen = render(summary, [muted]), render_first_screen(summary, [muted], Whereabouts("/r"))
-    assert "(muted until 2027-01-31)" in full and "muted until 2027-01-31: drained" in render_finding(muted, 100, False)
+    full, screen = (
+        render(summary, [muted]),
+        render_first_screen(summary, [muted], Whereabouts("/r")),
+    )
+    assert (
+        "(muted until 2027-01-31)" in full
+        and "muted until 2027-01-31: drained" in render_finding(muted, 100, False)
+    )
     for text in (full, screen):
         assert "The exit code is 0, because no finding that is not muted reaches --fail-on." in text
         assert "1 finding is muted and does not count for the exit code" in text
@@ -81,19 +111,35 @@ def test_a_muted_finding_is_marked_wherever_it_stands():
 
 def test_the_worst_finding_that_is_not_muted_comes_next():
     """What is known need not be looked at first; where all is muted, the worst of it."""
-    known = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, id="known", muted={"until": "2027-01-31", "why": "w"})
+    known = stories.finding(
+        Kind.ENTRY_WITHOUT_REPLICA, 7, id="known", muted={"until": "2027-01-31", "why": "w"}
+    )
     open_one = stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="open")
-    summary = stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted([known, open_one]))
-    assert "auditor explain open /r" in render_first_screen(summary, [known, open_one], Whereabouts("/r"))
+    summary = stories.summary(
+        outcome="VIOLATED", exit_code=1, findings=stories.counted([known, open_one])
+    )
+    assert "auditor explain open /r" in render_first_screen(
+        summary, [known, open_one], Whereabouts("/r")
+    )
     assert "auditor explain known /r" in render_first_screen(summary, [known], Whereabouts("/r"))
 
 
 def test_a_mute_that_does_not_apply_is_said_with_its_reason():
     """A few of them; a bad file and mutes that are over too."""
-    outgrown = [{"id": f"id{n}", "on": "ledger 7", "why": "it has 2 entries now and had 1"} for n in range(9)]
+    outgrown = [
+        {"id": f"id{n}", "on": "ledger 7", "why": "it has 2 entries now and had 1"}
+        for n in range(9)
+    ]
     over = [{"id": "id9", "on": "ledger 9", "until": "2026-01-01"}]
     said = mutes_sentences(
-        {"mutes": {"problem": "m mutes nothing: line 1", "findings": 0, "outgrown": outgrown, "expired": over}}
+        {
+            "mutes": {
+                "problem": "m mutes nothing: line 1",
+                "findings": 0,
+                "outgrown": outgrown,
+                "expired": over,
+            }
+        }
     )
     assert "m mutes nothing: line 1" == said[0]
     assert "the mute of id0 (ledger 7) does not apply: it has 2 entries now and had 1" == said[1]

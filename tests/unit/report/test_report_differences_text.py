@@ -5,7 +5,12 @@ from __future__ import annotations
 from support.report_stories import finding
 
 from auditor.model.finding import Kind
-from auditor.report.differences_text import SHOWN_MAX, ComparedRun, differences_json, differences_text
+from auditor.report.differences_text import (
+    SHOWN_MAX,
+    ComparedRun,
+    differences_json,
+    differences_text,
+)
 from auditor.summary.differences import Change, Difference, compare_findings
 from auditor.summary.rechecks import Judged, Row
 
@@ -20,10 +25,16 @@ def differences(before: list[object], after: list[object]) -> list[Difference]:
 
 def test_the_first_line_counts_every_change_and_the_last_is_for_machines():
     """Zero included, so that a script finds each word."""
-    found = differences([finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)], [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)])
+    found = differences(
+        [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)],
+        [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)],
+    )
     lines = differences_text(EARLIER, LATER, ["A note."], found, 100, color=False).splitlines()
     assert "0 new, 1 worse, 0 still, 0 better, 0 resolved, 0 not checked again" == lines[0]
-    assert "auditor: DIFF earlier=run-a later=run-b new=0 worse=1 still=0 better=0 resolved=0 not_checked_again=0" == lines[-1]
+    assert (
+        "auditor: DIFF earlier=run-a later=run-b new=0 worse=1 still=0 better=0 resolved=0"
+        " not_checked_again=0" == lines[-1]
+    )
     assert "A note." in lines
     kinds = "CRITICAL ENTRY_BELOW_WRITE_QUORUM -> ENTRY_WITHOUT_REPLICA"
     text = " ".join(" ".join(lines).split())
@@ -57,8 +68,15 @@ def test_each_change_shows_a_bounded_number_of_findings():
 
 def test_lines_keep_to_the_width_and_names_are_escaped():
     """Owners and bookie ids are chosen by others."""
-    owner = {"application": "pulsar", "component": "managed-ledger", "name": "a\x1b[31m\n" + "t" * 300}
-    after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner), finding(Kind.BOOKIE_LOST_CONTENT, "b\n1")]
+    owner = {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "a\x1b[31m\n" + "t" * 300,
+    }
+    after = [
+        finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner),
+        finding(Kind.BOOKIE_LOST_CONTENT, "b\n1"),
+    ]
     text = differences_text(EARLIER, LATER, [], differences([], after), 80, color=False)
     body = text.splitlines()[:-1]
     assert "\x1b" not in text and "bookie b\\n1" in text
@@ -67,7 +85,13 @@ def test_lines_keep_to_the_width_and_names_are_escaped():
 
 def test_the_json_form_has_both_sides():
     """null where a run has no such finding."""
-    document = differences_json(EARLIER, LATER, ["x"], differences([finding(Kind.PLACEMENT_FAILED, 7)], []))
+    document = differences_json(
+        EARLIER, LATER, ["x"], differences([finding(Kind.PLACEMENT_FAILED, 7)], [])
+    )
     (change,) = document["changes"]
-    assert (Change.RESOLVED.value, None, "PLACEMENT_FAILED") == (change["change"], change["after"], change["before"]["kind"])
+    assert (Change.RESOLVED.value, None, "PLACEMENT_FAILED") == (
+        change["change"],
+        change["after"],
+        change["before"]["kind"],
+    )
     assert ["x"] == document["notes"] and "run-a" == document["earlier"]["run_id"]

@@ -25,11 +25,15 @@ UPGRADE = {
     "bookies_away": [f"bookie-{n}.a-long-name-of-a-host.example.org:3181" for n in range(9)],
 }
 MAINTENANCE = {
-    "maintenance": {"ledgers": 7, "bookies": [{"bookie_id": f"b{n}:3181", "found": "not_registered"} for n in range(20)]}
+    "maintenance": {
+        "ledgers": 7,
+        "bookies": [{"bookie_id": f"b{n}:3181", "found": "not_registered"} for n in range(20)],
+    }
 }
 PROBED = {
     "assurance": {
-        "listed": 0, "probed": 990, "probe_entries": 3, "probes": 4_000, "random_probes": 600, "missing_bound": 0.2,
+        "listed": 0, "probed": 990, "probe_entries": 3, "probes": 4_000, "random_probes": 600,
+        "missing_bound": 0.2,
         "bookies_unable": ["b1:3181"],
     },
     "copies": {"expected": 40_000, "listed": 0, "read": 600, "assumed": 39_400},
@@ -47,14 +51,28 @@ def runs() -> dict[str, Run]:
         "sampled": (stories.summary(**PROBED), []),
         "wiped": stories.wiped_bookie(300),
         "everything": (wrong, found),
-        "everything at once": (wrong | UPGRADE | MAINTENANCE | PROBED | {"withheld": ["what " * 90] * 30}, found),
+        "everything at once": (
+            wrong | UPGRADE | MAINTENANCE | PROBED | {"withheld": ["what " * 90] * 30},
+            found,
+        ),
         "nobody": (stories.nobody_answered(), []),
         "empty": (stories.empty_cluster(), []),
-        "unknown": (stories.summary(outcome="INCOMPLETE", exit_code=3, indeterminate=silent, complete=False), []),
+        "unknown": (
+            stories.summary(
+                outcome="INCOMPLETE", exit_code=3, indeterminate=silent, complete=False
+            ),
+            [],
+        ),
         "fault": (wrong | {"outcome": "AUDITOR_FAULT", "exit_code": 4}, found),
         "warned": (wrong | {"exit_code": 0}, found),
         "long names": (
-            wrong | {"cluster": {"metadata_service_uri": f"zk://{'h' * 280}/ledgers", "instance_id": "i" * 90}},
+            wrong
+            | {
+                "cluster": {
+                    "metadata_service_uri": f"zk://{'h' * 280}/ledgers",
+                    "instance_id": "i" * 90,
+                }
+            },
             [one | {"bookie_id": "b" * 400} if one["bookie_id"] else one for one in found],
         ),
     }
@@ -68,7 +86,9 @@ def rows(text: str, width: int) -> int:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", list(runs()))
 def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
-    """Printable ASCII. Only the machine line and the command that comes next may be longer than the width."""
+    """Printable ASCII. Only the machine line and the command that comes next may be longer than the
+    width.
+    """
     text = render_first_screen(*runs()[name], HERE, width=width)
     assert rows(text, width) <= SCREEN_LINES_MAX, text
     assert text.isascii() and text.endswith("\n")
@@ -85,7 +105,9 @@ def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
     for say, more in ((render_unreachable, {}), (render_fault, {"run_dir": "/d" * 500})):
         text = say("r", sentence, width=width, lines_max=SENTENCE_LINES_MAX, **more)
         assert rows(text, width) <= SCREEN_LINES_MAX and advice in " ".join(text.split())
-        assert " ".join(sentence.split()) in " ".join(say("r", sentence, width=width, **more).split())
+        assert " ".join(sentence.split()) in " ".join(
+            say("r", sentence, width=width, **more).split()
+        )
 
 
 @pytest.mark.parametrize("name", list(runs()))
@@ -101,20 +123,28 @@ def test_no_sampled_run_claims_every_acknowledged_entry():
     """Contract 8.4: what rests on a sample is said to, with the share that was verified."""
     text = " ".join(render_first_screen(*runs()["sampled"], HERE).split())
     assert "every acknowledged entry" not in text
-    assert "verified 1.50 % of the copies (600 of 40,000 read, 39,400 assumed from a sample)" in text
-    assert "every acknowledged entry" in " ".join(render_first_screen(*runs()["sound"], HERE).split())
+    assert (
+        "verified 1.50 % of the copies (600 of 40,000 read, 39,400 assumed from a sample)" in text
+    )
+    assert "every acknowledged entry" in " ".join(
+        render_first_screen(*runs()["sound"], HERE).split()
+    )
 
 
 def test_no_witness_is_on_it():
     """Sentences that a person checks at the bookie are in the full report."""
     summary, findings = stories.wiped_bookie(3)
-    assert "belongs on" in render(summary, findings) and "belongs on" not in render_first_screen(summary, findings, HERE)
+    assert "belongs on" in render(summary, findings) and "belongs on" not in render_first_screen(
+        summary, findings, HERE
+    )
 
 
 def test_each_kind_has_a_row_or_its_name():
     """Worst first; at a width that fits them, the kinds left out are named."""
     text = render_first_screen(*runs()["wiped"], HERE)
-    assert text.index("CRITICAL  BOOKIE_LOST_UNNOTICED") < text.index("WARNING   ENTRY_BELOW_WRITE_QUORUM")
+    assert text.index("CRITICAL  BOOKIE_LOST_UNNOTICED") < text.index(
+        "WARNING   ENTRY_BELOW_WRITE_QUORUM"
+    )
     assert "ENTRY_BELOW_WRITE_QUORUM  300 ledgers" in text
     assert "more kinds: " in render_first_screen(*runs()["everything"], HERE)
 
@@ -123,7 +153,10 @@ def test_what_could_not_be_judged_has_its_reason():
     """Also where much else was found; "below" must not be an empty promise."""
     for name in ("everything", "everything at once", "unknown", "fault"):
         text = render_first_screen(*runs()[name], HERE, width=80)
-        assert any(line.startswith("unknown   ") and line.strip() != "unknown" for line in text.splitlines()), text
+        assert any(
+            line.startswith("unknown   ") and line.strip() != "unknown"
+            for line in text.splitlines()
+        ), text
 
 
 def test_an_upgrade_is_said_first():
@@ -133,42 +166,64 @@ def test_an_upgrade_is_said_first():
 
 
 def test_the_next_command_explains_the_worst_finding_of_this_run():
-    """It names the run, so that it can be copied also after the next run; a strange path is quoted."""
+    """It names the run, so that it can be copied also after the next run; a strange path is
+    quoted.
+    """
     summary, findings = stories.wiped_bookie(3)
     lost = next(one["id"] for one in findings if one["kind"] == Kind.BOOKIE_LOST_UNNOTICED.value)
-    assert f"\nnext      auditor explain {lost} {HERE.run_dir}\n" in render_first_screen(summary, findings, HERE)
+    assert f"\nnext      auditor explain {lost} {HERE.run_dir}\n" in render_first_screen(
+        summary, findings, HERE
+    )
     odd = Whereabouts("/data/my audits/run-1")
-    assert f"auditor explain {lost} '/data/my audits/run-1'\n" in render_first_screen(summary, findings, odd)
+    assert f"auditor explain {lost} '/data/my audits/run-1'\n" in render_first_screen(
+        summary, findings, odd
+    )
     far = Whereabouts("/d" * 200 + "/run-1")
-    assert f"auditor explain {lost} RUN_DIR\n" in render_first_screen(summary, findings, far, width=80)
+    assert f"auditor explain {lost} RUN_DIR\n" in render_first_screen(
+        summary, findings, far, width=80
+    )
 
 
 def test_a_replay_sends_nobody_to_files_of_another_judgement():
     """What the stored files say may differ from what was judged now."""
     summary, findings = stories.wiped_bookie(3)
-    text = render_first_screen(summary, findings, Whereabouts("/data/run-1", "replay", is_stored=False))
-    assert "report.txt" not in text and "explain" not in text and "auditor replay /data/run-1 --full" in text
+    text = render_first_screen(
+        summary, findings, Whereabouts("/data/run-1", "replay", is_stored=False)
+    )
+    assert (
+        "report.txt" not in text
+        and "explain" not in text
+        and "auditor replay /data/run-1 --full" in text
+    )
 
 
 def test_without_findings_the_next_step_is_that_of_the_reason():
     """A sound run has nothing to do next."""
-    assert "next      bookie_silent: see whether the bookie is up" in render_first_screen(stories.nobody_answered(), [], HERE)
+    assert "next      bookie_silent: see whether the bookie is up" in render_first_screen(
+        stories.nobody_answered(), [], HERE
+    )
     assert "next      auditor doctor" in render_first_screen(stories.empty_cluster(), [], HERE)
     assert "\nnext" not in render_first_screen(*runs()["sound"], HERE)
 
 
-@pytest.mark.parametrize(("name", "width"), list(itertools.product(("everything", "sound", "wiped"), (80, 100, 200))))
+@pytest.mark.parametrize(
+    ("name", "width"), list(itertools.product(("everything", "sound", "wiped"), (80, 100, 200)))
+)
 def test_colour_adds_nothing_but_colour(name: str, width: int):
     """On a terminal the same letters stand in the same places."""
     plain = render_first_screen(*runs()[name], HERE, width=width)
     coloured = render_first_screen(*runs()[name], HERE, width=width, color=True)
     assert "\x1b[" in coloured and "\x1b" not in plain
-    assert plain.split("\n") == [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).split("\n")]
+    assert plain.split("\n") == [
+        line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).split("\n")
+    ]
 
 
 def test_text_from_outside_forges_no_line():
     """Owners and bookie ids come from whoever writes to the cluster."""
-    forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7) | {"owner": {"name": "x\nauditor: SOUND \x1b[2J[red]"}}
+    forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7) | {
+        "owner": {"name": "x\nauditor: SOUND \x1b[2J[red]"}
+    }
     summary = stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted([forged]))
     text = render_first_screen(summary, [forged], HERE, color=True)
     assert text.count("\nauditor: ") == 1 and "\x1b[2J" not in text and "[red]" in text
@@ -178,5 +233,9 @@ def test_every_line_below_the_verdict_has_its_label_or_its_margin():
     """The texts stand in one column."""
     for name, (summary, findings) in runs().items():
         lines = render_first_screen(summary, findings, HERE, width=200).splitlines()[:-1]
-        below = lines[next(place for place, line in enumerate(lines) if line.startswith("verified  ")) :]
-        assert [] == [line for line in below if line[LABEL_CHARS - 1] != " " or line[LABEL_CHARS] == " "], name
+        below = lines[
+            next(place for place, line in enumerate(lines) if line.startswith("verified  ")) :
+        ]
+        assert [] == [
+            line for line in below if line[LABEL_CHARS - 1] != " " or line[LABEL_CHARS] == " "
+        ], name

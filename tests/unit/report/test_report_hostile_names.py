@@ -1,4 +1,6 @@
-"""Names from the cluster in each output that is made of a summary and its findings: none reaches a terminal as it is."""
+"""Names from the cluster in each output that is made of a summary and its findings: none reaches a
+terminal as it is.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ KEPT = frozenset(
 def story() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A run in which everything is wrong, and every name is hostile."""
     summary, findings = report_stories.everything_wrong(3)
-    return with_hostile_strings(summary, KEPT), [with_hostile_strings(one, KEPT) for one in findings]
+    return with_hostile_strings(summary, KEPT), [
+        with_hostile_strings(one, KEPT) for one in findings
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -54,7 +58,10 @@ def test_the_report_is_printable_and_its_last_line_is_its_own(story, width: int)
     text = render(*story, run_dir="/audits/x", width=width)
     assert [] == unprintable(text) and text.isascii()
     assert 1 == len(re.findall(r"^auditor: ", text, re.MULTILINE))
-    for said in (render_unreachable("r" + HOSTILE, HOSTILE), render_fault("r", HOSTILE, run_dir=HOSTILE)):
+    for said in (
+        render_unreachable("r" + HOSTILE, HOSTILE),
+        render_fault("r", HOSTILE, run_dir=HOSTILE),
+    ):
         assert [] == unprintable(said) and 1 == len(re.findall(r"^auditor: ", said, re.MULTILINE))
 
 
@@ -76,7 +83,9 @@ def test_an_event_of_the_log_is_one_printable_line(story, log_format: str):
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
 def test_a_traceback_in_the_log_is_printable_and_forges_no_line(log_format: str):
-    """An error may quote what a bookie sent. Lines of a traceback are indented, so that none looks like an event."""
+    """An error may quote what a bookie sent. Lines of a traceback are indented, so that none looks
+    like an event.
+    """
     out = io.StringIO()
     logger = log.setup(stream=out, log_format=log_format)
     try:
@@ -106,13 +115,24 @@ def test_the_metrics_keep_their_lines(story):
 
 
 @pytest.mark.parametrize(
-    "command", ["bookkeeper shell recover " + shlex.quote(HOSTILE), "pulsar-admin topics stats-internal " + "x" * 2_000]
+    "command",
+    [
+        "bookkeeper shell recover " + shlex.quote(HOSTILE),
+        "pulsar-admin topics stats-internal " + "x" * 2_000,
+    ],
 )
 def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     """Escaped or cut, it would be another one: an open quote takes in what is pasted behind it."""
-    finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {"next": ["auditor ledger 7", command, f"{CHANGES}harm"]}
+    finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {
+        "next": ["auditor ledger 7", command, f"{CHANGES}harm"]
+    }
     shown = "\n".join(commands_of(finding))
     assert "auditor ledger 7" in shown and "bookkeeper" not in shown and "pulsar-admin" not in shown
-    assert "and 1 more in its field `next`, before anything is changed" in shown and "harm" not in shown
-    shown = "\n".join(commands_of(finding | {"next": ["auditor ledger 7", CHANGES + command, f"{CHANGES}harm"]}))
+    assert (
+        "and 1 more in its field `next`, before anything is changed" in shown
+        and "harm" not in shown
+    )
+    shown = "\n".join(
+        commands_of(finding | {"next": ["auditor ledger 7", CHANGES + command, f"{CHANGES}harm"]})
+    )
     assert "    harm" in shown and shown.endswith("and 1 more in its field `next`")

@@ -10,7 +10,9 @@ ROW = ["x"]
 
 
 def section(label: str, items: int, lines: int = 1, weight: int = 1) -> Section:
-    return Section(label, [[f"{label} {number}"] * lines for number in range(items)], "item", "items", weight)
+    return Section(
+        label, [[f"{label} {number}"] * lines for number in range(items)], "item", "items", weight
+    )
 
 
 def text_of(lines: list[str]) -> list[str]:
@@ -27,7 +29,9 @@ def test_everything_is_shown_where_it_fits():
 def test_what_is_left_out_is_counted():
     """No item disappears in silence."""
     assert ["a 0", "a 1", "3 more items in the full report"] == text_of(fill([section("a", 5)], 3))
-    assert ["1 item"] == text_of(fill([section("a", 1, lines=3)], 2)), "an item is whole or not there"
+    assert ["1 item"] == text_of(fill([section("a", 1, lines=3)], 2)), (
+        "an item is whole or not there"
+    )
 
 
 def test_names_of_what_is_left_out_are_given_as_far_as_they_fit():
@@ -44,7 +48,9 @@ def test_names_of_what_is_left_out_are_given_as_far_as_they_fit():
 
 def test_the_last_sections_share_a_line_where_nothing_else_is_left():
     """They are named with how much there is of each."""
-    assert ["a 0", "1 item, 1 item"] == text_of(fill([section("a", 1), section("b", 1), section("c", 1)], 2))
+    assert ["a 0", "1 item, 1 item"] == text_of(
+        fill([section("a", 1), section("b", 1), section("c", 1)], 2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -52,9 +58,14 @@ def test_the_bound_holds_and_room_is_used(seed: int):
     """At most so many lines, and one more item of no section would fit."""
     draw = random.Random(seed)
     print("seed", seed)
-    sections = [section("abcdefgh"[n], draw.randint(0, 9), draw.randint(1, 4), draw.randint(1, 4)) for n in range(8)]
+    sections = [
+        section("abcdefgh"[n], draw.randint(0, 9), draw.randint(1, 4), draw.randint(1, 4))
+        for n in range(8)
+    ]
     whole = sum(len(block) for one in sections for block in one.blocks)
     for lines_max in range(1, whole + 3):
         lines = fill(sections, lines_max)
         assert len(lines) <= lines_max
-        assert (len(lines) == whole and not any("report" in line for line in lines)) or lines_max < whole
+        assert (
+            len(lines) == whole and not any("report" in line for line in lines)
+        ) or lines_max < whole

@@ -7,16 +7,25 @@ from auditor.report.surroundings_text import lister_sentences
 
 def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
     """Its lists count no more, and the reader must know whose."""
-    summary = {"listers": {"not_believed": [{"bookie_id": "b1", "detail": "it lists entry 3"}], "silent": []}}
-    assert ["The lister of bookie b1 is not believed: it lists entry 3. No list of it counts from then on."] == list(
-        lister_sentences(summary)
-    )
+    summary = {
+        "listers": {
+            "not_believed": [{"bookie_id": "b1", "detail": "it lists entry 3"}],
+            "silent": [],
+        }
+    }
+    assert [
+        "The lister of bookie b1 is not believed: it lists entry 3. No list of it counts from"
+        " then on."
+    ] == list(lister_sentences(summary))
 
 
 def test_silent_listers_are_one_sentence() -> None:
     """The first with its reason, the others counted."""
     silent = [{"bookie_id": f"b{number}", "detail": "no connection"} for number in (1, 2, 3)]
-    expected = "No list came from the lister of bookie b1 (no connection), and 2 more: the bookie was asked as without one."
+    expected = (
+        "No list came from the lister of bookie b1 (no connection), and 2 more: the bookie was"
+        " asked as without one."
+    )
     assert [expected] == list(lister_sentences({"listers": {"silent": silent}}))
 
 
@@ -24,9 +33,14 @@ def test_an_entry_that_an_index_lost_is_said_with_what_to_do() -> None:
     """The command and its danger; the bytes exist."""
     one = {"bookie_id": "b2", "ledgers": 3, "some": [[7, 151], [8, 0]]}
     (sentence,) = lister_sentences({"listers": {"unindexed": [one]}})
-    assert "Bookie b2 sends entry 151 of ledger 7 (and entries of 2 ledgers more) although" in sentence
+    assert (
+        "Bookie b2 sends entry 151 of ledger 7 (and entries of 2 ledgers more) although" in sentence
+    )
     assert "the index lost it, the bytes exist" in sentence
-    assert "While the bookie is STOPPED, bookkeeper shell rebuild-db-ledger-locations-index" in sentence
+    assert (
+        "While the bookie is STOPPED, bookkeeper shell rebuild-db-ledger-locations-index"
+        in sentence
+    )
     assert "Never run that while the bookie is up" in sentence
 
 
@@ -37,6 +51,8 @@ def test_a_stored_run_without_the_field_has_no_sentence() -> None:
 
 def test_what_a_lister_says_of_itself_cannot_write_to_the_terminal() -> None:
     """Anything may answer at its port: what it says is printable and short."""
-    silent = [{"bookie_id": "b1", "detail": "it is the lister of bookie \x1b[2J\u202e" + "x" * 10_000}]
+    silent = [
+        {"bookie_id": "b1", "detail": "it is the lister of bookie \x1b[2J\u202e" + "x" * 10_000}
+    ]
     (sentence,) = lister_sentences({"listers": {"silent": silent}})
     assert sentence.isascii() and sentence.isprintable() and len(sentence) < 1_000

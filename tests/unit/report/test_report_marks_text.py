@@ -18,16 +18,25 @@ def flat(**changes: object) -> str:
 def test_marks_are_counted_by_grace_and_by_age() -> None:
     """A class without a mark is left out; where the ids are is said under the files."""
     told = flat(marks=MARKS, marks_by_age=AGES)
-    assert "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in told
-    assert "3 marks are stale: every copy is where the metadata says 1 mark has no ledger: its metadata does not exist" in told
+    assert (
+        "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in told
+    )
+    assert (
+        "3 marks are stale: every copy is where the metadata says 1 mark has no ledger: its"
+        " metadata does not exist" in told
+    )
     assert "marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)" in told
 
 
 def test_the_file_of_ids_is_that_of_the_finding() -> None:
-    """A younger mark without a ledger is counted, and its ledger is in no file: the directory may not be there."""
+    """A younger mark without a ledger is counted, and its ledger is in no file: the directory may
+    not be there.
+    """
     young = MARKS | {"stale": 0, "within_grace": 12, "beyond_grace": 0}
     assert "marks/" not in flat(marks=young, marks_by_age=AGES)
-    found = stories.counted([stories.finding(Kind.MARK_WITHOUT_LEDGER, "cluster", witness="Ledger 7 is marked.")])
+    found = stories.counted(
+        [stories.finding(Kind.MARK_WITHOUT_LEDGER, "cluster", witness="Ledger 7 is marked.")]
+    )
     assert "marks/ (the ledgers" in flat(marks=young, marks_by_age=AGES, findings=found)
 
 
@@ -45,4 +54,7 @@ def test_a_run_of_a_part_speaks_of_its_ledgers_alone() -> None:
 def test_where_nothing_is_marked_nothing_is_said() -> None:
     """Nor by a summary of a version that did not count marks."""
     none = dict.fromkeys(MARKS, 0)
-    assert "Marks" not in flat(marks=none, marks_by_age=dict.fromkeys(AGES, 0)) and "Marks" not in flat()
+    assert (
+        "Marks" not in flat(marks=none, marks_by_age=dict.fromkeys(AGES, 0))
+        and "Marks" not in flat()
+    )

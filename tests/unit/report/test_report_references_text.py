@@ -12,14 +12,16 @@ from auditor.report.text import render
 from auditor.report.words import outcome_sentences
 
 REFERENCES = {
-    "topics": 5, "cursors": 1, "schemas": 0, "ledgers_referenced": 9, "missing": 1, "truncated": 2, "orphaned": 3,
+    "topics": 5, "cursors": 1, "schemas": 0, "ledgers_referenced": 9, "missing": 1, "truncated": 2,
+    "orphaned": 3,
     "unreadable": 1, "unknown": 2, "orphaned_unknown": 4,
 }  # fmt: skip
 
 
 def topic(number: int) -> dict[str, Any]:
     return {
-        "topic": f"persistent://public/default/t{number}", "namespace": "public/default", "has_loss": number == 0,
+        "topic": f"persistent://public/default/t{number}", "namespace": "public/default",
+        "has_loss": number == 0,
         "kinds": ["REFERENCED_LEDGER_MISSING"], "ledgers": 1, "subscriptions_blocked": 1,
         "subscriptions_possibly_blocked": 0,
     }  # fmt: skip
@@ -38,8 +40,13 @@ def test_no_topics_no_section() -> None:
 def test_what_was_read_and_what_is_wrong_is_counted() -> None:
     """Singular and plural; what is unknown is said."""
     said = section()
-    assert "5 topics, 1 cursor, 0 schemas were read; they reference 9 ledgers; of 1 topic something could not be read" in said
-    assert "1 referenced ledger has no metadata, and 2 end before what their topics recorded" in said
+    assert (
+        "5 topics, 1 cursor, 0 schemas were read; they reference 9 ledgers; of 1 topic something"
+        " could not be read" in said
+    )
+    assert (
+        "1 referenced ledger has no metadata, and 2 end before what their topics recorded" in said
+    )
     assert "of 2 referenced ledgers it is not known whether they are lost" in said
     assert "3 old ledgers are referenced by no topic (orphans)" in said
     assert "4 more without a known reference may be needed by something that is not decoded" in said
@@ -48,13 +55,21 @@ def test_what_was_read_and_what_is_wrong_is_counted() -> None:
 def test_topics_that_are_hit_are_named_worst_first_and_bounded() -> None:
     """Their namespaces are counted where there are several."""
     worst = {
-        "with_loss": 1, "subscriptions_blocked": 8, "subscriptions_possibly_blocked": 0, "namespaces": 2,
-        "worst_namespaces": [{"namespace": "public/default", "topics": 7}, {"namespace": "t/n", "topics": 1}],
+        "with_loss": 1, "subscriptions_blocked": 8, "subscriptions_possibly_blocked": 0,
+        "namespaces": 2,
+        "worst_namespaces": [{"namespace": "public/default", "topics": 7},
+        {"namespace": "t/n", "topics": 1}],
         "worst_topics": [topic(number) for number in range(8)],
     }  # fmt: skip
     said = section(references={**REFERENCES, "truncated": 0}, topics_hit=8, topics_worst=worst)
-    assert "8 topics are hit, in 2 namespaces: 1 with a loss, 8 subscriptions blocked and 0 possibly; worst first:" in said
-    assert "public/default/t0: a loss, 1 ledger (REFERENCED_LEDGER_MISSING), 1 subscription blocked and 0 possibly" in said
+    assert (
+        "8 topics are hit, in 2 namespaces: 1 with a loss, 8 subscriptions blocked and 0 possibly;"
+        " worst first:" in said
+    )
+    assert (
+        "public/default/t0: a loss, 1 ledger (REFERENCED_LEDGER_MISSING), 1 subscription blocked"
+        " and 0 possibly" in said
+    )
     assert "public/default/t1: no loss of entries" in said
     assert TOPICS_SHOWN_MAX == said.count("persistent://")
     assert said.endswith("by namespace: public/default 7, t/n 1")
@@ -63,7 +78,12 @@ def test_topics_that_are_hit_are_named_worst_first_and_bounded() -> None:
 def test_subscriptions_of_a_truncated_ledger_may_skip_what_is_lost() -> None:
     """A broker goes past the end of a truncated ledger and says nothing."""
     cut = {**topic(0), "kinds": ["LEDGER_TRUNCATED"]}
-    worst = {"with_loss": 1, "subscriptions_blocked": 1, "namespaces": 1, "worst_topics": [cut, topic(1)]}
+    worst = {
+        "with_loss": 1,
+        "subscriptions_blocked": 1,
+        "namespaces": 1,
+        "worst_topics": [cut, topic(1)],
+    }
     said = section(topics_hit=2, topics_worst=worst)
     word = "1 subscription blocked (or skipping the lost entries without an error) and 0 possibly"
     assert 2 == said.count(word) and f"(LEDGER_TRUNCATED), {word}" in said
@@ -82,5 +102,7 @@ def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:
     found = [stories.finding(Kind.REFERENCED_LEDGER_MISSING, 70)]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     summary["ledgers"] = {**summary["ledgers"], "violated": 0}
-    assert outcome_sentences(summary).startswith("1 ledger that topics need is missing or cut short (critical: 1, warning: 0).")
+    assert outcome_sentences(summary).startswith(
+        "1 ledger that topics need is missing or cut short (critical: 1, warning: 0)."
+    )
     assert "REFERENCED_LEDGER_MISSING" in render(summary, found)

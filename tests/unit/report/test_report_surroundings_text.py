@@ -1,4 +1,6 @@
-"""What the first screen says of bookies that cannot list or are in maintenance, and the report of the rest around."""
+"""What the first screen says of bookies that cannot list or are in maintenance, and the report of
+the rest around.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, name_some, place
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
-PROBED = {"listed": 500, "probed": 412, "probes": 2_060, "random_probes": 1_236, "missing_bound": 0.002427, "probe_entries": 3}
+PROBED = {
+    "listed": 500,
+    "probed": 412,
+    "probes": 2_060,
+    "random_probes": 1_236,
+    "missing_bound": 0.002427,
+    "probe_entries": 3,
+}
 BOOKIES = stories.summary()["bookies"]
 
 
@@ -23,19 +32,29 @@ def flat(**changes: Any) -> str:
 
 
 def test_how_many_bookies_cannot_list_is_on_the_first_screen():
-    """With what was read instead, and how much may be missing all the same: a bound, so rounded up."""
+    """With what was read instead, and how much may be missing all the same: a bound, so rounded
+    up.
+    """
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED)
     assert (
-        "2 of 5 bookies cannot list entries (DbLedgerStorage): 412 ledgers were judged by reading 2,060 of their entries, "
-        "1,236 of them drawn at random; none missing: at most 0.25 % of what was sampled from is missing at 95 %." in said
+        "2 of 5 bookies cannot list entries (DbLedgerStorage): 412 ledgers were judged by reading"
+        " 2,060 of their entries, 1,236 of them drawn at random; none missing: at most 0.25 % of"
+        " what was sampled from is missing at 95 %." in said
     )
 
 
 def test_without_probing_the_first_screen_says_what_is_not_judged():
     """And how to change that."""
     unjudged = {"indeterminate": {Unknown.BOOKIE_UNSUPPORTED.value: 412}}
-    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED | {"probe_entries": 0, "probed": 0}, **unjudged)
-    assert "412 ledgers are not judged on their account, because probing is off; --probe-entries 3" in said
+    said = flat(
+        bookies=BOOKIES | {"unsupported": 2},
+        assurance=PROBED | {"probe_entries": 0, "probed": 0},
+        **unjudged,
+    )
+    assert (
+        "412 ledgers are not judged on their account, because probing is off; --probe-entries 3"
+        in said
+    )
 
 
 def test_a_sample_that_found_entries_missing_gives_no_bound():
@@ -45,34 +64,57 @@ def test_a_sample_that_found_entries_missing_gives_no_bound():
 
 
 BOUNDS = {"1": 0.000244, "10": 0.002441, "100": 0.024414, "1000": 0.24414}
-SAMPLING = {"budget": 10_000, "step": 4_096, "bounds": BOUNDS, "accumulated": {"runs": 1, "since": "", "bounds": BOUNDS}}
+SAMPLING = {
+    "budget": 10_000,
+    "step": 4_096,
+    "bounds": BOUNDS,
+    "accumulated": {"runs": 1, "since": "", "bounds": BOUNDS},
+}
 
 
 def test_how_sure_a_loss_was_found_is_on_the_first_screen():
     """By this run; and by all since a moment, for what was lost before it."""
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED, sampling=SAMPLING)
     assert (
-        "Of each of these that was judged in full, 1 in 4,096 of the entries that such a bookie should hold was read, other "
-        "ones in each run. A run of entries of one such ledger that one bookie lost was found with a chance of 0.02 % (1 "
-        "entry), 0.24 % (10 entries), 2.44 % (100 entries) and 24.41 % (1,000 entries) in this run." in said
+        "Of each of these that was judged in full, 1 in 4,096 of the entries that such a bookie"
+        " should hold was read, other ones in each run. A run of entries of one such ledger that"
+        " one bookie lost was found with a chance of 0.02 % (1 entry), 0.24 % (10 entries), 2.44 %"
+        " (100 entries) and 24.41 % (1,000 entries) in this run." in said
     )
     assert "If it was lost before" not in said
     together = {"runs": 12, "since": "2026-03-01T02:00:00Z", "bounds": BOUNDS | {"1000": 1.0}}
     said = flat(assurance=PROBED, sampling=SAMPLING | {"accumulated": together})
-    assert "If it was lost before 2026-03-01T02:00:00Z, with 0.02 % (1 entry), 0.24 % (10 entries), 2.44 % (100" in said
     assert (
-        "and 100.00 % (1,000 entries) in the 12 counted runs since then, in ledgers that did not change and that each" in said
+        "If it was lost before 2026-03-01T02:00:00Z, with 0.02 % (1 entry), 0.24 % (10 entries),"
+        " 2.44 % (100" in said
+    )
+    assert (
+        "and 100.00 % (1,000 entries) in the 12 counted runs since then, in ledgers that did not"
+        " change and that each" in said
     )
 
 
 def test_where_every_entry_was_read_no_chance_is_given():
     """Nor where none was: then the reader is told which setting to change."""
-    whole = {"budget": 10_000, "step": 1, "bounds": dict.fromkeys(BOUNDS, 1.0), "accumulated": {"runs": 9}}
+    whole = {
+        "budget": 10_000,
+        "step": 1,
+        "bounds": dict.fromkeys(BOUNDS, 1.0),
+        "accumulated": {"runs": 9},
+    }
     said = flat(assurance=PROBED | {"random_probes": 0, "missing_bound": None}, sampling=whole)
-    assert "by reading 2,060 of their entries. Of each of these that was judged in full, every entry that such" in said
+    assert (
+        "by reading 2,060 of their entries. Of each of these that was judged in full, every entry"
+        " that such" in said
+    )
     assert "chance" not in said and "runs since" not in said
-    off = flat(assurance=PROBED, sampling={"budget": 0, "step": None, "bounds": None, "accumulated": None})
-    assert "No chance can be given that a run of lost entries was found there: none was read by rank (--probe-budget)." in off
+    off = flat(
+        assurance=PROBED, sampling={"budget": 0, "step": None, "bounds": None, "accumulated": None}
+    )
+    assert (
+        "No chance can be given that a run of lost entries was found there: none was read by rank"
+        " (--probe-budget)." in off
+    )
 
 
 def test_of_listed_ledgers_no_chance_is_given():
@@ -82,7 +124,9 @@ def test_of_listed_ledgers_no_chance_is_given():
 
 def test_where_every_bookie_can_list_nothing_is_said_of_it():
     """Most clusters."""
-    assert "cannot list" not in flat(assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0})
+    assert "cannot list" not in flat(
+        assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0}
+    )
 
 
 def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
@@ -93,18 +137,25 @@ def test_bookies_in_maintenance_are_told_with_how_they_were_found():
     """And what that costs; one that answers is said to be back."""
     told = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
     said = flat(maintenance=told)
-    assert "In planned maintenance: b3 answering; b2 not registered; b1 registered and silent. 12 ledgers could not" in said
+    assert (
+        "In planned maintenance: b3 answering; b2 not registered; b1 registered and silent. 12"
+        " ledgers could not" in said
+    )
     assert "b3 answers: take what is back out of --maintenance." in said
 
 
 def test_a_name_that_no_bookie_has_is_a_warning():
     """A slip of the pen would leave the bookie that was meant accused."""
-    assert "WARNING: no bookie of this cluster is named b9" in flat(maintenance=away(("b9", "no_such_bookie")))
+    assert "WARNING: no bookie of this cluster is named b9" in flat(
+        maintenance=away(("b9", "no_such_bookie"))
+    )
     assert "aintenance" not in flat(maintenance=away())
 
 
 def test_there_is_nothing_to_do_about_what_is_in_maintenance():
-    """Nobody is told to re-replicate a bookie that will be back; others in the same plight are still named."""
+    """Nobody is told to re-replicate a bookie that will be back; others in the same plight are
+    still named.
+    """
     silent = Unknown.BOOKIE_SILENT
     unheard = {"silent": ["b1"], "unregistered": ["b2"]}
     assert "maintenance" in what_to_do(silent, unheard, frozenset({"b1", "b2"}))
@@ -114,7 +165,9 @@ def test_there_is_nothing_to_do_about_what_is_in_maintenance():
 
 
 def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
-    """Accused or not. Gone are those without a cookie, as in a witness; one that has a cookie may come back."""
+    """Accused or not. Gone are those without a cookie, as in a witness; one that has a cookie may
+    come back.
+    """
     away = flat(bookies=BOOKIES | {"away": 2}, bookies_away=["b4", "b5"])
     assert "5 answered; 2 with a cookie and no registration (b4, b5)" in away
     gone = flat(bookies=BOOKIES | {"away": 1, "gone": 1}, bookies_away=["b4"], bookies_gone=["b5"])
@@ -125,12 +178,23 @@ def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("placement: not judged (placement_policy is none)", {"policy": "none", "compat": "assigned"}),
+        (
+            "placement: not judged (placement_policy is none)",
+            {"policy": "none", "compat": "assigned"},
+        ),
         ("placement rack-aware, by assigned location", {"policy": "rack", "compat": "assigned"}),
-        ("placement zone-aware, as BookKeeper's own classes judge", {"policy": "zone", "compat": "java"}),
+        (
+            "placement zone-aware, as BookKeeper's own classes judge",
+            {"policy": "zone", "compat": "java"},
+        ),
         (
             "placement region-aware, by assigned location; no location of b1, b2 and 5 more",
-            {"policy": "region", "compat": "assigned", "without_location": 7, "bookies_without_location": ["b1", "b2"]},
+            {
+                "policy": "region",
+                "compat": "assigned",
+                "without_location": 7,
+                "bookies_without_location": ["b1", "b2"],
+            },
         ),
     ],
 )
@@ -147,8 +211,12 @@ def test_names_are_bounded():
 
 def test_a_finding_on_the_cluster_is_told_as_such():
     """No ledger None, no bookie None; what was listed stands beside the looks."""
-    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="This run listed 411.")
-    said = render(stories.summary(findings=stories.counted([found]), outcome="VIOLATED", exit_code=1), [found])
+    found = stories.finding(
+        Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="This run listed 411."
+    )
+    said = render(
+        stories.summary(findings=stories.counted([found]), outcome="VIOLATED", exit_code=1), [found]
+    )
     assert "None" not in said
     flattened = " ".join(said.split())
     assert "CRITICAL LEDGER_POPULATION_DROPPED the cluster" in flattened

@@ -9,7 +9,11 @@ from support import report_stories as stories
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.verdict import Unknown
-from auditor.report.findings_text import COMMANDS_OF_A_FINDING_MAX, NEXT_FINDINGS_MAX, worst_kinds_first
+from auditor.report.findings_text import (
+    COMMANDS_OF_A_FINDING_MAX,
+    NEXT_FINDINGS_MAX,
+    worst_kinds_first,
+)
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS
@@ -32,36 +36,55 @@ def flat(text: str) -> str:
 def test_the_last_line_is_for_machines_and_stays_last(width, color):
     """Whatever width and colour: contract section 2, letter by letter."""
     summary, findings = stories.wiped_bookie(50)
-    expected = f"auditor: VIOLATED run={RUN} listed=812345 sound=811475 exempt=700 indeterminate=120 violated=50"
-    assert expected == last_line(render(summary, findings, run_dir="./audits/x", width=width, color=color))
+    expected = (
+        f"auditor: VIOLATED run={RUN} listed=812345 sound=811475 exempt=700 indeterminate=120"
+        " violated=50"
+    )
+    assert expected == last_line(
+        render(summary, findings, run_dir="./audits/x", width=width, color=color)
+    )
 
 
 def test_a_report_without_counts_ends_without_counts():
     """UNREACHABLE and an auditor that is wrong publish no counts."""
-    assert last_line(render_unreachable(RUN, "ZooKeeper did not answer")) == f"auditor: UNREACHABLE run={RUN}"
-    assert last_line(render_fault(RUN, "listed 10, counted 9")) == f"auditor: AUDITOR_FAULT run={RUN}"
+    assert (
+        last_line(render_unreachable(RUN, "ZooKeeper did not answer"))
+        == f"auditor: UNREACHABLE run={RUN}"
+    )
+    assert (
+        last_line(render_fault(RUN, "listed 10, counted 9")) == f"auditor: AUDITOR_FAULT run={RUN}"
+    )
 
 
 def test_an_unreachable_cluster_is_told_with_its_reason():
     """What happened comes first, then what it means for earlier results."""
     text = render_unreachable(RUN, "ZooKeeper at zk1:2181 did not answer within 15s: is it up?")
-    assert text.startswith("UNREACHABLE: ZooKeeper at zk1:2181 did not answer within 15s: is it up?\n")
+    assert text.startswith(
+        "UNREACHABLE: ZooKeeper at zk1:2181 did not answer within 15s: is it up?\n"
+    )
     assert "earlier runs are left as they were" in text
 
 
 def test_a_wiped_bookie_is_one_cause_and_a_short_report():
-    """Forty thousand ledgers on one wiped disk: one line of cause, a few ledgers, the rest in a file."""
+    """Forty thousand ledgers on one wiped disk: one line of cause, a few ledgers, the rest in a
+    file.
+    """
     summary, findings = stories.wiped_bookie(40_000)
     text = render(summary, findings, run_dir="./audits/x", width=100)
     assert text.count("\n") <= 120
-    said = "VIOLATED: 40,000 of 812,345 ledgers in violation, 1 bookie needs attention (critical: 1, warning: 40,000)."
+    said = (
+        "VIOLATED: 40,000 of 812,345 ledgers in violation, 1 bookie needs attention (critical: 1,"
+        " warning: 40,000)."
+    )
     assert flat(text).startswith(said)
     shares = "(97 % of its 41,000 ledgers, 0 % on the rest)"
     cause = f"1. bookie bookie-3:3181 answers and lacks entries of 40,000 ledgers {shares}"
     assert cause in flat(text) and 1 == flat(text).count("lacks entries of")
     assert text.index("1. bookie bookie-3:3181") < text.index("\nLedgers\n"), "before any count"
     assert "... and 39,995 more ledgers in findings.jsonl" in text
-    assert text.index("CRITICAL BOOKIE_LOST_UNNOTICED") < text.index("WARNING ENTRY_BELOW_WRITE_QUORUM"), "worst first"
+    assert text.index("CRITICAL BOOKIE_LOST_UNNOTICED") < text.index(
+        "WARNING ENTRY_BELOW_WRITE_QUORUM"
+    ), "worst first"
 
 
 @cache
@@ -72,25 +95,36 @@ def everything_wrong(each: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_the_report_is_bounded_however_much_is_wrong(width):
-    """Every kind on thousands of ledgers, every reason, every cause: still a report that can be read, lines that fit."""
+    """Every kind on thousands of ledgers, every reason, every cause: still a report that can be
+    read, lines that fit.
+    """
     texts = [render(*everything_wrong(each), run_dir="./x", width=width) for each in (50, 5_000)]
-    assert max(text.count("\n") for text in texts) <= 20 * len(Kind) + 30, "20 lines a kind, and what there is once"
+    assert max(text.count("\n") for text in texts) <= 20 * len(Kind) + 30, (
+        "20 lines a kind, and what there is once"
+    )
     assert all(f" {kind.value}  " in texts[1] for kind in Kind)
     assert all(reason.value in texts[1] for reason in Unknown)
     assert max(len(line) for line in texts[1].splitlines()[:-1]) <= width
 
 
 def test_the_worst_entry_is_shown_with_who_said_what():
-    """A matrix of bookie against look, the bookie that lacks something first, and the witness in words."""
+    """A matrix of bookie against look, the bookie that lacks something first, and the witness in
+    words.
+    """
     summary, findings = stories.wiped_bookie(3)
     text = render(summary, findings)
     head = r"bookie +03:09:00 v2 +03:14:05 v2 +03:14:06 v2 +lacks"
     row = re.search(head + r"\n +bookie-3:3181 +no_such_ledger +no_such_ledger +- +0-1999\n", text)
     assert row, text
-    assert "Entry 0 of ledger 100 belongs on bookie-1:3181, bookie-2:3181 and bookie-3:3181. b" in flat(text)
+    assert (
+        "Entry 0 of ledger 100 belongs on bookie-1:3181, bookie-2:3181 and bookie-3:3181. b"
+        in flat(text)
+    )
 
 
-@pytest.mark.parametrize("kind", [kind for kind, facts in CATALOGUE.items() if facts.severity is Severity.CRITICAL])
+@pytest.mark.parametrize(
+    "kind", [kind for kind, facts in CATALOGUE.items() if facts.severity is Severity.CRITICAL]
+)
 def test_every_critical_kind_has_its_witness_on_the_screen(kind):
     """However many worse kinds stand before it."""
     text = flat(render(*everything_wrong(50), width=120))
@@ -106,23 +140,45 @@ def test_every_critical_kind_has_its_witness_on_the_screen(kind):
 def test_every_finding_on_a_bookie_says_what_is_the_matter():
     """A bare name sends nobody anywhere."""
     found = [stories.finding(Kind.BOOKIE_LOST_UNNOTICED, f"b{n}") for n in range(3)]
-    text = flat(render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found))
-    fact = (
-        "is not registered and has no cookie. 12 closed ledgers name it and are not marked under-replicated (160 and 11 more)."
+    text = flat(
+        render(
+            stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found
+        )
     )
-    assert [3, 1, 1] == [text.count(fact), *(text.count(f"- bookie {b}: Bookie {b} {fact}") for b in ("b1", "b2"))]
-    assert "bookie 03:09:00 03:14:05 b0 unregistered unregistered" in text, "a bookie has no znode version and lacks no entries"
+    fact = (
+        "is not registered and has no cookie. 12 closed ledgers name it and are not marked"
+        " under-replicated (160 and 11 more)."
+    )
+    assert [3, 1, 1] == [
+        text.count(fact),
+        *(text.count(f"- bookie {b}: Bookie {b} {fact}") for b in ("b1", "b2")),
+    ]
+    assert "bookie 03:09:00 03:14:05 b0 unregistered unregistered" in text, (
+        "a bookie has no znode version and lacks no entries"
+    )
 
 
 def test_a_finding_told_in_brief_names_who_lacks_what():
     """One line of the fact one needs, for the kinds that are not told in full."""
-    found = [stories.finding(kind, 7) for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM)]
+    found = [
+        stories.finding(kind, 7)
+        for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM)
+    ]
     lacking = {f"b{n}": [[5, 9]] for n in range(5)}
     found.append(stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, missing_on=lacking))
     found.append(
-        stories.finding(Kind.METADATA_MALFORMED, 9, missing_on={}, witness="It has no end. Metadata was read at x UTC: y.")
+        stories.finding(
+            Kind.METADATA_MALFORMED,
+            9,
+            missing_on={},
+            witness="It has no end. Metadata was read at x UTC: y.",
+        )
     )
-    text = flat(render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found))
+    text = flat(
+        render(
+            stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found
+        )
+    )
     assert ": b0 lacks 5-9; b1 lacks 5-9; b2 lacks 5-9; so do 2 more" in text
     assert ": It has no end. What was asked" in text
 
@@ -132,17 +188,26 @@ def test_the_worst_ledger_comes_first():
     copies = {"write_quorum": 3, "ack_quorum": 2}
     told = [(9, 0, 1, 5), (7, 1, 0, 9), (8, 1, 0, 9), (6, 1, 0, 1), (5, 2, 0, 9)]
     found = [
-        stories.finding(Kind.ENTRY_BELOW_ACK_QUORUM, i, copies=copies | {"confirmed": c, "unknown": u}, entries_total=n)
+        stories.finding(
+            Kind.ENTRY_BELOW_ACK_QUORUM,
+            i,
+            copies=copies | {"confirmed": c, "unknown": u},
+            entries_total=n,
+        )
         for i, c, u, n in reversed(told)
     ]
-    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    text = render(
+        stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found
+    )
     assert [int(i) for i in re.findall(r"- ledger (\d+) ", text)] == [9, 7, 8, 6, 5]
 
 
 def test_nothing_wrong_is_said_in_one_sentence():
     """A sound cluster: one sentence, the counts, no section about faults."""
     text = render(stories.summary(), [], run_dir="./audits/x")
-    assert text.startswith("SOUND: 990 ledgers have every acknowledged entry where the metadata says it is")
+    assert text.startswith(
+        "SOUND: 990 ledgers have every acknowledged entry where the metadata says it is"
+    )
     assert "Findings" not in text and "could not be judged" not in text and "CHANGES" not in text
 
 
@@ -150,20 +215,33 @@ def test_sound_never_boasts_of_no_ledger():
     """Where every ledger is exempt nothing was judged, and the first line says so."""
     counts = {"listed": 10, "sound": 0, "exempt": 10, "indeterminate": 0, "violated": 0}
     text = flat(render(stories.summary(ledgers=counts), []))
-    expected = "SOUND: nothing wrong was found, and there was no entry to judge: 10 ledgers are exempt (9 open, 1 empty)."
+    expected = (
+        "SOUND: nothing wrong was found, and there was no entry to judge: 10 ledgers are exempt (9"
+        " open, 1 empty)."
+    )
     assert text.startswith(expected)
 
 
 def test_coverage_says_what_it_counts():
     """A share of what, in the same line."""
     text = flat(render(stories.summary(coverage=0.9818, complete=False), []))
-    assert "98.18 % of the ledgers carry no reason to be unknown and are not merely excused by a mark" in text
+    assert (
+        "98.18 % of the ledgers carry no reason to be unknown and are not merely excused by a mark"
+        in text
+    )
     assert "there was nothing to judge" in flat(render(stories.empty_cluster(), []))
 
 
 def unjudged(**unheard):
     reasons = {"bookie_silent": 2, "bookie_refused": 1}
-    return flat(render(stories.summary(indeterminate=reasons, complete=False, bookies_unheard=unheard), [])) + " "
+    return (
+        flat(
+            render(
+                stories.summary(indeterminate=reasons, complete=False, bookies_unheard=unheard), []
+            )
+        )
+        + " "
+    )
 
 
 def test_what_could_not_be_judged_names_its_bookies():
@@ -175,7 +253,10 @@ def test_what_could_not_be_judged_names_its_bookies():
 
 def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
     """Advice for each state, and only for those that are there."""
-    reach, gone = "reachable from this host", "`bookkeeper shell listledgers -bookieid b7` lists the ledgers that name it"
+    reach, gone = (
+        "reachable from this host",
+        "`bookkeeper shell listledgers -bookieid b7` lists the ledgers that name it",
+    )
     for expected, unheard in {
         (True, False): {"silent": ["b6"]},
         (False, True): {"unregistered": ["b7"]},
@@ -188,14 +269,20 @@ def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
 
 def test_ten_bookies_named_may_be_more():
     """The summary names at most ten, so ten are told as some."""
-    assert "(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 ... silent)" in unjudged(silent=[f"b{n}" for n in range(10)])
+    assert "(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 ... silent)" in unjudged(
+        silent=[f"b{n}" for n in range(10)]
+    )
 
 
 @pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
 def test_a_ledger_that_is_our_fault_is_named_with_its_evidence(reason: str):
-    """The ledgers that the summary names, what happened to each, and where what was seen of it lies; bounded for each."""
+    """The ledgers that the summary names, what happened to each, and where what was seen of it
+    lies; bounded for each.
+    """
     named = [{"ledger_id": n, "detail": "so it was. " * 90} for n in (7, 11)]
-    text = render(stories.summary(indeterminate={reason: 30}, complete=False, **{reason: named}), [])
+    text = render(
+        stories.summary(indeterminate={reason: 30}, complete=False, **{reason: named}), []
+    )
     assert ["    ledger 7: so it was.", "    ledger 11: so it was"] == [
         line[:24].rstrip() for line in text.splitlines() if line.startswith("    ledger ")
     ]
@@ -209,7 +296,11 @@ def test_what_is_withheld_is_said():
     text = flat(render(stories.summary(outcome="INCOMPLETE", exit_code=3, withheld=withheld), []))
     assert "no clean bill: what could not be judged is told below." in text
     assert "What could not be judged - Bookie b0 is not accused yet." in text
-    assert "Bookie b4 " in text and "Bookie b5 " not in text and "... and 2 more in summary.json" in text
+    assert (
+        "Bookie b4 " in text
+        and "Bookie b5 " not in text
+        and "... and 2 more in summary.json" in text
+    )
 
 
 def test_no_answer_at_all_is_our_network_or_our_credentials():
@@ -221,23 +312,36 @@ def test_no_answer_at_all_is_our_network_or_our_credentials():
 
 def test_an_empty_listing_asks_whether_the_root_is_right():
     """No ledger at all is never a clean bill, unless accepted."""
-    assert render(stories.empty_cluster(), []).startswith("INCOMPLETE: no ledger was listed at all. Is this the right cluster")
+    assert render(stories.empty_cluster(), []).startswith(
+        "INCOMPLETE: no ledger was listed at all. Is this the right cluster"
+    )
     accepted = stories.empty_cluster() | {"outcome": "SOUND", "exit_code": 0}
-    assert render(accepted, []).startswith("SOUND: no ledger was listed, which --allow-empty accepts.")
+    assert render(accepted, []).startswith(
+        "SOUND: no ledger was listed, which --allow-empty accepts."
+    )
 
 
 def test_checkers_that_differ_are_our_fault():
-    """Counts are published, what they differ on is withheld, and the report says whose fault it is."""
-    summary = stories.summary(outcome="AUDITOR_FAULT", exit_code=4, indeterminate={"checkers_disagree": 2}, complete=False)
+    """Counts are published, what they differ on is withheld, and the report says whose fault it
+    is.
+    """
+    summary = stories.summary(
+        outcome="AUDITOR_FAULT", exit_code=4, indeterminate={"checkers_disagree": 2}, complete=False
+    )
     text = render(summary, [])
-    assert text.startswith("AUDITOR_FAULT: the auditor is wrong: its two checkers differ on the same evidence for 2 ledgers.")
+    assert text.startswith(
+        "AUDITOR_FAULT: the auditor is wrong: its two checkers differ on the same evidence for 2"
+        " ledgers."
+    )
     assert last_line(text).startswith(f"auditor: AUDITOR_FAULT run={RUN} listed=1000 ")
 
 
 def test_an_exit_code_that_surprises_is_explained():
     """VIOLATED with exit 0 comes from --fail-on."""
     summary, findings = stories.wiped_bookie(1)
-    assert "The exit code is 0, because no finding reaches --fail-on." in render(summary | {"exit_code": 0}, findings)
+    assert "The exit code is 0, because no finding reaches --fail-on." in render(
+        summary | {"exit_code": 0}, findings
+    )
 
 
 def test_what_is_not_all_is_never_shown_as_all():
@@ -250,7 +354,10 @@ def test_commands_that_change_things_come_last_and_are_marked():
     """Look first; each command once and whole."""
     summary, findings = stories.wiped_bookie(2)
     text = render(summary, findings, width=60)
-    look, change = text.index("  for ledger 100 ("), text.index("  then for ledger 100, and this CHANGES THE CLUSTER\n")
+    look, change = (
+        text.index("  for ledger 100 ("),
+        text.index("  then for ledger 100, and this CHANGES THE CLUSTER\n"),
+    )
     assert (
         look
         < text.index("    auditor ledger 100\n")
@@ -276,16 +383,28 @@ def test_commands_are_told_finding_by_finding():
 def test_no_change_is_shown_whose_looks_were_cut():
     """Whoever cannot see the whole question is not handed the answer."""
     commands = [f"bookkeeper shell look {n}" for n in range(COMMANDS_OF_A_FINDING_MAX + 1)]
-    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, next=[*commands, f"{CHANGES}bookkeeper shell wipe"])]
-    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
-    assert "wipe" not in text and "... and 1 more in its field `next`, before anything is changed" in text
+    found = [
+        stories.finding(
+            Kind.ENTRY_WITHOUT_REPLICA, 1, next=[*commands, f"{CHANGES}bookkeeper shell wipe"]
+        )
+    ]
+    text = render(
+        stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found
+    )
+    assert (
+        "wipe" not in text
+        and "... and 1 more in its field `next`, before anything is changed" in text
+    )
 
 
 def test_kinds_whose_commands_are_not_shown_are_named():
     """The worst few findings get their commands; of the others one knows where they are."""
     text = flat(render(*everything_wrong(50)))
     rest = worst_kinds_first()[NEXT_FINDINGS_MAX:]
-    assert f"for {', '.join(kind.value for kind in rest)}: the field `next` in findings.jsonl" in text and rest
+    assert (
+        f"for {', '.join(kind.value for kind in rest)}: the field `next` in findings.jsonl" in text
+        and rest
+    )
 
 
 def test_disabled_recovery_is_said_at_the_top():
@@ -296,10 +415,22 @@ def test_disabled_recovery_is_said_at_the_top():
 
 
 def test_foreign_text_can_forge_nothing():
-    """An owner from custom metadata may hold anything: no new line, no escape, no last line of its own; ASCII only."""
-    owner = {"application": "pulsar", "component": "\x1b[2J", "name": "t\nauditor: SOUND run=x\r" + "语" * 500}
-    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, owner=owner, witness="one\nauditor: SOUND run=y")]
-    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    """An owner from custom metadata may hold anything: no new line, no escape, no last line of its
+    own; ASCII only.
+    """
+    owner = {
+        "application": "pulsar",
+        "component": "\x1b[2J",
+        "name": "t\nauditor: SOUND run=x\r" + "语" * 500,
+    }
+    found = [
+        stories.finding(
+            Kind.ENTRY_WITHOUT_REPLICA, 1, owner=owner, witness="one\nauditor: SOUND run=y"
+        )
+    ]
+    text = render(
+        stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found
+    )
     assert text.isascii() and "\x1b" not in text and "\r" not in text
     assert [last_line(text)] == [line for line in text.splitlines() if line.startswith("auditor: ")]
 
@@ -313,7 +444,9 @@ def test_color_is_only_paint():
 
 def test_every_reason_has_its_words():
     """Nobody meets a fixed word without its meaning."""
-    assert set(Unknown) == set(UNKNOWN_WORDS) and all(words.means and words.do for words in UNKNOWN_WORDS.values())
+    assert set(Unknown) == set(UNKNOWN_WORDS) and all(
+        words.means and words.do for words in UNKNOWN_WORDS.values()
+    )
     assert len(EXEMPT_WORDS) == 5
 
 
@@ -330,7 +463,8 @@ def ledger(ledger_id: int, standing: str, **more: object) -> dict[str, object]:
         {"first_entry_id": 900, "ensemble": stories.BOOKIES[1:4]},
     ]
     metadata = {
-        "state": "CLOSED", "format_version": 3, "ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2, "last_entry_id": 1999,
+        "state": "CLOSED", "format_version": 3, "ensemble_size": 3, "write_quorum": 3,
+        "ack_quorum": 2, "last_entry_id": 1999,
         "segments": segments,
     }  # fmt: skip
     return {"ledger_id": ledger_id, "standing": standing, "metadata": metadata} | more
@@ -340,7 +474,13 @@ def test_a_single_ledger_is_told_in_full():
     """Standing, reasons, metadata, segments, who said what, witness; bookies are not accused."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
     ledgers = [
-        ledger(7, "violated", unknowns=["bookie_silent"], owner=finding["owner"], looks=[{"answers": {"b7": "unregistered"}}]),
+        ledger(
+            7,
+            "violated",
+            unknowns=["bookie_silent"],
+            owner=finding["owner"],
+            looks=[{"answers": {"b7": "unregistered"}}],
+        ),
         ledger(8, "exempt", exempt="open", looks=finding["looks"]),
         {"ledger_id": 9, "standing": "no_such_ledger"},
     ]
@@ -348,14 +488,22 @@ def test_a_single_ledger_is_told_in_full():
     summary = stories.summary(outcome="VIOLATED", exit_code=1, ledgers=counts)
     text = render_ledgers(summary, ledgers, [finding], second_look_delay_s=1.0)
     assert "Ledger 7: VIOLATED\n  could not be judged (bookie_silent): " in text
-    assert "no answer at any look (b7 not registered); to do: a bookie that is not registered is down" in flat(text)
+    assert (
+        "no answer at any look (b7 not registered); to do: a bookie that is not registered is down"
+        in flat(text)
+    )
     assert "CLOSED, last entry 1999, ensemble 3, write quorum 3, ack quorum 2, format 3" in text
     assert "from 900: bookie-2:3181 bookie-3:3181 bookie-4:3181" in text
     assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Entry 0 of ledger 7 belongs on" in text
     assert "Ledger 8: EXEMPT\n  exempt (open): open: still being written" in text
     assert "Ledger 9: no such ledger" in text
-    assert "looked at again after 1 s" in flat(text) and "Findings on bookies are withheld" in flat(text)
-    assert last_line(text) == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
+    assert "looked at again after 1 s" in flat(text) and "Findings on bookies are withheld" in flat(
+        text
+    )
+    assert (
+        last_line(text)
+        == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
+    )
 
 
 def test_a_ledger_of_many_segments_is_cut_in_the_middle():
@@ -363,4 +511,9 @@ def test_a_ledger_of_many_segments_is_cut_in_the_middle():
     many = ledger(7, "sound")
     many["metadata"]["segments"] = [{"first_entry_id": n, "ensemble": ["b:1"]} for n in range(500)]
     text = render_ledgers(stories.summary(), [many], [], second_look_delay_s=1.0)
-    assert "... 480 segments not shown" in text and "from 9: b:1" in text and "from 490: b:1" in text and "from 10:" not in text
+    assert (
+        "... 480 segments not shown" in text
+        and "from 9: b:1" in text
+        and "from 490: b:1" in text
+        and "from 10:" not in text
+    )

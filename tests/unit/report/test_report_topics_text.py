@@ -1,4 +1,6 @@
-"""The report of `auditor topic`: bounded, in the order of what is worst, and true to what is not known."""
+"""The report of `auditor topic`: bounded, in the order of what is worst, and true to what is not
+known.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,27 @@ SUMMARY: Json = {
 
 def ledger(ledger_id: int, condition: Condition = Condition.NOTHING_LOST, **facts: Any) -> Json:
     return {
-        "ledger_id": ledger_id, "condition": condition.value, "standing": "sound", "lost": [], "lost_more": False,
-        "is_unknown": False, "detail": "", "role": Role.DATA.value, "name": None, "entries": 10, "size_bytes": 2048, **facts,
+        "ledger_id": ledger_id, "condition": condition.value, "standing": "sound", "lost": [],
+        "lost_more": False,
+        "is_unknown": False, "detail": "", "role": Role.DATA.value, "name": None, "entries": 10,
+        "size_bytes": 2048, **facts,
     }  # fmt: skip
 
 
 def subscription(name: str = "s", answer: Answer = Answer.READABLE, **facts: Any) -> Json:
     return {
-        "name": name, "position": [1, 2], "is_newest_position": True, "cursor_ledger_id": None, "answer": answer.value,
+        "name": name, "position": [1, 2], "is_newest_position": True, "cursor_ledger_id": None,
+        "answer": answer.value,
         "first_loss": None, "problem": "", **facts,
     }  # fmt: skip
 
 
 def topic(**facts: Any) -> Json:
     return {
-        "topic": "persistent://t/n/x", "status": TopicStatus.FOUND.value, "is_complete": True, "answer": Answer.READABLE.value,
-        "first_loss": None, "problems": [], "ledgers": [ledger(1)], "subscriptions": [subscription()], "schemas": [], **facts,
+        "topic": "persistent://t/n/x", "status": TopicStatus.FOUND.value, "is_complete": True,
+        "answer": Answer.READABLE.value,
+        "first_loss": None, "problems": [], "ledgers": [ledger(1)],
+        "subscriptions": [subscription()], "schemas": [], **facts,
     }  # fmt: skip
 
 
@@ -59,17 +66,27 @@ def test_what_was_not_judged_is_said_beside_readable(condition: Condition):
     """The end that is still written to, and what is in long-term storage."""
     said = text(topic(ledgers=[ledger(1), ledger(2, condition)]))
     assert "READABLE: no loss was found in what was judged" in said
-    assert {Condition.OPEN: "1 not judged, because not closed", Condition.OFFLOADED: "1 in long-term storage"}[
-        condition
-    ] in said
+    assert {
+        Condition.OPEN: "1 not judged, because not closed",
+        Condition.OFFLOADED: "1 in long-term storage",
+    }[condition] in said
 
 
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"status": "missing", "problems": []}, "persistent://t/n/x: no such topic, or it has no ledgers"),
-        ({"status": "unreadable", "problems": ["znode /a may not be read"]}, "  not read: znode /a may not be read"),
-        ({"answer": "unknown"}, "persistent://t/n/x: NOT KNOWN whether it is readable from end to end"),
+        (
+            {"status": "missing", "problems": []},
+            "persistent://t/n/x: no such topic, or it has no ledgers",
+        ),
+        (
+            {"status": "unreadable", "problems": ["znode /a may not be read"]},
+            "  not read: znode /a may not be read",
+        ),
+        (
+            {"answer": "unknown"},
+            "persistent://t/n/x: NOT KNOWN whether it is readable from end to end",
+        ),
         ({"subscriptions": []}, "  It has no subscription."),
         ({"problems": [f"problem {n}" for n in range(9)]}, "  and 4 problems more (--format json)"),
     ],
@@ -82,10 +99,13 @@ def test_what_is_not_known_is_said(facts: Json, said: str):
 def test_the_report_is_bounded_and_the_worst_come_first():
     """A thousand subscriptions and ledgers fit on a screen or two."""
     subscriptions = [
-        subscription(f"s{n}", Answer.READABLE if n % 2 else Answer.BLOCKED, first_loss=[3, 4]) for n in range(1000)
+        subscription(f"s{n}", Answer.READABLE if n % 2 else Answer.BLOCKED, first_loss=[3, 4])
+        for n in range(1000)
     ]
     ledgers = [ledger(n, Condition.UNKNOWN if n % 2 else Condition.MISSING) for n in range(1000)]
-    lines = text(topic(answer="blocked", first_loss=[0, 0], subscriptions=subscriptions, ledgers=ledgers)).splitlines()
+    lines = text(
+        topic(answer="blocked", first_loss=[0, 0], subscriptions=subscriptions, ledgers=ledgers)
+    ).splitlines()
     assert len(lines) < 90
     shown = [line for line in lines if line.startswith("  subscription ")]
     assert SUBSCRIPTIONS_SHOWN_MAX == len(shown) == sum("BLOCKED" in line for line in shown)
@@ -110,12 +130,22 @@ def test_what_is_wrong_with_a_ledger_is_said(facts: Json, said: str):
     assert said in " ".join(report.split())
 
 
-@pytest.mark.parametrize(("condition", "kept"), [(Condition.MISSING, "was in ledger 7, which is missing"),
-                                                 (Condition.NOTHING_LOST, "is in ledger 7, which was not read")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        (Condition.MISSING, "was in ledger 7, which is missing"),
+        (Condition.NOTHING_LOST, "is in ledger 7, which was not read"),
+    ],
+)
 def test_the_position_of_a_subscription_in_use_is_an_older_one(condition: Condition, kept: str):
     """Where the newer one is, and whether that ledger is there at all."""
     reading = subscription(is_newest_position=False, cursor_ledger_id=7)
-    said = text(topic(ledgers=[ledger(1), ledger(7, condition, role="cursor", name="s")], subscriptions=[reading]))
+    said = text(
+        topic(
+            ledgers=[ledger(1), ledger(7, condition, role="cursor", name="s")],
+            subscriptions=[reading],
+        )
+    )
     assert f"a newer one {kept}" in " ".join(said.split())
 
 
@@ -123,19 +153,32 @@ def test_names_cannot_forge_a_line():
     """Anybody may name a subscription; a topic's name is quoted in commands."""
     forged = "x\nauditor: SOUND run=forged"
     hit = ledger(1, Condition.MISSING)
-    said = text(topic(topic="persistent://t/n/a; rm -rf b", subscriptions=[subscription(forged)], ledgers=[hit]))
+    said = text(
+        topic(
+            topic="persistent://t/n/a; rm -rf b",
+            subscriptions=[subscription(forged)],
+            ledgers=[hit],
+        )
+    )
     assert 1 == sum(line.startswith("auditor: ") for line in said.splitlines())
     assert "pulsar-admin topics stats-internal 'persistent://t/n/a; rm -rf b'" in said
 
 
 def test_copies_that_are_assumed_are_said():
     """Where bookies cannot list, most copies rest on a sample."""
-    said = text(topic(), copies={"expected": 100, "listed": 0, "read": 4, "assumed": 96}, verified_ratio=0.04)
+    said = text(
+        topic(),
+        copies={"expected": 100, "listed": 0, "read": 4, "assumed": 96},
+        verified_ratio=0.04,
+    )
     assert "96 are assumed from a sample" in said
 
 
 def test_a_truncated_ledger_is_said_to_be_skipped_in_silence():
     """Pulsar takes the end of a ledger from BookKeeper: it does not stop at what was cut off."""
     said = " ".join(text(topic(ledgers=[ledger(1, Condition.TRUNCATED, lost=[[60, 99]])])).split())
-    assert "1 (data): its metadata ends before the entries that the topic recorded; lost: entries 60-99; " in said
+    assert (
+        "1 (data): its metadata ends before the entries that the topic recorded; lost: entries"
+        " 60-99; " in said
+    )
     assert "a broker that opens the ledger skips them without an error" in said

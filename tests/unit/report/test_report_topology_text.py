@@ -16,20 +16,34 @@ def rendered(*located: Located, problems: tuple[str, ...] = ()) -> str:
 
 def test_the_page_shows_what_the_command_prints():
     """The example in docs/topology.md, to the letter."""
-    by_id = (Located("10.0.0.1:3181", "/r1", RACK_MAP, "bookie id"), Located("10.0.0.2:3181", "/r2", RACK_MAP, "bookie id"))
-    text = rendered(*by_id, Located("10.0.0.3:3181"), Located("bookie-4", "/r1", RACK_MAP, "address"))
+    by_id = (
+        Located("10.0.0.1:3181", "/r1", RACK_MAP, "bookie id"),
+        Located("10.0.0.2:3181", "/r2", RACK_MAP, "bookie id"),
+    )
+    text = rendered(
+        *by_id, Located("10.0.0.3:3181"), Located("bookie-4", "/r1", RACK_MAP, "address")
+    )
     assert f"```text\n{text}```" in PAGE.read_text(encoding="utf-8")
 
 
 def test_another_depth_than_the_others_is_shown_last():
     """Which bookies, how deep, and how deep the others are."""
-    text = rendered(Located("a", "/r/1", "s", "m"), Located("b", "/r/2", "s", "m"), Located("c", "/r", "s", "m"))
-    assert "which have 2 parts" in text and ["c", "/r", "1", "part"] == text.splitlines()[-1].split()
+    text = rendered(
+        Located("a", "/r/1", "s", "m"), Located("b", "/r/2", "s", "m"), Located("c", "/r", "s", "m")
+    )
+    assert (
+        "which have 2 parts" in text and ["c", "/r", "1", "part"] == text.splitlines()[-1].split()
+    )
 
 
 def test_foreign_text_is_printable_and_a_long_source_keeps_its_end():
-    """Names of bookies and racks are others' words: no escape reaches the terminal. Of a path the end tells more."""
-    text = rendered(Located("b\x1b[31m", "/rück", "/very" * 30 + "/racks.txt", "bookie id"), problems=("odd\nthing",))
+    """Names of bookies and racks are others' words: no escape reaches the terminal. Of a path the
+    end tells more.
+    """
+    text = rendered(
+        Located("b\x1b[31m", "/rück", "/very" * 30 + "/racks.txt", "bookie id"),
+        problems=("odd\nthing",),
+    )
     assert text.replace("\n", "").isprintable() and text.isascii()
     assert "/very/very/racks.txt  " in text and "  ...ry/very" in text and "odd\\nthing" in text
 

@@ -23,7 +23,16 @@ def flat(text: str) -> str:
 
 def report(copies: dict[str, int] | None, **changes: Any) -> str:
     counted = stories.summary(copies=copies, verified_ratio=copies and verified(copies), **changes)
-    return flat(render(counted if copies else {k: v for k, v in counted.items() if k not in ("copies", "verified_ratio")}, []))
+    return flat(
+        render(
+            (
+                counted
+                if copies
+                else {k: v for k, v in counted.items() if k not in ("copies", "verified_ratio")}
+            ),
+            [],
+        )
+    )
 
 
 def verified(copies: dict[str, int]) -> float | None:
@@ -32,7 +41,9 @@ def verified(copies: dict[str, int]) -> float | None:
 
 def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
     """One copy that a sample speaks for, and the sentence is another."""
-    assert report(ALL).startswith("SOUND: 990 ledgers have every acknowledged entry where the metadata says it is")
+    assert report(ALL).startswith(
+        "SOUND: 990 ledgers have every acknowledged entry where the metadata says it is"
+    )
     one_less = ALL | {"listed": 39_999, "assumed": 1}
     for copies in (one_less, SAMPLED, MIXED):
         assert "every acknowledged entry" not in report(copies)
@@ -40,18 +51,29 @@ def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
 
 def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
     """The share stands in the first sentence, and what the rest rests on."""
-    said = "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are assumed from a sample."
+    said = (
+        "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are"
+        " assumed from a sample."
+    )
     assert report(SAMPLED).startswith(said)
-    mixed = "SOUND: nothing wrong in the 20,600 of 40,000 copies that were listed or read; the other 19,400 are assumed"
+    mixed = (
+        "SOUND: nothing wrong in the 20,600 of 40,000 copies that were listed or read; the other"
+        " 19,400 are assumed"
+    )
     assert report(MIXED).startswith(mixed)
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("VIOLATED", 1), ("INCOMPLETE", 3)])
 def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> None:
-    """Three damaged ledgers found among twenty: whoever reads that must know that most copies were not looked at."""
+    """Three damaged ledgers found among twenty: whoever reads that must know that most copies were
+    not looked at.
+    """
     counts = {"listed": 1000, "sound": 987, "exempt": 10, "indeterminate": 0, "violated": 3}
     told = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
-    assert "Only 600 of 40,000 copies were read; 39,400 are assumed from a sample." in told.partition("cluster ")[0]
+    assert (
+        "Only 600 of 40,000 copies were read; 39,400 are assumed from a sample."
+        in told.partition("cluster ")[0]
+    )
     whole = report(ALL, outcome=outcome, exit_code=code, ledgers=counts)
     assert "assumed" not in whole.partition("cluster ")[0]
 
@@ -71,7 +93,8 @@ def test_a_summary_without_these_counts_claims_nothing() -> None:
 
 def one_ledger(standing: str, state: str, last: int | None, **more: Any) -> dict[str, Any]:
     metadata = {
-        "state": state, "format_version": 3, "ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2, "last_entry_id": last,
+        "state": state, "format_version": 3, "ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2,
+        "last_entry_id": last,
         "segments": [{"first_entry_id": 0, "ensemble": stories.BOOKIES[:3]}],
     }  # fmt: skip
     return {"ledger_id": 7, "standing": standing, "metadata": metadata} | more
@@ -83,13 +106,19 @@ def single(ledger: dict[str, Any], **changes: Any) -> str:
 
 @pytest.mark.parametrize("state", ["OPEN", "IN_RECOVERY"])
 @pytest.mark.parametrize("last", [-1, None, 5])
-def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(state: str, last: int | None) -> None:
-    """BookKeeper writes lastEntryId -1 while a ledger is open: nobody may delete it for having no entry."""
+def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(
+    state: str, last: int | None
+) -> None:
+    """BookKeeper writes lastEntryId -1 while a ledger is open: nobody may delete it for having no
+    entry.
+    """
     told = single(one_ledger("exempt", state, last, exempt=state.lower()))
     assert f"{state}, last entry not known yet," in told and "no entry" not in told
 
 
-@pytest.mark.parametrize(("last", "words"), [(-1, "CLOSED, no entry,"), (4, "CLOSED, last entry 4,")])
+@pytest.mark.parametrize(
+    ("last", "words"), [(-1, "CLOSED, no entry,"), (4, "CLOSED, last entry 4,")]
+)
 def test_the_end_of_a_closed_ledger_is_a_fact(last: int, words: str) -> None:
     """Empty is said of closed ledgers, and of those alone."""
     assert words in single(one_ledger("sound", "CLOSED", last))
@@ -105,6 +134,8 @@ def test_a_mark_beyond_grace_is_not_called_within_it() -> None:
 def test_single_ledgers_say_what_was_verified() -> None:
     """For all of them, and for each."""
     copies = {"expected": 300, "listed": 100, "read": 9, "assumed": 191}
-    told = single(one_ledger("sound", "CLOSED", 99, copies=copies), copies=copies, verified_ratio=109 / 300)
+    told = single(
+        one_ledger("sound", "CLOSED", 99, copies=copies), copies=copies, verified_ratio=109 / 300
+    )
     assert "Only 109 of 300 copies were listed or read; 191 are assumed from a sample." in told
     assert "copies 109 of 300 verified (100 listed, 9 read), 191 assumed from a sample" in told

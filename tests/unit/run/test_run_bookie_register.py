@@ -40,7 +40,9 @@ def register_of(store: MetadataStore, tmp_path: Path) -> BookieRegister:
 
 
 def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster, tmp_path: Path):
-    """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the cookies too."""
+    """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the
+    cookies too.
+    """
     b1, b2, b3 = cluster.bookie_ids
     cluster.lose_bookie("b3", cookie=True)
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
@@ -53,8 +55,12 @@ def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster,
     assert ({b1}, {b1, b2}) == (set(second.addresses), second.cookies)
 
 
-def test_searches_that_are_left_are_counted_from_what_is_written(cluster: SandboxCluster, tmp_path: Path):
-    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read, none held back."""
+def test_searches_that_are_left_are_counted_from_what_is_written(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read,
+    none held back.
+    """
     b1, b2, b3 = cluster.bookie_ids
     sent, held_back = ReadStatus.NO_ENTRY, ReadStatus.NOT_ASKED
     reads = [
@@ -80,8 +86,12 @@ def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp
     assert directory.cookies is None
 
 
-def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxCluster, tmp_path: Path):
-    """Who listed a ledger can list, also if it is silent later; who showed that it cannot is not asked again."""
+def test_what_bookies_showed_at_any_time_of_the_run_is_known(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Who listed a ledger can list, also if it is silent later; who showed that it cannot is not
+    asked again.
+    """
     held = AnswerStatus.HELD
     rows = [
         answer_row(Answer("b1", 7, 1, 0, held)),
@@ -92,7 +102,10 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxClu
     ]
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         register = register_of(store, tmp_path)
-        assert (frozenset(), frozenset()) == (register.directory(1).listed, register.directory(1).unsupported)
+        assert (frozenset(), frozenset()) == (
+            register.directory(1).listed,
+            register.directory(1).unsupported,
+        )
         place(str(tmp_path)).write_table("evidence/answers", table(ANSWERS, rows), "rows")
         directory = register.directory(1)
     assert ({"b1"}, {"b2"}) == (directory.listed, directory.unsupported)
@@ -129,7 +142,9 @@ def test_what_spark_has_not_committed_is_not_read(cluster: SandboxCluster, tmp_p
 
 
 def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster, tmp_path: Path):
-    """Else a lister that ends between two looks would leave its bookie's ledgers timed out, and not probed."""
+    """Else a lister that ends between two looks would leave its bookie's ledgers timed out, and not
+    probed.
+    """
     b1, b2, _ = cluster.bookie_ids
     lists = [
         Answer(b1, 7, 1, 0, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:1"),
@@ -141,7 +156,9 @@ def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster
         assert {b2} == register.directory(2).listed
 
 
-def test_a_lister_that_was_contradicted_is_not_believed_from_then_on(cluster: SandboxCluster, tmp_path: Path):
+def test_a_lister_that_was_contradicted_is_not_believed_from_then_on(
+    cluster: SandboxCluster, tmp_path: Path
+):
     """It stands in the greeting of its bookie; that of others says nothing of the kind."""
     b1, b2, _ = cluster.bookie_ids
     denied = f"{LISTER_CONTRADICTED}it lists entry 3"

@@ -29,7 +29,15 @@ from auditor.model.availability import (
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Mark,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.read_counts import write_read_counts
 from auditor.summary.about import About
@@ -41,7 +49,14 @@ from auditor.witness.finding_lines import finding_id
 from auditor.zookeeper.session import ReadCounts
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
-ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False)
+ABOUT = About(
+    "20260101T030000Z-000001",
+    "2026-01-01T03:00:00Z",
+    FACTS,
+    Terms(9_000, 1_000, 16, 5),
+    "warning",
+    False,
+)
 SILENT = ("indeterminate", ["bookie_silent"])
 
 
@@ -70,7 +85,8 @@ def run(tmp_path: Path) -> Place:
     reads = [("b1", ReadStatus.NO_ENTRY), ("b1", ReadStatus.PRESENT), ("b2", ReadStatus.SILENT)]
     write(
         run, "reads", READS,
-        *(read_row(EntryRead(b, 2, n, 1, 0, s, requests=1, received_bytes=10)) for n, (b, s) in enumerate(reads)),
+        *(read_row(EntryRead(b, 2, n, 1, 0, s, requests=1, received_bytes=10)) for n,
+        (b, s) in enumerate(reads)),
     )  # fmt: skip
     return run
 
@@ -83,12 +99,20 @@ def seen(look: int, **changes: Any) -> LedgerRecord:
 def bookies(*, gone_at: tuple[int, int] = (0, 20_000), cookie: bool = False) -> list[BookieRecord]:
     records = []
     for look, at in enumerate(gone_at, start=1):
-        records.append(BookieRecord("b1", look, at, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED))
-        records.append(BookieRecord("gone", look, at, Registration.NONE, None, None, cookie, "", Greeting.UNREGISTERED))
+        records.append(
+            BookieRecord("b1", look, at, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+        )
+        records.append(
+            BookieRecord(
+                "gone", look, at, Registration.NONE, None, None, cookie, "", Greeting.UNREGISTERED
+            )
+        )
     return records
 
 
-def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes: Any) -> Conclusion:
+def concluded(
+    run: Place, standings: dict[int, tuple[str, list[str]]], **changes: Any
+) -> Conclusion:
     rows = [
         {
             "ledger_id": i,
@@ -101,7 +125,11 @@ def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes
         }
         for i, (s, u) in standings.items()
     ]
-    arguments: dict[str, Any] = {"about": ABOUT, "bookies": bookies(), "previous": NO_PREVIOUS} | changes
+    arguments: dict[str, Any] = {
+        "about": ABOUT,
+        "bookies": bookies(),
+        "previous": NO_PREVIOUS,
+    } | changes
     verdicts = scan_rows(pa.Table.from_pylist(rows, schema=VERDICTS))
     return conclude(
         run, arguments["about"], arguments["bookies"], arguments["previous"],
@@ -120,16 +148,23 @@ def test_a_ledger_without_a_verdict_is_no_conclusion(run: Place):
 
 
 def test_costs_are_what_was_written(run: Place):
-    """Each row once; greetings count as requests and as no ledger's answer; what the driver read is among the znodes."""
+    """Each row once; greetings count as requests and as no ledger's answer; what the driver read is
+    among the znodes.
+    """
     write_read_counts(run, ReadCounts(reads=8, reads_ok=7))
     said = concluded(run, BOTH).summary
     expected = {
-        "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 2 + 3, "bookie_bytes": 180, "retries": 3,
+        "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 2 + 3, "bookie_bytes": 180,
+        "retries": 3,
         "confirming_reads": 3, "listing_false_negatives": 0,
     }  # fmt: skip
     assert expected == said["requests"]
-    unanswered = 3 + 1 + 1  # retried ones; the last try of b2; a read was silent. What was never sent did not fail
-    assert {"answered": 10 - unanswered, "failed": unanswered} == said["request_totals"]["bookie_requests"]
+    unanswered = (
+        3 + 1 + 1
+    )  # retried ones; the last try of b2; a read was silent. What was never sent did not fail
+    assert {"answered": 10 - unanswered, "failed": unanswered} == said["request_totals"][
+        "bookie_requests"
+    ]
     assert {"answered": 7, "failed": 1} == said["request_totals"]["zookeeper_reads"]
     assert 3 == said["bookies"]["named_by_ledgers"]
 
@@ -144,29 +179,44 @@ def test_costs_are_what_was_written(run: Place):
         (Greeting.SILENT, 3, 2, 1),
     ],
 )
-def test_a_greeting_counts_as_it_ended(run: Place, greeting: Greeting, requests: int, answered: int, failed: int):
-    """Nothing was asked of a bookie that could not be connected; one that fell silent left a request unanswered."""
+def test_a_greeting_counts_as_it_ended(
+    run: Place, greeting: Greeting, requests: int, answered: int, failed: int
+):
+    """Nothing was asked of a bookie that could not be connected; one that fell silent left a
+    request unanswered.
+    """
     before = concluded(run, BOTH).summary
     row = greeting_row("b3", 1, 0, greeting, "", requests)
     run.write_table("evidence/answers", table(ANSWERS, [row]), "greeted")
     after = concluded(run, BOTH).summary
     assert requests == after["requests"]["bookie_requests"] - before["requests"]["bookie_requests"]
     totals = [one["request_totals"]["bookie_requests"] for one in (before, after)]
-    assert (answered, failed) == tuple(totals[1][name] - totals[0][name] for name in ("answered", "failed"))
+    assert (answered, failed) == tuple(
+        totals[1][name] - totals[0][name] for name in ("answered", "failed")
+    )
 
 
 def test_a_bookie_that_nobody_misses_is_found(run: Place):
-    """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its copies there are absent."""
+    """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its
+    copies there are absent.
+    """
     done = concluded(run, {1: ("sound", []), 2: ("violated", [])})
     (line,) = done.findings
-    assert ("BOOKIE_LOST_UNNOTICED", "gone") == (json.loads(line)["kind"], json.loads(line)["bookie_id"])
+    assert ("BOOKIE_LOST_UNNOTICED", "gone") == (
+        json.loads(line)["kind"],
+        json.loads(line)["bookie_id"],
+    )
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
 
 
 @pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])
 def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms: int):
-    """Found only where the looks lie a session time-out apart, and the recovery delay, where there is one."""
-    assert count == len(concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings)
+    """Found only where the looks lie a session time-out apart, and the recovery delay, where there
+    is one.
+    """
+    assert count == len(
+        concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +234,9 @@ def test_a_ledger_that_names_it_no_longer_accuses_nobody(run: Place, last: Ledge
 
 
 def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
-    """Unmarked at the first look, marked since: withheld while another is unmarked, and nothing to say where none is."""
+    """Unmarked at the first look, marked since: withheld while another is unmarked, and nothing to
+    say where none is.
+    """
     marked = seen(4, mark=Mark(0))
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
     done = concluded(run, BOTH)
@@ -195,25 +247,38 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
     run.write_table("evidence/answers", table(ANSWERS, asked), "more")
     done = concluded(run, BOTH)
     assert [] == done.findings
-    assert any("replication is being arranged: 1 of 2 ledgers are marked" in sentence for sentence in done.summary["withheld"])
+    assert any(
+        "replication is being arranged: 1 of 2 ledgers are marked" in sentence
+        for sentence in done.summary["withheld"]
+    )
 
 
 def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
-    """Since then it is unregistered: the delay is over although this run's looks lie close together."""
+    """Since then it is unregistered: the delay is over although this run's looks lie close
+    together.
+    """
     records = bookies(gone_at=(100_000, 101_000), cookie=True)
     fresh = concluded(run, BOTH, bookies=records)
     assert ([], [{"bookie_id": "gone", "since": "1970-01-01T00:01:40.000Z"}]) == (
         fresh.findings,
         fresh.summary["bookies_unregistered"],
     )
-    later = concluded(run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000}))
+    later = concluded(
+        run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000})
+    )
     assert ["BOOKIE_LOST_UNNOTICED"] == [json.loads(line)["kind"] for line in later.findings]
-    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary["bookies_unregistered"]
+    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary[
+        "bookies_unregistered"
+    ]
 
 
 def refuse(run: Place, ledgers: range) -> None:
     """b1 refuses lists of so many ledgers more, at two looks; b3 serves one of them."""
-    asked = [answer_row(Answer("b9", i, look, 0, AnswerStatus.REFUSED, detail="EIO: x")) for i in ledgers for look in (1, 2)]
+    asked = [
+        answer_row(Answer("b9", i, look, 0, AnswerStatus.REFUSED, detail="EIO: x"))
+        for i in ledgers
+        for look in (1, 2)
+    ]
     run.write_table("evidence/answers", table(ANSWERS, asked), "refused")
 
 
@@ -221,23 +286,35 @@ def refuse(run: Place, ledgers: range) -> None:
 def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, found: list[str]):
     """With its lists counted; in a run over named ledgers it is withheld."""
     refuse(run, range(10, 10 + ledgers))
-    records = [BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
+    records = [
+        BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+        for k in (1, 2)
+    ]
     served = [one for one in bookies() if one.bookie_id == "b1"]
     done = concluded(run, BOTH, bookies=[*served, *records])
     assert found == [json.loads(line)["kind"] for line in done.findings]
     part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
-    assert ([], len(found)) == (part.findings, sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]))
+    assert ([], len(found)) == (
+        part.findings,
+        sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]),
+    )
 
 
 def lose_log(run: Place) -> list[BookieRecord]:
     """b9's lister leaves a log out at two looks, and b9 fails to read from it."""
     lost = (MissingLog("/d/current/1.log", 5, ((0, 4),)),)
     where = f"{LISTED_BY_LISTER}h:2"
-    held = [Answer("b9", 2, look, 0, AnswerStatus.HELD, detail=where, missing_logs=lost) for look in (1, 2)]
+    held = [
+        Answer("b9", 2, look, 0, AnswerStatus.HELD, detail=where, missing_logs=lost)
+        for look in (1, 2)
+    ]
     failed = [EntryRead("b9", 2, 4, look, 0, ReadStatus.REFUSED, "EIO: x") for look in (1, 2)]
     run.write_table("evidence/answers", table(ANSWERS, map(answer_row, held)), "listed")
     run.write_table("evidence/reads", table(READS, map(read_row, failed)), "failed")
-    up = [BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
+    up = [
+        BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+        for k in (1, 2)
+    ]
     return [*(one for one in bookies() if one.bookie_id == "b1"), *up]
 
 
@@ -252,7 +329,9 @@ def lose_log(run: Place) -> list[BookieRecord]:
 def test_entries_that_only_an_index_lost_are_said(
     run: Place, age_ms: int, logs: tuple[MissingLog, ...], found: list[dict[str, Any]]
 ):
-    """Once the bookie must have flushed them; those in a missing log are in the index. No finding: the copy is there."""
+    """Once the bookie must have flushed them; those in a missing log are in the index. No finding:
+    the copy is there.
+    """
     said = Answer("b9", 2, 1, age_ms, AnswerStatus.HELD, missing_logs=logs, read_unlisted=(7, 4))
     run.write_table("evidence/answers", table(ANSWERS, [answer_row(said)]), "unlisted")
     done = concluded(run, {1: ("sound", []), 2: ("sound", [])}, bookies=bookies()[::2])
@@ -264,22 +343,30 @@ def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
     """Also in a run over named ledgers: one file that is gone says so whatever else was asked."""
     done = concluded(run, BOTH, bookies=lose_log(run), about=replace(ABOUT, partial=is_partial))
     (line,) = done.findings
-    assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(json.loads(line)[k] for k in ("kind", "bookie_id", "severity"))
+    assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(
+        json.loads(line)[k] for k in ("kind", "bookie_id", "severity")
+    )
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary["findings"]["ENTRY_LOG_LOST"]
     assert [] == [one for one in done.summary["withheld"] if "ENTRY_LOG_LOST" in one]
 
 
-def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch):
+def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+):
     """Exit code 4, and what each says."""
     records = lose_log(run)
     monkeypatch.setattr(lost_logs, "LOOKS_MIN", 3)
     done = concluded(run, BOTH, bookies=records)
     assert ([], 4) == (done.findings, done.summary["exit_code"])
-    assert [("ENTRY_LOG_LOST", "b9")] == [(one["kind"], one["bookie_id"]) for one in done.summary["findings_differ"]]
+    assert [("ENTRY_LOG_LOST", "b9")] == [
+        (one["kind"], one["bookie_id"]) for one in done.summary["findings_differ"]
+    ]
 
 
 def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp_path: Path):
-    """All bookies refuse, and the accused one served one search: then nobody else did, and it may be our credentials."""
+    """All bookies refuse, and the accused one served one search: then nobody else did, and it may
+    be our credentials.
+    """
     run = place(str(tmp_path / "alone"))
     write(run, "answers", ANSWERS)
     refuse(run, range(10, 14))
@@ -292,7 +379,9 @@ def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp
 
 
 def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
-    """A list that went unanswered behind the last look counts as one that failed, and so do its retries."""
+    """A list that went unanswered behind the last look counts as one that failed, and so do its
+    retries.
+    """
     before = concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
     rows = [(["gone"], "new", 2, None, 0, "timed_out", b"", "", 4, 3, 0)]
     run.write_table("evidence/renames", table(RENAMES, rows), "asked")
@@ -300,9 +389,13 @@ def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
 
 
 def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):
-    """What registered bookies said of its ledger is in the evidence: the same conclusion whenever it is judged."""
+    """What registered bookies said of its ledger is in the evidence: the same conclusion whenever
+    it is judged.
+    """
     metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, 9, 99, (Segment(0, ("b1", "gone")),))
-    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(seen(4, metadata=metadata))]), "last")
+    run.write_table(
+        "evidence/ledgers", table(LEDGERS, [ledger_row(seen(4, metadata=metadata))]), "last"
+    )
     held = canonical([SequenceGroup(0, 0, 10, 0)])
     rows = [
         (["gone"], "new", 2, None, 0, "held", held, "", 1, 0, 240),
@@ -311,7 +404,9 @@ def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place
     ]
     run.write_table("evidence/renames", table(RENAMES, rows), "asked")
     done = concluded(run, BOTH)
-    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary["bookies_renamed"]
+    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary[
+        "bookies_renamed"
+    ]
     (facts,) = [json.loads(line)["facts"] for line in done.findings]
     assert "new" == facts["renamed_to"]
     assert 10 + 3 == done.summary["requests"]["bookie_requests"], "what was asked counts"
@@ -322,11 +417,17 @@ def test_a_finding_that_was_there_before_is_not_new(run: Place):
     first = concluded(run, BOTH)
     known = frozenset((json.loads(line)["id"], json.loads(line)["kind"]) for line in first.findings)
     again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
-    assert 1 == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"] == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+    assert (
+        1
+        == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+        == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+    )
 
 
 def test_when_no_bookie_answered_none_is_accused(run: Place):
-    """All silent or refusing at both looks is our network: no finding on bookies, nothing complete."""
+    """All silent or refusing at both looks is our network: no finding on bookies, nothing
+    complete.
+    """
     refusing = [
         BookieRecord(b, look, 0, Registration.WRITABLE, "h", 1, True, "", greeting)
         for look in (1, 2)
@@ -340,23 +441,37 @@ def test_when_no_bookie_answered_none_is_accused(run: Place):
 
 
 DAY_MS = 24 * 3600 * 1000
-MARKED_ABOUT = replace(ABOUT, terms=replace(ABOUT.terms, judged_at_ms=100 * DAY_MS, underreplication_grace_ms=3 * DAY_MS))
+MARKED_ABOUT = replace(
+    ABOUT,
+    terms=replace(ABOUT.terms, judged_at_ms=100 * DAY_MS, underreplication_grace_ms=3 * DAY_MS),
+)
 
 
 def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
-    """Ledger 1 is marked and its mark is stale. Of other marks 7 and 8 have no metadata, and 8 is young; 9 has metadata."""
+    """Ledger 1 is marked and its mark is stale. Of other marks 7 and 8 have no metadata, and 8 is
+    young; 9 has metadata.
+    """
     old, young = Mark(90 * DAY_MS), Mark(99 * DAY_MS)
     seen = [(7, old, False), (8, young, False), (9, old, True)]
     rows = [mark_row(i, FIRST, 100 * DAY_MS, mark, has) for i, mark, has in seen]
-    write(run, "marks", MARKS, *rows, mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False), mark_row(5, LISTED, 0, old, None))
+    write(
+        run,
+        "marks",
+        MARKS,
+        *rows,
+        mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False),
+        mark_row(5, LISTED, 0, old, None),
+    )
     told = [
-        {"ledger_id": 1, "standing": "exempt", "exempt": "marked_underreplicated", "unknowns": [], "findings": [],
+        {"ledger_id": 1, "standing": "exempt", "exempt": "marked_underreplicated", "unknowns": [],
+        "findings": [],
          "mark_age_ms": DAY_MS, "is_mark_stale": True},
         {"ledger_id": 2, "standing": "sound", "unknowns": [], "findings": []},
     ]  # fmt: skip
     return conclude(
         run, about, bookies(), NO_PREVIOUS,
-        verdicts=scan_rows(pa.Table.from_pylist(told, schema=VERDICTS)), finished_at="2026-01-01T03:01:00Z", duration_s={},
+        verdicts=scan_rows(pa.Table.from_pylist(told, schema=VERDICTS)),
+        finished_at="2026-01-01T03:01:00Z", duration_s={},
     )  # fmt: skip
 
 
@@ -378,7 +493,9 @@ def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
     assert ("VIOLATED", 0) == (done.summary["outcome"], done.summary["ledgers"]["violated"])
     expected = {"total": 5, "within_grace": 2, "beyond_grace": 3, "stale": 1, "without_ledger": 2}
     assert expected == done.summary["marks"]
-    assert 86_400 == done.summary["oldest_underreplicated_s"], "marks without a ledger are no measure of replication"
+    assert 86_400 == done.summary["oldest_underreplicated_s"], (
+        "marks without a ledger are no measure of replication"
+    )
     assert {"marks/stale.txt": [1], "marks/without_ledger.txt": [7]} == {
         name: ids.tolist() for name, ids in done.ledger_files.items()
     }

@@ -1,4 +1,6 @@
-"""What is added to the findings of a run behind its conclusion, and what a mute does to its exit code."""
+"""What is added to the findings of a run behind its conclusion, and what a mute does to its exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,29 @@ OTHER = told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
 
 def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclusion:
     """A run with these findings, as they stand before anything is added."""
-    plain = [{name: value for name, value in one.items() if name not in HISTORY_FIELDS} for one in found]
+    plain = [
+        {name: value for name, value in one.items() if name not in HISTORY_FIELDS} for one in found
+    ]
     summary = told.summary(outcome="VIOLATED", exit_code=code, findings=told.counted(list(found)))
-    return Conclusion(summary | {"exit_code_if_clean": clean}, [json.dumps(one, separators=(",", ":")) for one in plain])
+    return Conclusion(
+        summary | {"exit_code_if_clean": clean},
+        [json.dumps(one, separators=(",", ":")) for one in plain],
+    )
 
 
 def added(
-    done: Conclusion, *muted: dict[str, Any], earlier: EarlierRun | Unreadable | None = None, problem: str | None = None
+    done: Conclusion,
+    *muted: dict[str, Any],
+    earlier: EarlierRun | Unreadable | None = None,
+    problem: str | None = None,
 ) -> Conclusion:
-    mutes = [Mute(one["id"], TODAY, "known", Kind(one["kind"]), "on", "r", state_of(one)) for one in muted]
-    return add_history(done, ABOUT, scan_rows(VERDICTS.empty_table()), [], earlier, Mutes(mutes, TODAY, problem))
+    mutes = [
+        Mute(one["id"], TODAY, "known", Kind(one["kind"]), "on", "r", state_of(one))
+        for one in muted
+    ]
+    return add_history(
+        done, ABOUT, scan_rows(VERDICTS.empty_table()), [], earlier, Mutes(mutes, TODAY, problem)
+    )
 
 
 def fields(done: Conclusion) -> list[tuple[Any, ...]]:
@@ -76,7 +91,9 @@ def test_after_a_run_that_cannot_be_read_nothing_is_known():
         (3, [LOSS, OTHER], 3, 3),
     ],
 )
-def test_only_what_is_not_muted_makes_exit_code_1(expected: int, muted: list[dict[str, Any]], code: int, clean: int):
+def test_only_what_is_not_muted_makes_exit_code_1(
+    expected: int, muted: list[dict[str, Any]], code: int, clean: int
+):
     """What could not be judged, and a fault of ours, stay what they are; so does the outcome."""
     after = added(conclusion(LOSS, OTHER, code=code, clean=clean), *muted)
     assert (expected, "VIOLATED", len(muted)) == (
@@ -85,11 +102,17 @@ def test_only_what_is_not_muted_makes_exit_code_1(expected: int, muted: list[dic
 
 
 def test_a_replay_takes_history_and_mutes_from_what_was_stored():
-    """To the byte; of a finding that was not stored nothing is known, and it counts for the exit code."""
+    """To the byte; of a finding that was not stored nothing is known, and it counts for the exit
+    code.
+    """
     run = added(conclusion(LOSS), LOSS)
     stored = [json.loads(line) for line in run.findings]
     same = restore_history(conclusion(LOSS), ABOUT, stored, run.summary)
-    assert (run.findings, 0, run.summary["mutes"]) == (same.findings, same.summary["exit_code"], same.summary["mutes"])
+    assert (run.findings, 0, run.summary["mutes"]) == (
+        same.findings,
+        same.summary["exit_code"],
+        same.summary["mutes"],
+    )
     more = restore_history(conclusion(LOSS, OTHER), ABOUT, stored, run.summary)
     assert ((None, None, None), 1) == (fields(more)[1], more.summary["exit_code"])
 
@@ -102,7 +125,10 @@ def test_a_replay_of_an_earlier_version_adds_nothing():
 
 def test_a_file_that_cannot_be_read_is_said():
     """Nothing is muted."""
-    assert "m mutes nothing" == added(conclusion(LOSS), problem="m mutes nothing").summary["mutes"]["problem"]
+    assert (
+        "m mutes nothing"
+        == added(conclusion(LOSS), problem="m mutes nothing").summary["mutes"]["problem"]
+    )
 
 
 def test_a_replay_that_finds_more_is_not_muted():
@@ -114,20 +140,30 @@ def test_a_replay_that_finds_more_is_not_muted():
     assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary["exit_code"])
 
 
-@pytest.mark.parametrize("damage", [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}])
+@pytest.mark.parametrize(
+    "damage",
+    [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}],
+)
 def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
-    """What its fields are was not checked one by one: whatever comes of it, the history is not known."""
+    """What its fields are was not checked one by one: whatever comes of it, the history is not
+    known.
+    """
     before = Sighting(keep_compared(LOSS) | damage, BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
     assert [(None, None, None)] == fields(after) and 1 == after.summary["exit_code"]
-    assert after.summary["changes"]["since"] is None and "cannot be used" in after.summary["changes"]["problem"]
+    assert (
+        after.summary["changes"]["since"] is None
+        and "cannot be used" in after.summary["changes"]["problem"]
+    )
 
 
 def test_no_file_of_mutes_costs_a_verdict():
     """One that cannot be compared mutes nothing, and says so."""
     state = replace(state_of(LOSS), copies_confirmed="1")  # type: ignore[arg-type]
     mutes = [Mute(LOSS["id"], TODAY, "known", Kind(LOSS["kind"]), "on", "r", state)]
-    after = add_history(conclusion(LOSS), ABOUT, scan_rows(VERDICTS.empty_table()), [], None, Mutes(mutes, TODAY))
+    after = add_history(
+        conclusion(LOSS), ABOUT, scan_rows(VERDICTS.empty_table()), [], None, Mutes(mutes, TODAY)
+    )
     assert (1, [(BEGAN, 1, None)]) == (after.summary["exit_code"], fields(after))
     assert "nothing is muted" in after.summary["mutes"]["problem"]

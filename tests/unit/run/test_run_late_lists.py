@@ -1,4 +1,6 @@
-"""Bookies that cannot list, without Spark: entries are read beside overdue lists, and the verdicts stay the same."""
+"""Bookies that cannot list, without Spark: entries are read beside overdue lists, and the verdicts
+stay the same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import pytest
 from support.audits import Outcome, audit_ledgers
 from support.lanes import listed
 from support.newest_runs import RUN_ID, output_with_a_run
-from support.scripted_bookie import LIST, READ, Act, Connection, ScriptedBookie, list_answer, read_answer
+from support.scripted_bookie import (
+    LIST,
+    READ,
+    Act,
+    Connection,
+    ScriptedBookie,
+    list_answer,
+    read_answer,
+)
 
 from auditor.bookie import late_lists
 from auditor.bookie.late_lists import ListPatience
@@ -31,7 +41,9 @@ LONG = "30s"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
     """Of each ledger b1 holds everything; b2 is whatever a test makes of it."""
-    with SandboxCluster(tmp_path_factory.mktemp("late"), 3, storage=[Storage.SORTED, Storage.DB, Storage.DB]) as cluster:
+    with SandboxCluster(
+        tmp_path_factory.mktemp("late"), 3, storage=[Storage.SORTED, Storage.DB, Storage.DB]
+    ) as cluster:
         for ledger_id in (ONE, TWO):
             cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
         cluster.place(LOST, cluster.ledger("e2 w2 a2 0:[b2 b3] closed 9"))
@@ -43,7 +55,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are overdue and given up in tenths of the product's times."""
-    monkeypatch.setattr("auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400))
+    monkeypatch.setattr(
+        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
+    )
 
 
 @contextmanager
@@ -62,11 +76,15 @@ def list_late(entries: Sequence[int], delay_s: float = 0.2) -> Act:
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if (ledger_id := listed(request)) is not None:
-            connection.later(delay_s, list_answer(request.header.txnId, ledger_id, encode_runs(entries)))
+            connection.later(
+                delay_s, list_answer(request.header.txnId, ledger_id, encode_runs(entries))
+            )
             return True
         if request.header.operation == READ and request.readRequest.entryId not in entries:
             read = request.readRequest
-            connection.send(read_answer(request.header.txnId, read.ledgerId, read.entryId, None, pb.ENOENTRY))
+            connection.send(
+                read_answer(request.header.txnId, read.ledgerId, read.entryId, None, pb.ENOENTRY)
+            )
             return True
         return False
 
@@ -82,7 +100,9 @@ def assurance(outcome: Outcome, ledger_id: int) -> str:
 
 
 def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
-    """A bookie that never lists: asked for the list once, then read, and the ledger is judged by probes."""
+    """A bookie that never lists: asked for the list once, then read, and the ledger is judged by
+    probes.
+    """
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
     with played_by(cluster, bookie):
         outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG)
@@ -94,14 +114,20 @@ def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
 
 
 def test_a_lost_ledger_is_found_without_waiting_for_any_list(cluster: SandboxCluster):
-    """Every copy gone on two bookies that cannot list: ENOLEDGER is an answer, and both looks together wait for no list."""
+    """Every copy gone on two bookies that cannot list: ENOLEDGER is an answer, and both looks
+    together wait for no list.
+    """
     outcome = audit_ledgers(cluster, [LOST], rpc_timeout=LONG)
     assert ["ENTRY_WITHOUT_REPLICA"] == [found["kind"] for found in outcome.findings]
 
 
 def test_no_list_is_waited_for_at_the_second_look(cluster: SandboxCluster):
-    """What the first look found out holds for the run: the bookie is read at the second look, and not asked to list."""
-    bookie = ScriptedBookie({ONE: range(10)}, lambda c, r: never_list(c, r) or list_late(range(9))(c, r))
+    """What the first look found out holds for the run: the bookie is read at the second look, and
+    not asked to list.
+    """
+    bookie = ScriptedBookie(
+        {ONE: range(10)}, lambda c, r: never_list(c, r) or list_late(range(9))(c, r)
+    )
     with played_by(cluster, bookie):
         outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG)
     assert ["ENTRY_BELOW_ACK_QUORUM"] == [found["kind"] for found in outcome.findings]
@@ -117,20 +143,31 @@ def test_a_list_that_comes_late_is_judged_as_if_it_had_been_in_time(cluster: San
     assert 0 == outcome.verdicts[ONE].listing_false_negatives
 
 
-def named(cluster: SandboxCluster, outcome: Outcome, ledger_id: int) -> list[dict[str, dict[str, str]]]:
+def named(
+    cluster: SandboxCluster, outcome: Outcome, ledger_id: int
+) -> list[dict[str, dict[str, str]]]:
     """The looks, bookies by their short names."""
     short = {cluster.id_of(name): name for name in ("b1", "b2", "b3")}
     looks = outcome.verdicts[ledger_id].told["looks"]
-    return [{"answers": {short[bookie]: said for bookie, said in look["answers"].items()}} for look in looks]
+    return [
+        {"answers": {short[bookie]: said for bookie, said in look["answers"].items()}}
+        for look in looks
+    ]
 
 
 def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
-    """The same finding, entries and witness as of a list in time: probes use up no confirming read."""
+    """The same finding, entries and witness as of a list in time: probes use up no confirming
+    read.
+    """
     told = []
     for delay_s in (0.0, 0.2):
-        with played_by(cluster, ScriptedBookie({ONE: range(10)}, list_late([0, 1, 4, 5, 6, 9], delay_s))):
+        with played_by(
+            cluster, ScriptedBookie({ONE: range(10)}, list_late([0, 1, 4, 5, 6, 9], delay_s))
+        ):
             outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG, confirming_reads_max=4)
-        told.append([(found["kind"], found["entries"], found["missing_on"]) for found in outcome.findings])
+        told.append(
+            [(found["kind"], found["entries"], found["missing_on"]) for found in outcome.findings]
+        )
         assert "listed" == assurance(outcome, ONE)
     assert told[0] == told[1]
     assert [[2, 3], [7, 8]] == told[1][0][1]
@@ -140,15 +177,24 @@ def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster
     """As with a list in time: it is a copy all the same."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
-        return listed(request) is not None and list_late([0, 1, 2, 3, 4, 6, 7, 8, 9])(connection, request)
+        return listed(request) is not None and list_late([0, 1, 2, 3, 4, 6, 7, 8, 9])(
+            connection, request
+        )
 
     with played_by(cluster, ScriptedBookie({ONE: range(10)}, act)):
         outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG)
-    assert ("sound", 1) == (outcome.verdicts[ONE].standing, outcome.verdicts[ONE].listing_false_negatives)
+    assert ("sound", 1) == (
+        outcome.verdicts[ONE].standing,
+        outcome.verdicts[ONE].listing_false_negatives,
+    )
 
 
-def test_a_bookie_that_lists_one_of_its_ledgers_has_the_whole_time_out_for_the_other(cluster: SandboxCluster):
-    """It can list, if late: the ledger that it never answers for is `answer_timeout`, and not judged by probes."""
+def test_a_bookie_that_lists_one_of_its_ledgers_has_the_whole_time_out_for_the_other(
+    cluster: SandboxCluster,
+):
+    """It can list, if late: the ledger that it never answers for is `answer_timeout`, and not
+    judged by probes.
+    """
 
     def act(connection: Connection, request: pb.Request) -> bool:
         return listed(request) == TWO or list_late(range(10))(connection, request)
@@ -164,14 +210,22 @@ def test_a_bookie_that_lists_one_of_its_ledgers_has_the_whole_time_out_for_the_o
 
 def output(cluster: SandboxCluster, root: Path, *unable: str) -> str:
     with open_store(parse_uri(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-        return str(output_with_a_run(root, store.cluster_facts(), unable=[cluster.id_of(bookie) for bookie in unable]))
+        return str(
+            output_with_a_run(
+                root, store.cluster_facts(), unable=[cluster.id_of(bookie) for bookie in unable]
+            )
+        )
 
 
 def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """However long an unknown bookie would be waited for; a list is asked for beside, and what was used is said."""
-    monkeypatch.setattr("auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=20_000, give_up_ms=25_000))
+    """However long an unknown bookie would be waited for; a list is asked for beside, and what was
+    used is said.
+    """
+    monkeypatch.setattr(
+        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=20_000, give_up_ms=25_000)
+    )
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
     with played_by(cluster, bookie):
         settings = {"rpc_timeout": LONG, "output": output(cluster, tmp_path, "b2")}
@@ -180,8 +234,15 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     assert [ONE, ONE] == bookie.asked(LIST)
     assert ("sound", "probed") == (outcome.verdicts[ONE].standing, assurance(outcome, ONE))
     used = outcome.summary["newest_run"]
-    assert (RUN_ID, [cluster.id_of("b2")], []) == (used["run_id"], used["bookies_unable"], used["bookies_listing_now"])
-    assert f"Run {RUN_ID} (2026-01-02T03:14:15.000Z) found {cluster.id_of('b2')} unable to list" in " ".join(text.split())
+    assert (RUN_ID, [cluster.id_of("b2")], []) == (
+        used["run_id"],
+        used["bookies_unable"],
+        used["bookies_listing_now"],
+    )
+    assert (
+        f"Run {RUN_ID} (2026-01-02T03:14:15.000Z) found {cluster.id_of('b2')} unable to list"
+        in " ".join(text.split())
+    )
 
 
 def test_a_bookie_whose_storage_was_changed_is_noticed(cluster: SandboxCluster, tmp_path: Path):
@@ -196,7 +257,9 @@ def test_a_bookie_whose_storage_was_changed_is_noticed(cluster: SandboxCluster, 
 
 
 def test_the_patience_of_the_product_leaves_an_answer_within_three_seconds():
-    """Overdue after half a second at most, given up after a second; a bookie known to be unable sooner."""
+    """Overdue after half a second at most, given up after a second; a bookie known to be unable
+    sooner.
+    """
     assert 0 < late_lists.UNTRIED.overdue_ms <= 500
     assert late_lists.UNTRIED.overdue_ms < late_lists.UNTRIED.give_up_ms <= 1_000
     assert late_lists.KNOWN_UNABLE.give_up_ms < late_lists.UNTRIED.give_up_ms

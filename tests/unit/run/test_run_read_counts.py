@@ -9,7 +9,13 @@ import pytest
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, READS
-from auditor.run.read_counts import add_kept_counts, count_silent_parents, kept_reads, write_read_counts, znodes_read
+from auditor.run.read_counts import (
+    add_kept_counts,
+    count_silent_parents,
+    kept_reads,
+    write_read_counts,
+    znodes_read,
+)
 from auditor.spark.ledgers import COUNTED_LISTING, with_counts
 from auditor.zookeeper.ledger_listing import Listing, ListingPartition
 from auditor.zookeeper.session import ReadCounts
@@ -21,7 +27,9 @@ def run(tmp_path: Path) -> Place:
 
 
 def test_a_tasks_counts_stand_in_its_last_row() -> None:
-    """Taken when the last row is written: by then all of it was read. A task without rows writes none."""
+    """Taken when the last row is written: by then all of it was read. A task without rows writes
+    none.
+    """
     counts = ReadCounts()
 
     def rows():
@@ -34,7 +42,9 @@ def test_a_tasks_counts_stand_in_its_last_row() -> None:
 
 
 def test_counts_of_tasks_and_of_the_driver_add_up(run: Place) -> None:
-    """Tables whose tasks read nothing from ZooKeeper, or that an older version wrote, add nothing."""
+    """Tables whose tasks read nothing from ZooKeeper, or that an older version wrote, add
+    nothing.
+    """
     run.write_table("evidence/listing", table(COUNTED_LISTING, [(1, None, None), (2, 5, 1)]), "one")
     run.write_table("evidence/listing", table(COUNTED_LISTING, [(3, 7, 0)]), "other")
     run.write_table("evidence/reads", READS.empty_table(), "none")
@@ -49,8 +59,12 @@ def test_evidence_without_counts_says_so_with_a_zero(run: Place) -> None:
     assert (0, 0) == znodes_read(run)
 
 
-@pytest.mark.parametrize(("silent", "portions"), [(2, (("/a", "/b"), ("/c", "/d"))), (0, (("/a",), ("/b",)))])
-def test_parents_without_ledgers_are_counted_by_the_driver(run: Place, silent: int, portions: tuple[tuple[str, ...], ...]):
+@pytest.mark.parametrize(
+    ("silent", "portions"), [(2, (("/a", "/b"), ("/c", "/d"))), (0, (("/a",), ("/b",)))]
+)
+def test_parents_without_ledgers_are_counted_by_the_driver(
+    run: Place, silent: int, portions: tuple[tuple[str, ...], ...]
+):
     """A task that found no ledger has no row to count in."""
     run.write_table("evidence/listing", table(COUNTED_LISTING, [(1, 2, 0)]), "one")
     counts = ReadCounts()

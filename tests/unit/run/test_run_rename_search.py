@@ -13,7 +13,14 @@ from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, RENAMES
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, SequenceGroup
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.run import rename_search
 from auditor.run.rename_search import RenameSearch
 from auditor.spark.lanes import Directory
@@ -30,7 +37,9 @@ def metadata(*ensemble: str) -> LedgerMetadata:
 
 
 def record(ledger_id: int, look: int, *ensemble: str) -> LedgerRecord:
-    return LedgerRecord(ledger_id, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata(*ensemble))
+    return LedgerRecord(
+        ledger_id, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata(*ensemble)
+    )
 
 
 class Store:
@@ -46,7 +55,9 @@ class Store:
     def sync(self) -> None:
         self.synced = True
 
-    def read_ledgers(self, ids: Any, look: int, now_ms: object, with_marks: bool) -> Iterator[LedgerRecord]:
+    def read_ledgers(
+        self, ids: Any, look: int, now_ms: object, with_marks: bool
+    ) -> Iterator[LedgerRecord]:
         assert self.synced, "what is read may be older than the answers"
         return (record(ledger_id, look, self.ensembles[ledger_id]) for ledger_id in ids)
 
@@ -59,15 +70,22 @@ class AllHeld:
 
     async def rows(self, *, can_list: bool, can_read: bool) -> list[Any]:
         held = AnswerStatus.HELD.value
-        return [([GONE], self.bookie, ledger_id, None, 0, held, ALL_FOUR, "", 1, 0, 10) for ledger_id in (1, 2)]
+        return [
+            ([GONE], self.bookie, ledger_id, None, 0, held, ALL_FOUR, "", 1, 0, 10)
+            for ledger_id in (1, 2)
+        ]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
     """Two ledgers that named a gone bookie when they were last read."""
     run = place(str(tmp_path / "run"))
-    answers = [Answer(GONE, ledger, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for ledger in (1, 2)]
-    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(record(n, 1, GONE)) for n in (1, 2)]), "all")
+    answers = [
+        Answer(GONE, ledger, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for ledger in (1, 2)
+    ]
+    run.write_table(
+        "evidence/ledgers", table(LEDGERS, [ledger_row(record(n, 1, GONE)) for n in (1, 2)]), "all"
+    )
     run.write_table("evidence/answers", table(ANSWERS, [answer_row(one) for one in answers]), "all")
     return run
 
@@ -83,8 +101,12 @@ def test_a_ledger_that_was_re_replicated_meanwhile_shows_no_rename(
     """Auto-recovery names the bookie that it copied to: what that one holds is its own."""
     monkeypatch.setattr(rename_search, "_Conversation", AllHeld)
     store: Any = Store(now)
-    RenameSearch(store, run, BookieLimits(), lambda: Directory({NEW: ("h", 1)}, frozenset())).ask(())
+    RenameSearch(store, run, BookieLimits(), lambda: Directory({NEW: ("h", 1)}, frozenset())).ask(
+        ()
+    )
     found = renames(run)
     assert expected == (found[GONE].ledgers if GONE in found else ())
     assert (NEW if expected else None) == new_name_of(run, GONE)
-    assert 2 == run.count("evidence/renames", RENAMES), "what was asked is evidence, and has its cost"
+    assert 2 == run.count("evidence/renames", RENAMES), (
+        "what was asked is evidence, and has its cost"
+    )

@@ -1,4 +1,6 @@
-"""Judging written evidence again, without a cluster: every listed ledger once, each by its own rows."""
+"""Judging written evidence again, without a cluster: every listed ledger once, each by its own
+rows.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,14 @@ from auditor.summary.run_summary import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
-ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False)
+ABOUT = About(
+    "20260101T030000Z-000001",
+    "2026-01-01T03:00:00Z",
+    FACTS,
+    Terms(9_000, 1_000, 16, 5),
+    "warning",
+    False,
+)
 TWO = "e2 w2 a2 0:[b1 b2] closed 9"
 WHOLE, LACKING = "0-9", "0-3 5-9"
 
@@ -42,31 +51,47 @@ class Evidence:
         self._answers: list[Any] = []
         self._reads: list[Any] = []
 
-    def look(self, ledger_id: int, look: int, *, text: str = TWO, **held: str | AnswerStatus) -> None:
+    def look(
+        self, ledger_id: int, look: int, *, text: str = TWO, **held: str | AnswerStatus
+    ) -> None:
         """One look at a ledger; `held` says by bookie what it listed, or what came instead."""
         if look == 1:
             self.ids.append(ledger_id)
         stamp = ZnodeStamp(ledger_id, 1, 5)
-        record = LedgerRecord(ledger_id, look, look * 1000, RecordStatus.FOUND, stamp, notation.ledger(text))
+        record = LedgerRecord(
+            ledger_id, look, look * 1000, RecordStatus.FOUND, stamp, notation.ledger(text)
+        )
         self._records.append(ledger_row(record))
         for bookie, said in held.items():
             status = said if isinstance(said, AnswerStatus) else AnswerStatus.HELD
             runs = notation.holds(said) if status is AnswerStatus.HELD else ()
-            groups = canonical(SequenceGroup(first, first, last - first + 1, 0) for first, last in runs)
-            self._answers.append(answer_row(Answer(bookie, ledger_id, look, look * 1000, status, groups, requests=1)))
+            groups = canonical(
+                SequenceGroup(first, first, last - first + 1, 0) for first, last in runs
+            )
+            self._answers.append(
+                answer_row(Answer(bookie, ledger_id, look, look * 1000, status, groups, requests=1))
+            )
 
     def read(self, ledger_id: int, look: int, bookie: str, entry: int, status: ReadStatus) -> None:
-        self._reads.append(read_row(EntryRead(bookie, ledger_id, entry, look, look * 1000, status, requests=1)))
+        self._reads.append(
+            read_row(EntryRead(bookie, ledger_id, entry, look, look * 1000, status, requests=1))
+        )
 
     def loss(self, ledger_id: int) -> None:
-        """Entry 4 is missing on b2 at two looks, read there in vain, and the metadata read once more."""
+        """Entry 4 is missing on b2 at two looks, read there in vain, and the metadata read once
+        more.
+        """
         for look in (1, 2):
             self.look(ledger_id, look, b1=WHOLE, b2=LACKING)
             self.read(ledger_id, look, "b2", 4, ReadStatus.NO_ENTRY)
         self.look(ledger_id, 3)
 
     def write(self) -> Place:
-        write_json(self.run, "run.json", ABOUT.as_json()) if self.run.files.create_dir(self.run.path) is None else None
+        (
+            write_json(self.run, "run.json", ABOUT.as_json())
+            if self.run.files.create_dir(self.run.path) is None
+            else None
+        )
         for name, schema, rows in (
             ("listing", LISTING, [(i,) for i in self.ids]),
             ("ledgers", LEDGERS, self._records),
@@ -98,7 +123,9 @@ def test_every_listed_ledger_is_judged_in_order_of_its_id(evidence: Evidence):
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 7, 100])
-def test_portions_leave_no_ledger_out_and_judge_none_twice(evidence: Evidence, monkeypatch: pytest.MonkeyPatch, at_once: int):
+def test_portions_leave_no_ledger_out_and_judge_none_twice(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
     """A few ledgers at a time, at every size of a portion: the same verdicts."""
     for ledger_id in range(100, 107):
         if ledger_id % 3:
@@ -119,7 +146,10 @@ def test_it_is_the_same_every_time(evidence: Evidence):
     once, again = (json.dumps(replay.judge_again(run, ABOUT).to_pylist()) for _ in range(2))
     assert once == again
     (line,) = replay.judge_again(run, ABOUT)["findings"].to_pylist()[0]
-    assert ("ENTRY_BELOW_ACK_QUORUM", [[4, 4]]) == (json.loads(line)["kind"], json.loads(line)["entries"])
+    assert ("ENTRY_BELOW_ACK_QUORUM", [[4, 4]]) == (
+        json.loads(line)["kind"],
+        json.loads(line)["entries"],
+    )
 
 
 def test_an_answer_less_changes_its_ledger_alone(evidence: Evidence):
@@ -130,14 +160,18 @@ def test_an_answer_less_changes_its_ledger_alone(evidence: Evidence):
     before = judged(run)
     file = Path(run.path) / "evidence" / "answers" / "all.parquet"
     rows = pq.read_table(file)
-    pq.write_table(rows.filter(~((ds.field("ledger_id") == 2) & (ds.field("bookie_id") == "b1"))), file)
+    pq.write_table(
+        rows.filter(~((ds.field("ledger_id") == 2) & (ds.field("bookie_id") == "b1"))), file
+    )
     after = judged(run)
     assert {2} == {i for i in before if before[i] != after[i]}
     assert "indeterminate" == after[2]
 
 
 def test_a_finding_seen_once_is_not_told(evidence: Evidence):
-    """A run that died behind its first look: the verdict is speculative, and no finding is in it."""
+    """A run that died behind its first look: the verdict is speculative, and no finding is in
+    it.
+    """
     evidence.look(8, 1, b1=WHOLE, b2=LACKING)
     evidence.read(8, 1, "b2", 4, ReadStatus.NO_ENTRY)
     (row,) = replay.judge_again(evidence.write(), ABOUT).to_pylist()

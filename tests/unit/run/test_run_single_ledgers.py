@@ -1,4 +1,6 @@
-"""Single ledgers without Spark: each pair asked once a look, one conversation a bookie, every ledger settled."""
+"""Single ledgers without Spark: each pair asked once a look, one conversation a bookie, every
+ledger settled.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         cluster.place(GONE_BOOKIE, cluster.ledger("e2 w2 a2 0:[b1 nobody:3181] closed 9"))
         cluster.place(NO_ADDRESS, cluster.ledger("e2 w2 a2 0:[b1 b5] closed 9"))
         cluster.register("b5", b"\xff")
-        cluster.place(HMAC, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9 hmac"), {"b2": "3"}, password=b"kennwort")
+        cluster.place(
+            HMAC,
+            cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9 hmac"),
+            {"b2": "3"},
+            password=b"kennwort",
+        )
         yield cluster
 
 
@@ -52,7 +59,9 @@ def forgotten(cluster: SandboxCluster) -> None:
     """Each test counts for itself."""
     for bookie in cluster.bookie_ids:
         cluster.bookie(bookie).asked.clear()
-        cluster.listener(bookie).connections_made = cluster.listener(bookie).connections_open_max = 0
+        cluster.listener(bookie).connections_made = cluster.listener(
+            bookie
+        ).connections_open_max = 0
 
 
 def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxCluster):
@@ -74,14 +83,20 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
     assert list(expected) == list(outcome.verdicts)
     assert 1 == outcome.exit_code
     kinds = [found["kind"] for found in outcome.of(GONE_BOOKIE)]
-    assert ["ENTRY_BELOW_ACK_QUORUM"] == kinds, "what a bookie should hold that nobody knows is absent"
+    assert ["ENTRY_BELOW_ACK_QUORUM"] == kinds, (
+        "what a bookie should hold that nobody knows is absent"
+    )
     unprobed = audit_ledgers(cluster, [UNLISTABLE], rpc_timeout="500ms", probe_entries=0)
     assert ["indeterminate: bookie_unsupported"] == unprobed.standings(UNLISTABLE)
-    assert [] == [found for found in outcome.findings if found["bookie_id"] is not None], "findings on bookies are withheld"
+    assert [] == [found for found in outcome.findings if found["bookie_id"] is not None], (
+        "findings on bookies are withheld"
+    )
 
 
 def test_each_pair_is_asked_once_a_look(cluster: SandboxCluster):
-    """A sound ledger and a marked one at one look, a suspect at two; one conversation at a time with each bookie."""
+    """A sound ledger and a marked one at one look, a suspect at two; one conversation at a time
+    with each bookie.
+    """
     audit_ledgers(cluster, [SOUND, LACKING, OPEN, MARKED])
     for bookie in ("b1", "b2"):
         assert {SOUND: 1, LACKING: 2, MARKED: 1} == dict(cluster.bookie(bookie).asked)
@@ -105,9 +120,15 @@ def test_a_bookie_that_cannot_list_is_found_out_once(cluster: SandboxCluster):
 
 def test_what_is_healed_between_the_looks_is_no_finding(cluster: SandboxCluster):
     """The second look judges anew."""
-    outcome = audit_ledgers(cluster, [LACKING], between=lambda _: cluster.hold("b2", LACKING, "0-9"))
+    outcome = audit_ledgers(
+        cluster, [LACKING], between=lambda _: cluster.hold("b2", LACKING, "0-9")
+    )
     cluster.hold("b2", LACKING, "0-3 5-9")
-    assert ([], "sound", 0) == (outcome.findings, outcome.verdicts[LACKING].standing, outcome.exit_code)
+    assert ([], "sound", 0) == (
+        outcome.findings,
+        outcome.verdicts[LACKING].standing,
+        outcome.exit_code,
+    )
 
 
 def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
@@ -125,10 +146,18 @@ def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
 def test_neither_spark_nor_arrow_is_loaded():
     """What makes the answer come in a second: nothing that is not needed is imported."""
     heavy = "{'pyspark', 'pyarrow', 'pandas'}"
-    program = f"import sys, auditor.run.single_ledgers, auditor.commands.ledger; print(sorted({heavy} & set(sys.modules)))"
+    program = (
+        f"import sys, auditor.run.single_ledgers, auditor.commands.ledger; print(sorted({heavy} &"
+        " set(sys.modules)))"
+    )
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [sys.executable, "-c", program],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert "[]\n" == done.stdout, done.stderr
 
@@ -146,13 +175,17 @@ def answers_of(cluster: SandboxCluster, ledger_id: int) -> dict[str, list[Answer
 
 
 def test_a_bookie_without_registration_and_cookie_is_gone(cluster: SandboxCluster):
-    """Said at every look; one that left its cookie may come back, and nothing of the kind is said."""
+    """Said at every look; one that left its cookie may come back, and nothing of the kind is
+    said.
+    """
     cluster.place(20, cluster.ledger("e3 w2 a2 0:[b1 nobody:3181 away:3181] closed 9"))
     cluster.cookie("away:3181")
     answers = answers_of(cluster, 20)
     cluster.delete_cookie("away:3181")
     assert {True} == {answer.is_gone for answer in answers["nobody:3181"]}
-    assert {(AnswerStatus.UNREGISTERED, "")} == {(answer.status, answer.detail) for answer in answers["away:3181"]}
+    assert {(AnswerStatus.UNREGISTERED, "")} == {
+        (answer.status, answer.detail) for answer in answers["away:3181"]
+    }
     assert {False} == {answer.is_gone for answer in answers[cluster.id_of("b1")]}
 
 
@@ -162,4 +195,6 @@ def test_where_no_bookie_has_a_cookie_nobody_is_gone(tmp_path: Path):
         bare.delete_cookie("b1")
         bare.place(1, bare.ledger("e2 w2 a2 0:[b1 nobody:3181] closed 9"))
         answers = answers_of(bare, 1)
-    assert {(AnswerStatus.UNREGISTERED, "")} == {(answer.status, answer.detail) for answer in answers["nobody:3181"]}
+    assert {(AnswerStatus.UNREGISTERED, "")} == {
+        (answer.status, answer.detail) for answer in answers["nobody:3181"]
+    }

@@ -1,4 +1,6 @@
-"""The step of a run's sweep: fixed before anything is judged, and the same when the run is resumed."""
+"""The step of a run's sweep: fixed before anything is judged, and the same when the run is
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -35,26 +37,37 @@ def run(tmp_path: Path) -> Place:
 
 
 def test_the_step_follows_from_what_was_read(run: Place):
-    """20,000 entries within 1,000 reads: every 32nd. run.json says so, so that a replay reads the same."""
+    """20,000 entries within 1,000 reads: every 32nd. run.json says so, so that a replay reads the
+    same.
+    """
     planner = SweepPlanner(run, ABOUT)
     terms = planner.terms_by(EVERYTHING, 1)
     assert replace(TERMS, sweep=Sweep(5, 2, 1_000, 32)) == terms
     written = About.from_json(json.loads(run.read_text("run.json") or ""))
     assert (terms, terms) == (written.terms, planner.about.terms)
-    assert terms == SweepPlanner(run, written).terms_by(EVERYTHING, 1), "a resumed run derives the same"
+    assert terms == SweepPlanner(run, written).terms_by(EVERYTHING, 1), (
+        "a resumed run derives the same"
+    )
 
 
-@pytest.mark.parametrize("terms", [replace(TERMS, probe_entries=0), replace(TERMS, sweep=Sweep(5, 2, budget=0))])
+@pytest.mark.parametrize(
+    "terms", [replace(TERMS, probe_entries=0), replace(TERMS, sweep=Sweep(5, 2, budget=0))]
+)
 def test_without_probes_or_a_budget_nothing_is_swept(run: Place, terms: Terms):
     assert terms == SweepPlanner(run, replace(ABOUT, terms=terms)).terms_by(EVERYTHING, 1)
     assert run.read_text("run.json") is None
 
 
 @pytest.mark.parametrize(
-    ("step", "copies_before", "partial"), [(64, 0.0, False), (64, 100.0, False), (256, 160_000.0, False), (64, 9e9, True)]
+    ("step", "copies_before", "partial"),
+    [(64, 0.0, False), (64, 100.0, False), (256, 160_000.0, False), (64, 9e9, True)],
 )
-def test_the_first_of_many_shards_stands_for_the_others(run: Place, step: int, copies_before: float, partial: bool):
-    """And what the last run counted where that is more, unless this run is of named ledgers. One shard says it all."""
+def test_the_first_of_many_shards_stands_for_the_others(
+    run: Place, step: int, copies_before: float, partial: bool
+):
+    """And what the last run counted where that is more, unless this run is of named ledgers. One
+    shard says it all.
+    """
     terms = replace(TERMS, sweep=Sweep(5, 2, 1_000, copies_before=copies_before))
     about = replace(ABOUT, terms=terms, partial=partial)
     assert step == SweepPlanner(run, about).terms_by(Shard(0, 0, 10), 4).sweep.step

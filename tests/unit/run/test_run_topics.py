@@ -1,4 +1,6 @@
-"""`auditor topic`: whether a topic can be read from end to end, on a real ZooKeeper and bookies that speak the protocol."""
+"""`auditor topic`: whether a topic can be read from end to end, on a real ZooKeeper and bookies
+that speak the protocol.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,26 @@ def conditions(outcome: Outcome) -> dict[int, str]:
 
 
 def answers(outcome: Outcome) -> dict[str, tuple[str, list[int] | None]]:
-    return {one["name"]: (one["answer"], one["first_loss"]) for one in outcome.summary["topics"][0]["subscriptions"]}
+    return {
+        one["name"]: (one["answer"], one["first_loss"])
+        for one in outcome.summary["topics"][0]["subscriptions"]
+    }
 
 
 def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
-    """Data, an open end, a cursor, a schema and a compacted ledger: each is audited once. Exit 0."""
-    cursors = {"mine": Cursor(CURSOR, Position(SOUND, 3)), "__compaction": Cursor(None, Position(SOUND, 9), (), COMPACTED)}
+    """Data, an open end, a cursor, a schema and a compacted ledger: each is audited once. Exit
+    0.
+    """
+    cursors = {
+        "mine": Cursor(CURSOR, Position(SOUND, 3)),
+        "__compaction": Cursor(None, Position(SOUND, 9), (), COMPACTED),
+    }
     schemas = (SchemaVersion(0, Position(SCHEMA, 0)), SchemaVersion(1, Position(SCHEMA, 1)))
     put_topic(cluster.set_raw, "t/n/well", [closed(SOUND), DataLedger(OPEN)], cursors, schemas)
     outcome = audit(cluster, "t/n/well")
     assert {
-        SOUND: "nothing_lost", OPEN: "open", CURSOR: "nothing_lost", SCHEMA: "nothing_lost", COMPACTED: "nothing_lost"
+        SOUND: "nothing_lost", OPEN: "open", CURSOR: "nothing_lost", SCHEMA: "nothing_lost",
+        COMPACTED: "nothing_lost"
     } == conditions(outcome)  # fmt: skip
     assert {"mine": ("readable", None), "__compaction": ("readable", None)} == answers(outcome)
     assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
@@ -62,7 +73,9 @@ def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
 
 
 def test_a_subscription_is_blocked_by_a_loss_behind_its_position(cluster: SandboxCluster):
-    """One before the loss is blocked, one beyond it is not; one whose newest position is in a ledger may be."""
+    """One before the loss is blocked, one beyond it is not; one whose newest position is in a
+    ledger may be.
+    """
     cursors = {
         "before": Cursor(None, Position(SOUND, 9)),
         "beyond": Cursor(None, Position(LOST, 4)),
@@ -85,26 +98,45 @@ def test_a_subscription_is_blocked_by_a_loss_behind_its_position(cluster: Sandbo
 
 def test_a_ledger_without_metadata_is_missing_after_two_looks(cluster: SandboxCluster):
     """All its entries are lost. The command waits once, then asks again."""
-    put_topic(cluster.set_raw, "t/n/missing", [closed(SOUND), closed(GONE), closed(GONE + 1, 0)], {"s": Cursor(None, None)})
+    put_topic(
+        cluster.set_raw,
+        "t/n/missing",
+        [closed(SOUND), closed(GONE), closed(GONE + 1, 0)],
+        {"s": Cursor(None, None)},
+    )
     outcome = audit(cluster, "t/n/missing", second_look_delay="3s")
     assert {SOUND: "nothing_lost", GONE: "missing", GONE + 1: "nothing_lost"} == conditions(outcome)
     assert {"s": ("blocked", [GONE, 0])} == answers(outcome)
-    assert (1, "VIOLATED", [3.0]) == (outcome.exit_code, outcome.summary["outcome"], outcome.pauses_s)
+    assert (1, "VIOLATED", [3.0]) == (
+        outcome.exit_code,
+        outcome.summary["outcome"],
+        outcome.pauses_s,
+    )
     assert 1 == outcome.summary["references"]["missing"]
 
 
 def test_a_ledger_that_ends_before_the_topic_says_is_truncated(cluster: SandboxCluster):
-    """The entries beyond the end of the metadata are lost, though BookKeeper's own metadata is in order."""
-    put_topic(cluster.set_raw, "t/n/short", [closed(SHORT, 12)], {"s": Cursor(None, Position(SHORT, 8))})
+    """The entries beyond the end of the metadata are lost, though BookKeeper's own metadata is in
+    order.
+    """
+    put_topic(
+        cluster.set_raw, "t/n/short", [closed(SHORT, 12)], {"s": Cursor(None, Position(SHORT, 8))}
+    )
     outcome = audit(cluster, "t/n/short")
     (ledger,) = outcome.summary["topics"][0]["ledgers"]
-    assert ("truncated", [[10, 11]], "sound") == (ledger["condition"], ledger["lost"], ledger["standing"])
+    assert ("truncated", [[10, 11]], "sound") == (
+        ledger["condition"],
+        ledger["lost"],
+        ledger["standing"],
+    )
     assert {"s": ("blocked", [SHORT, 10])} == answers(outcome)
     assert (1, 1) == (outcome.exit_code, outcome.summary["references"]["truncated"])
 
 
 @pytest.mark.parametrize("fail_on", ["never"])
-def test_what_is_found_does_not_fail_where_nothing_is_to_fail(cluster: SandboxCluster, fail_on: str):
+def test_what_is_found_does_not_fail_where_nothing_is_to_fail(
+    cluster: SandboxCluster, fail_on: str
+):
     """--fail-on never: the word says what was found, the code does not."""
     put_topic(cluster.set_raw, "t/n/quiet", [closed(SHORT, 12)])
     outcome = audit(cluster, "t/n/quiet", fail_on=fail_on)
@@ -136,7 +168,11 @@ def test_a_ledger_whose_end_moves_between_the_looks_is_unknown(cluster: SandboxC
     move = Pauses(lambda _: cluster.add_ledger(51, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 11")))
     outcome = audit(cluster, "t/n/moves", stop=move, second_look_delay="2s")
     assert {51: "unknown"} == conditions(outcome)
-    assert (3, "INCOMPLETE", [2.0]) == (outcome.exit_code, outcome.summary["outcome"], outcome.pauses_s)
+    assert (3, "INCOMPLETE", [2.0]) == (
+        outcome.exit_code,
+        outcome.summary["outcome"],
+        outcome.pauses_s,
+    )
 
 
 def test_a_topic_that_is_deleted_between_the_looks_is_missing(cluster: SandboxCluster):
@@ -157,12 +193,21 @@ def test_the_newest_ledger_without_entries_recorded_is_no_loss(cluster: SandboxC
 
 
 def test_what_is_in_long_term_storage_is_not_missed(cluster: SandboxCluster):
-    """Deleted in BookKeeper on purpose, or damaged there: the topic reads the other copy, which is not audited."""
-    ledgers = [closed(GONE, offloaded=True, deleted=True), closed(GONE + 1, offloaded=True), closed(LOST, offloaded=True)]
+    """Deleted in BookKeeper on purpose, or damaged there: the topic reads the other copy, which is
+    not audited.
+    """
+    ledgers = [
+        closed(GONE, offloaded=True, deleted=True),
+        closed(GONE + 1, offloaded=True),
+        closed(LOST, offloaded=True),
+    ]
     put_topic(cluster.set_raw, "t/n/offloaded", ledgers)
     outcome = audit(cluster, "t/n/offloaded", fail_on="never")
     assert {GONE: "offloaded", GONE + 1: "offloaded", LOST: "offloaded"} == conditions(outcome)
-    assert ("readable", 0) == (outcome.summary["topics"][0]["answer"], outcome.summary["references"]["missing"])
+    assert ("readable", 0) == (
+        outcome.summary["topics"][0]["answer"],
+        outcome.summary["references"]["missing"],
+    )
 
 
 def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
@@ -173,7 +218,11 @@ def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
     assert [f"persistent://t/n/parted-partition-{number}" for number in (0, 1)] == [
         one["topic"] for one in outcome.summary["topics"]
     ]
-    assert (0, 1, 2) == (outcome.exit_code, outcome.summary["ledgers"]["listed"], outcome.summary["references"]["topics"])
+    assert (0, 1, 2) == (
+        outcome.exit_code,
+        outcome.summary["ledgers"]["listed"],
+        outcome.summary["references"]["topics"],
+    )
 
 
 def test_a_topic_that_nobody_knows_ends_in_3(cluster: SandboxCluster):
@@ -187,22 +236,45 @@ def test_a_topic_that_nobody_knows_ends_in_3(cluster: SandboxCluster):
 
 def test_a_position_that_cannot_be_decoded_is_a_counted_unknown(cluster: SandboxCluster):
     """The topic is read all the same, and the answer for that subscription is unknown."""
-    put_topic(cluster.set_raw, "t/n/odd", [closed(SOUND)], {"good": Cursor(None, Position(SOUND, 0))})
+    put_topic(
+        cluster.set_raw, "t/n/odd", [closed(SOUND)], {"good": Cursor(None, Position(SOUND, 0))}
+    )
     cluster.set_raw(f"{topic_path(parse_topic('t/n/odd'))}/bad", b"\xff")
     outcome = audit(cluster, "t/n/odd")
     assert {"good": ("readable", None), "bad": ("unknown", None)} == answers(outcome)
     assert (3, 1) == (outcome.exit_code, outcome.summary["references"]["unreadable"])
 
 
-def test_the_text_answers_for_each_subscription_and_ends_with_the_line_for_machines(cluster: SandboxCluster):
-    """On one screen: the headline, the worst subscriptions first, the ledgers that stand in the way."""
-    cursors = {"a": Cursor(None, Position(LOST, 9)), "b": Cursor(CURSOR, Position(SOUND, 9)), "c": Cursor(GONE, None)}
-    put_topic(cluster.set_raw, "t/n/text", [closed(SOUND), closed(LOST), closed(SHORT, 12), closed(GONE)], cursors)
+def test_the_text_answers_for_each_subscription_and_ends_with_the_line_for_machines(
+    cluster: SandboxCluster,
+):
+    """On one screen: the headline, the worst subscriptions first, the ledgers that stand in the
+    way.
+    """
+    cursors = {
+        "a": Cursor(None, Position(LOST, 9)),
+        "b": Cursor(CURSOR, Position(SOUND, 9)),
+        "c": Cursor(GONE, None),
+    }
+    put_topic(
+        cluster.set_raw,
+        "t/n/text",
+        [closed(SOUND), closed(LOST), closed(SHORT, 12), closed(GONE)],
+        cursors,
+    )
     said = audit(cluster, "t/n/text", format="text").stdout
     lines = said.splitlines()
-    assert f"persistent://t/n/text: NOT READABLE from end to end: the first loss is at {LOST}:4" in lines
-    assert f"    {LOST} (data): entries have no copy where the metadata says; lost: entry 4" in lines
-    assert f"    {GONE} (data): no metadata: BookKeeper does not know the ledger; lost: entries 0-9" in lines
+    assert (
+        f"persistent://t/n/text: NOT READABLE from end to end: the first loss is at {LOST}:4"
+        in lines
+    )
+    assert (
+        f"    {LOST} (data): entries have no copy where the metadata says; lost: entry 4" in lines
+    )
+    assert (
+        f"    {GONE} (data): no metadata: BookKeeper does not know the ledger; lost: entries 0-9"
+        in lines
+    )
     assert "  subscription a: BLOCKED" in lines
     assert "  subscription b: POSSIBLY BLOCKED" in lines
     assert lines[-1].startswith("auditor: VIOLATED run=")
@@ -226,7 +298,9 @@ def test_a_metadata_store_that_cannot_be_read_is_refused_by_name():
 
 def test_without_topics_there_is_no_verdict(cluster: SandboxCluster, tmp_path: Path):
     """Exit 5, and where was looked."""
-    outcome = audit(cluster, "t/n/x", pulsar_metadata_uri=f"zk:{cluster.zookeeper_hosts}/nothing-here")
+    outcome = audit(
+        cluster, "t/n/x", pulsar_metadata_uri=f"zk:{cluster.zookeeper_hosts}/nothing-here"
+    )
     assert (5, "UNREACHABLE") == (outcome.exit_code, outcome.summary["outcome"])
 
 
@@ -237,19 +311,26 @@ def test_a_proven_loss_stands_where_references_cannot_be_read_again(cluster: San
     outcome = audit(cluster, "t/n/garbled", stop=Pauses(lambda _: cluster.set_raw(path, b"\xff")))
     assert {LOST: "entries_lost", GONE: "unknown"} == conditions(outcome)
     assert ["ENTRY_WITHOUT_REPLICA"] == [one["kind"] for one in outcome.findings]
-    assert (1, 0, 1) == (outcome.exit_code, *(outcome.summary["references"][word] for word in ("missing", "unreadable")))
+    assert (1, 0, 1) == (
+        outcome.exit_code,
+        *(outcome.summary["references"][word] for word in ("missing", "unreadable")),
+    )
 
 
 def test_a_cursor_that_cannot_be_read_again_has_not_dropped_its_ledger(cluster: SandboxCluster):
     """Whether the ledger is needed is unknown."""
     path = f"{topic_path(parse_topic('t/n/cursor'))}/s"
-    put_topic(cluster.set_raw, "t/n/cursor", [closed(SOUND)], {"s": Cursor(GONE, Position(SOUND, 1))})
+    put_topic(
+        cluster.set_raw, "t/n/cursor", [closed(SOUND)], {"s": Cursor(GONE, Position(SOUND, 1))}
+    )
     outcome = audit(cluster, "t/n/cursor", stop=Pauses(lambda _: cluster.set_raw(path, b"\xff")))
     assert {SOUND: "nothing_lost", GONE: "unknown"} == conditions(outcome)
     assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
 
 
-def test_a_ledger_that_vanishes_at_the_second_look_is_looked_for_after_another_delay(cluster: SandboxCluster):
+def test_a_ledger_that_vanishes_at_the_second_look_is_looked_for_after_another_delay(
+    cluster: SandboxCluster,
+):
     """The broker may be deleting the topic: ledgers first, then the topic."""
     put_topic(cluster.set_raw, "t/n/leaving", [closed(52)])
     cluster.place(52, cluster.ledger(TWO), {"b1": "4", "b2": "4"})
@@ -262,7 +343,10 @@ def test_a_ledger_that_vanishes_at_the_second_look_is_looked_for_after_another_d
 
     outcome = audit(cluster, "t/n/leaving", stop=Pauses(leave), second_look_delay="2s")
     assert [2.0, 2.0] == outcome.pauses_s
-    assert ("missing", 0) == (outcome.summary["topics"][0]["status"], outcome.summary["references"]["missing"])
+    assert ("missing", 0) == (
+        outcome.summary["topics"][0]["status"],
+        outcome.summary["references"]["missing"],
+    )
 
 
 def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: SandboxCluster):
@@ -274,7 +358,9 @@ def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: 
     assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
 
 
-def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch):
+def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(
+    cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+):
     """It is unreadable, and the loss of the other topic is told."""
 
     def refuse(store: TopicStore, topic: TopicName) -> tuple[TopicName, ...]:
@@ -285,25 +371,40 @@ def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(cluster: Sandb
     outcome = audit_topics(cluster, "t/n/parted", "t/n/hit")
     assert ["unreadable", "found"] == [one["status"] for one in outcome.summary["topics"]]
     assert ["the namespace may not be read"] == outcome.summary["topics"][0]["problems"]
-    assert (1, "VIOLATED", 1) == (outcome.exit_code, outcome.summary["outcome"], len(outcome.findings))
+    assert (1, "VIOLATED", 1) == (
+        outcome.exit_code,
+        outcome.summary["outcome"],
+        len(outcome.findings),
+    )
 
 
 def test_a_damaged_copy_of_what_is_in_long_term_storage_is_shown(cluster: SandboxCluster):
     """The topic is readable; what is wrong in BookKeeper is said all the same."""
-    put_topic(cluster.set_raw, "t/n/copied", [closed(GONE, offloaded=True), closed(GONE + 1, offloaded=True, deleted=True)])
+    put_topic(
+        cluster.set_raw,
+        "t/n/copied",
+        [closed(GONE, offloaded=True), closed(GONE + 1, offloaded=True, deleted=True)],
+    )
     said = " ".join(audit(cluster, "t/n/copied", format="text").stdout.split())
     assert (
-        f"{GONE} (data): a whole copy is in long-term storage, which is not audited (its copy in BookKeeper: missing)" in said
+        f"{GONE} (data): a whole copy is in long-term storage, which is not audited (its copy in"
+        " BookKeeper: missing)" in said
     )
     assert f"{GONE + 1} (data)" not in said
 
 
 def test_a_subscription_beyond_a_loss_may_have_been_moved_back(cluster: SandboxCluster):
     """Its position in ZooKeeper is not its newest one."""
-    cursors = {"running": Cursor(CURSOR, Position(LOST, 9)), "closed": Cursor(None, Position(LOST, 9))}
+    cursors = {
+        "running": Cursor(CURSOR, Position(LOST, 9)),
+        "closed": Cursor(None, Position(LOST, 9)),
+    }
     put_topic(cluster.set_raw, "t/n/reset", [closed(LOST)], cursors)
     said = audit(cluster, "t/n/reset", format="text").stdout
-    running, other = said.split("  subscription running: READABLE")[1], said.split("  subscription closed: READABLE")[1]
+    running, other = (
+        said.split("  subscription running: READABLE")[1],
+        said.split("  subscription closed: READABLE")[1],
+    )
     assert "reset to an earlier position" in " ".join(running.split("\n  ledgers")[0].split())
     assert "reset to an earlier position" not in " ".join(other.split("  subscription")[0].split())
 

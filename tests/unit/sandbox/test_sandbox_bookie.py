@@ -1,4 +1,6 @@
-"""The sandbox's bookies on the wire: the contract that real bookies keep, and the ways they can be told to misbehave."""
+"""The sandbox's bookies on the wire: the contract that real bookies keep, and the ways they can be
+told to misbehave.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 CASE_MODULES = (contract_of_connections, contract_of_ledgers)
 """Importing them enters their cases."""
 SILENCE_S = 0.3
-"""How long nothing must come for "never answered"; questions asked behind it are answered in a millisecond."""
+"""How long nothing must come for "never answered"; questions asked behind it are answered in a
+millisecond.
+"""
 
 
 @contextmanager
@@ -63,7 +67,9 @@ def payload(answer: pb.Response) -> bytes:
 
 @dataclass(frozen=True)
 class Subject:
-    """A sandbox bookie, as the contract wants it; entries come over the wire, or are said to be held."""
+    """A sandbox bookie, as the contract wants it; entries come over the wire, or are said to be
+    held.
+    """
 
     implementation: str
     storage: str
@@ -91,12 +97,18 @@ class Subject:
             assert connection.fence(ledger_id) == "ENOENTRY"
 
 
-@pytest.fixture(scope="module", params=[(Storage.SORTED, True), (Storage.INTERLEAVED, True), (Storage.SORTED, False)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[(Storage.SORTED, True), (Storage.INTERLEAVED, True), (Storage.SORTED, False)],
+    ids=str,
+)
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
     storage, over_the_wire = request.param
     bookie = Bookie(Behaviour(storage=storage))
     with listening(bookie) as listener:
-        yield Subject(f"sandbox-{storage}", storage, "127.0.0.1", listener.port, bookie, over_the_wire)
+        yield Subject(
+            f"sandbox-{storage}", storage, "127.0.0.1", listener.port, bookie, over_the_wire
+        )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -106,27 +118,39 @@ def test_sandbox_bookie_keeps_the_contract_of_real_ones(case: Case, subject: Sub
 
 
 def test_db_storage_never_answers_a_list_it_holds_and_everything_else() -> None:
-    """Like DbLedgerStorage: info, reads and ENOLEDGER are answered on the same connection, the list of a held ledger is not."""
+    """Like DbLedgerStorage: info, reads and ENOLEDGER are answered on the same connection, the list
+    of a held ledger is not.
+    """
     bookie = Bookie(Behaviour(storage=Storage.DB))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
-        connection.send(list_request(7, 1), list_request(8, 2), info_request(3, 3), read_request(7, 9, 4))
-        answers = {a.header.txnId: status_name(a.status) for a in (connection.receive() for _ in range(3))}
+        connection.send(
+            list_request(7, 1), list_request(8, 2), info_request(3, 3), read_request(7, 9, 4)
+        )
+        answers = {
+            a.header.txnId: status_name(a.status) for a in (connection.receive() for _ in range(3))
+        }
         assert answers == {2: "ENOLEDGER", 3: "EOK", 4: "EOK"}
         connection.wait_at_most(SILENCE_S)
         with pytest.raises(TimeoutError):
             connection.receive()
 
 
-@pytest.mark.parametrize(("storage", "expected"), [(Storage.SORTED, []), (Storage.DB, ["ENOENTRY"])])
-def test_read_below_minus_one_is_answered_by_db_storage_alone(storage: Storage, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("storage", "expected"), [(Storage.SORTED, []), (Storage.DB, ["ENOENTRY"])]
+)
+def test_read_below_minus_one_is_answered_by_db_storage_alone(
+    storage: Storage, expected: list[str]
+) -> None:
     """Sorted storage never answers entry -2, DbLedgerStorage says ENOENTRY."""
     bookie = Bookie(Behaviour(storage=storage))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
         connection.send(read_request(7, -2, 1), info_request(1, 2))
         answers = [connection.receive() for _ in range(len(expected) + 1)]
-        assert expected == [status_name(answer.status) for answer in answers if answer.header.txnId == 1]
+        assert expected == [
+            status_name(answer.status) for answer in answers if answer.header.txnId == 1
+        ]
 
 
 def test_refusing_bookie_says_eua_to_everything() -> None:
@@ -141,9 +165,12 @@ def test_refusing_bookie_says_eua_to_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "expected"), [(LedgerFault.EIO, "EIO"), (LedgerFault.UNKNOWN_LEDGER_STATE, "EUNKNOWNLEDGERSTATE")]
+    ("fault", "expected"),
+    [(LedgerFault.EIO, "EIO"), (LedgerFault.UNKNOWN_LEDGER_STATE, "EUNKNOWNLEDGERSTATE")],
 )
-def test_ledger_in_trouble_answers_its_status_to_lists_and_reads(fault: LedgerFault, expected: str) -> None:
+def test_ledger_in_trouble_answers_its_status_to_lists_and_reads(
+    fault: LedgerFault, expected: str
+) -> None:
     """The fault is the ledger's: another one is answered as ever."""
     bookie = Bookie()
     for ledger_id in (7, 8):
@@ -151,7 +178,9 @@ def test_ledger_in_trouble_answers_its_status_to_lists_and_reads(fault: LedgerFa
     bookie.faults[7] = fault
     with connected(bookie) as connection:
         asked = [list_request(7, 1), read_request(7, 0, 2), list_request(8, 3)]
-        assert [expected, expected, "EOK"] == [status_name(connection.ask(message).status) for message in asked]
+        assert [expected, expected, "EOK"] == [
+            status_name(connection.ask(message).status) for message in asked
+        ]
 
 
 def test_one_ledger_can_stay_without_an_answer() -> None:
@@ -189,10 +218,18 @@ def test_list_cut_short_announces_more_than_it_has() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [(None, BodyCheck.OK), (LedgerFault.WRONG_DIGEST, BodyCheck.WRONG_DIGEST), (LedgerFault.WRONG_IDS, BodyCheck.WRONG_IDS)],
+    [
+        (None, BodyCheck.OK),
+        (LedgerFault.WRONG_DIGEST, BodyCheck.WRONG_DIGEST),
+        (LedgerFault.WRONG_IDS, BodyCheck.WRONG_IDS),
+    ],
 )
-def test_bodies_made_on_demand_are_right_unless_told_otherwise(fault: LedgerFault | None, expected: BodyCheck) -> None:
-    """An entry that was never stored reads back with its ids and digest, or wrong in the way that was asked for."""
+def test_bodies_made_on_demand_are_right_unless_told_otherwise(
+    fault: LedgerFault | None, expected: BodyCheck
+) -> None:
+    """An entry that was never stored reads back with its ids and digest, or wrong in the way that
+    was asked for.
+    """
     bookie = Bookie()
     bookie.hold(7, [(0, 10**9)])
     if fault is not None:
@@ -204,22 +241,32 @@ def test_bodies_made_on_demand_are_right_unless_told_otherwise(fault: LedgerFaul
 
 @pytest.mark.parametrize("stored", ["not held", "made on demand", "sent by a client"])
 def test_one_entry_can_be_corrupt(stored: str) -> None:
-    """It is listed, and reads back with the right ids and a digest that does not match; those around it are as they were."""
+    """It is listed, and reads back with the right ids and a digest that does not match; those
+    around it are as they were.
+    """
     bookie = Bookie()
     bookie.hold(7, [(0, 3), (5, 9)] if stored == "not held" else [(0, 9)])
     with connected(bookie) as connection:
         if stored == "sent by a client":
             connection.add(7, [(4, 4)])
         bookie.corrupt(7, 4)
-        bodies = [connection.ask(read_request(7, entry, entry + 1)).readResponse.body for entry in (3, 4, 5)]
+        bodies = [
+            connection.ask(read_request(7, entry, entry + 1)).readResponse.body
+            for entry in (3, 4, 5)
+        ]
         listed = payload(connection.ask(list_request(7, 20)))
-    checks = [check_body(body, 7, entry, DigestType.CRC32C, None) for entry, body in zip((3, 4, 5), bodies, strict=True)]
+    checks = [
+        check_body(body, 7, entry, DigestType.CRC32C, None)
+        for entry, body in zip((3, 4, 5), bodies, strict=True)
+    ]
     assert [BodyCheck.OK, BodyCheck.WRONG_DIGEST, BodyCheck.OK] == checks
     assert encode_runs(range(10)) == listed
 
 
 def test_list_can_be_periodic() -> None:
-    """BP-34's own form: a stripe of a billion entries in 24 bytes; as runs it is refused when it is set up."""
+    """BP-34's own form: a stripe of a billion entries in 24 bytes; as runs it is refused when it is
+    set up.
+    """
     stripe = SequenceGroup(2, 2 + 3 * 10**8, 2, 3)
     bookie = Bookie(Behaviour(list_form=ListForm.PERIODIC))
     bookie.hold(7, [stripe])
@@ -239,7 +286,9 @@ def test_busy_bookie_turns_reads_away_and_recovers() -> None:
 
 
 def test_too_many_lists_at_once_close_the_connection() -> None:
-    """The read queue's overflow: with one list more than it takes, everything outstanding is lost."""
+    """The read queue's overflow: with one list more than it takes, everything outstanding is
+    lost.
+    """
     bookie = Bookie(Behaviour(lists_outstanding_max=4))
     with listening(bookie) as listener:
         with RawBookie("127.0.0.1", listener.port) as connection:
@@ -264,7 +313,9 @@ def test_connection_can_be_closed_after_some_answers() -> None:
     """So many answers, then the end."""
     with connected(Bookie(Behaviour(answers_per_connection_max=2))) as connection:
         connection.send(*[info_request(3, n) for n in range(5)])
-        assert {connection.receive().header.txnId, connection.receive().header.txnId} <= set(range(5))
+        assert {connection.receive().header.txnId, connection.receive().header.txnId} <= set(
+            range(5)
+        )
         assert connection.is_closed_by_peer()
 
 
@@ -291,7 +342,9 @@ def test_questions_that_come_together_are_answered_in_another_order() -> None:
 
 
 def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
-    """Stopped: connections end, none is accepted, and nobody else gets its port. Started again: the same port and memory."""
+    """Stopped: connections end, none is accepted, and nobody else gets its port. Started again: the
+    same port and memory.
+    """
     bookie = Bookie()
     bookie.hold(7, [(0, 9)])
     loop, listener = LoopThread("bookie"), Listener(bookie)
@@ -315,16 +368,28 @@ def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
 
 
 def test_wiped_and_forgotten_ledgers_leave_no_trace() -> None:
-    """A forgotten ledger is ENOLEDGER, a wiped bookie holds nothing, also none of what was stored."""
+    """A forgotten ledger is ENOLEDGER, a wiped bookie holds nothing, also none of what was
+    stored.
+    """
     bookie = Bookie()
     for ledger_id in (7, 8, 9):
         bookie.hold(ledger_id, [(0, 9)])
     with connected(bookie) as connection:
-        assert status_name(connection.ask(add_request(9, 10, entry_body(9, 10), master_key(), 1)).status) == "EOK"
+        assert (
+            status_name(
+                connection.ask(add_request(9, 10, entry_body(9, 10), master_key(), 1)).status
+            )
+            == "EOK"
+        )
         bookie.forget(7)
-        assert [status_name(connection.ask(list_request(n, n)).status) for n in (7, 8)] == ["ENOLEDGER", "EOK"]
+        assert [status_name(connection.ask(list_request(n, n)).status) for n in (7, 8)] == [
+            "ENOLEDGER",
+            "EOK",
+        ]
         bookie.wipe()
-        assert [status_name(connection.ask(list_request(n, n)).status) for n in (8, 9)] == ["ENOLEDGER"] * 2
+        assert [status_name(connection.ask(list_request(n, n)).status) for n in (8, 9)] == [
+            "ENOLEDGER"
+        ] * 2
 
 
 def test_read_only_bookie_takes_no_entries() -> None:
@@ -332,17 +397,29 @@ def test_read_only_bookie_takes_no_entries() -> None:
     bookie = Bookie(Behaviour(read_only=True))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
-        assert status_name(connection.ask(add_request(7, 10, entry_body(7, 10), master_key(), 1)).status) == "EREADONLY"
+        assert (
+            status_name(
+                connection.ask(add_request(7, 10, entry_body(7, 10), master_key(), 1)).status
+            )
+            == "EREADONLY"
+        )
         assert status_name(connection.ask(read_request(7, 9, 2)).status) == "EOK"
 
 
 def test_bookie_remembers_what_it_was_asked() -> None:
-    """Operations and lists per ledger are counted, and who was fenced: what a test wants to know of a client."""
+    """Operations and lists per ledger are counted, and who was fenced: what a test wants to know of
+    a client.
+    """
     bookie = Bookie()
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
-        connection.ask_all([list_request(7, 1), list_request(7, 2), list_request(8, 3), read_request(7, 0, 4)])
-        assert dict(bookie.operations) == {Operation.GET_LIST_OF_ENTRIES_OF_LEDGER: 3, Operation.READ_ENTRY: 1}
+        connection.ask_all(
+            [list_request(7, 1), list_request(7, 2), list_request(8, 3), read_request(7, 0, 4)]
+        )
+        assert dict(bookie.operations) == {
+            Operation.GET_LIST_OF_ENTRIES_OF_LEDGER: 3,
+            Operation.READ_ENTRY: 1,
+        }
         assert dict(bookie.asked) == {7: 2, 8: 1}
         assert bookie.fenced == frozenset()
         connection.fence(7)

@@ -1,4 +1,6 @@
-"""The embedded cluster: ZooKeeper has what BookKeeper would have written, and bookies hold what was said."""
+"""The embedded cluster: ZooKeeper has what BookKeeper would have written, and bookies hold what was
+said.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType, LedgerState
 from auditor.sandbox.bookie import LedgerFault, ListForm, Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire import bookie_registration, layout, ledger_metadata, service_uri, underreplication_mark
+from auditor.wire import (
+    bookie_registration,
+    layout,
+    ledger_metadata,
+    service_uri,
+    underreplication_mark,
+)
 from auditor.wire.bookie_registration import Endpoint
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import encode_runs
@@ -46,10 +54,15 @@ def zk(cluster: SandboxCluster) -> Iterator[KazooClient]:
 def listed(cluster: SandboxCluster, bookie: str, ledger_id: int) -> tuple[str, bytes]:
     with RawBookie(*cluster.address(bookie)) as connection:
         answer = connection.ask(list_request(ledger_id, 1))
-    return status_name(answer.status), answer.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
+    return (
+        status_name(answer.status),
+        answer.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger,
+    )
 
 
-def test_cluster_is_initialised_as_bookkeeper_does(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_cluster_is_initialised_as_bookkeeper_does(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
     """LAYOUT, INSTANCEID, available with its readonly child, a cookie for each bookie."""
     assert layout.decode(zk.get("/ledgers/LAYOUT")[0]) is LedgerLayout.HIERARCHICAL
     assert zk.get("/ledgers/INSTANCEID")[0] == cluster.instance_id.encode()
@@ -59,7 +72,9 @@ def test_cluster_is_initialised_as_bookkeeper_does(cluster: SandboxCluster, zk: 
     assert f'instanceId: "{cluster.instance_id}"'.encode() in cookie
 
 
-def test_registrations_are_ephemeral_and_lead_to_the_bookie(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_registrations_are_ephemeral_and_lead_to_the_bookie(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
     """The znode's owner is a session, its bytes are the address at which the bookie answers."""
     for bookie_id in cluster.bookie_ids:
         data, stat = zk.get(f"/ledgers/available/{bookie_id}")
@@ -75,16 +90,26 @@ def test_uri_is_bookkeepers_own(cluster: SandboxCluster) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_ledgers_are_written_in_every_format(cluster: SandboxCluster, zk: KazooClient, version: int) -> None:
+def test_ledgers_are_written_in_every_format(
+    cluster: SandboxCluster, zk: KazooClient, version: int
+) -> None:
     """What is written under the ledger's own path decodes to the metadata that was given."""
-    metadata = cluster.ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 29" + (" v1" if version == 1 else ""))
+    metadata = cluster.ledger(
+        "e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 29" + (" v1" if version == 1 else "")
+    )
     cluster.add_ledger(30 + version, metadata, format_version=version)
     decoded = ledger_metadata.decode(zk.get(f"/ledgers/00/0000/L003{version}")[0])
     assert (version, metadata.segments) == (decoded.format_version, decoded.segments)
-    assert (LedgerState.CLOSED, 29, metadata.length) == (decoded.state, decoded.last_entry_id, decoded.length)
+    assert (LedgerState.CLOSED, 29, metadata.length) == (
+        decoded.state,
+        decoded.last_entry_id,
+        decoded.length,
+    )
 
 
-def test_many_ledgers_are_created_on_both_sides_of_the_id_limit(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_many_ledgers_are_created_on_both_sides_of_the_id_limit(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
     """Ids below 2**31 - 1 go into the short tree, the others into the long one."""
     metadata = cluster.ledger("e1 w1 0:[b1] closed 0")
     cluster.add_ledgers({2**31 - 1 + n: metadata for n in range(-150, 150)})
@@ -93,7 +118,9 @@ def test_many_ledgers_are_created_on_both_sides_of_the_id_limit(cluster: Sandbox
     assert zk.exists("/ledgers/000/0000/0021/4748/L3647")
 
 
-def test_deleted_ledger_takes_its_empty_parents_along(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_deleted_ledger_takes_its_empty_parents_along(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
     """Parents that are left empty go, others stay; the same id can be written again."""
     metadata = cluster.ledger("e1 w1 0:[b1] closed 0")
     cluster.add_ledgers({123456789: metadata, 123450000: metadata})
@@ -106,7 +133,9 @@ def test_deleted_ledger_takes_its_empty_parents_along(cluster: SandboxCluster, z
 
 
 def test_placed_ledger_is_held_but_for_what_is_lost(cluster: SandboxCluster) -> None:
-    """Each bookie lists its windows without the entries that the story takes away; those that are held read back sound."""
+    """Each bookie lists its windows without the entries that the story takes away; those that are
+    held read back sound.
+    """
     metadata = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 8")
     cluster.place(40, metadata, lose={"b2": "3-4"})
     assert listed(cluster, "b1", 40) == ("EOK", encode_runs([0, 2, 3, 5, 6, 8]))
@@ -119,7 +148,9 @@ def test_placed_ledger_is_held_but_for_what_is_lost(cluster: SandboxCluster) -> 
     assert check_body(body, 40, 8, DigestType.CRC32C, None) is BodyCheck.OK
 
 
-def test_password_and_digest_of_the_ledger_make_its_entries(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_password_and_digest_of_the_ledger_make_its_entries(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
     """An HMAC ledger's entries verify with the password in its metadata."""
     cluster.place(41, cluster.ledger("e1 w1 0:[b1] closed 3 hmac"), password=b"pw")
     with RawBookie(*cluster.address("b1")) as connection:
@@ -130,18 +161,27 @@ def test_password_and_digest_of_the_ledger_make_its_entries(cluster: SandboxClus
 
 
 def test_marks_lie_at_the_path_of_their_ledger(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """A mark names its missing replicas by id and carries the ctime it was given; unmarking leaves nothing."""
+    """A mark names its missing replicas by id and carries the ctime it was given; unmarking leaves
+    nothing.
+    """
     path = "/ledgers/underreplication/ledgers/0000/0000/075b/cd15/urL0123456789"
     cluster.mark(123456789, ["b1", "gone:3181"], ctime_ms=1_700_000_000_000)
     data, stat = zk.get(path)
     mark = underreplication_mark.decode(data, stat.created)
-    assert (1_700_000_000_000, (cluster.id_of("b1"), "gone:3181")) == (mark.changed_ms, mark.missing_replicas)
+    assert (1_700_000_000_000, (cluster.id_of("b1"), "gone:3181")) == (
+        mark.changed_ms,
+        mark.missing_replicas,
+    )
     cluster.unmark(123456789)
     assert zk.exists("/ledgers/underreplication/ledgers/0000") is None
 
 
-def test_a_lock_is_a_workers_and_ends_with_its_session(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """Ephemeral, by the ledger's decimal id, with the worker's host name in it; taken over and given back."""
+def test_a_lock_is_a_workers_and_ends_with_its_session(
+    cluster: SandboxCluster, zk: KazooClient
+) -> None:
+    """Ephemeral, by the ledger's decimal id, with the worker's host name in it; taken over and
+    given back.
+    """
     path = "/ledgers/underreplication/locks/urL0123456789"
     for holder in ("worker-1.example", "worker-2.example"):
         cluster.lock(123456789, holder)
@@ -167,7 +207,10 @@ def test_raw_bytes_go_where_they_are_told(cluster: SandboxCluster, zk: KazooClie
     cluster.set_raw("/ledgers/00/0000/odd", b"stray")
     cluster.set_raw(42, b"no metadata")
     cluster.set_raw(42, b"none at all")
-    assert (zk.get("/ledgers/00/0000/odd")[0], zk.get("/ledgers/00/0000/L0042")[0]) == (b"stray", b"none at all")
+    assert (zk.get("/ledgers/00/0000/odd")[0], zk.get("/ledgers/00/0000/L0042")[0]) == (
+        b"stray",
+        b"none at all",
+    )
     assert zk.get("/ledgers/00/0000/L0042")[1].version == 1
     cluster.delete_raw("/ledgers/00/0000/odd")
     cluster.delete_ledger(42)
@@ -186,10 +229,15 @@ def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: K
 
 
 def test_bookie_can_be_readonly_silent_or_lost(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """Read-only moves the registration; a stopped bookie keeps it, unheard; a lost one has neither it nor a cookie."""
+    """Read-only moves the registration; a stopped bookie keeps it, unheard; a lost one has neither
+    it nor a cookie.
+    """
     bookie_id = cluster.id_of("b4")
     cluster.readonly("b4")
-    assert (zk.exists(f"/ledgers/available/{bookie_id}"), cluster.bookie("b4").behaviour.read_only) == (None, True)
+    assert (
+        zk.exists(f"/ledgers/available/{bookie_id}"),
+        cluster.bookie("b4").behaviour.read_only,
+    ) == (None, True)
     assert zk.exists(f"/ledgers/available/readonly/{bookie_id}")
     assert listed(cluster, "b4", 999)[0] == "ENOLEDGER"
     cluster.register("b4")
@@ -215,16 +263,23 @@ def test_faults_are_one_ledgers_on_one_bookie(cluster: SandboxCluster) -> None:
 
 
 @pytest.mark.parametrize("digest", DigestType)
-def test_a_corrupt_entry_has_the_digest_of_its_ledger(cluster: SandboxCluster, digest: DigestType) -> None:
+def test_a_corrupt_entry_has_the_digest_of_its_ledger(
+    cluster: SandboxCluster, digest: DigestType
+) -> None:
     """Every digest but DUMMY tells it from the others."""
     ledger_id = 60 + digest
     metadata = replace(cluster.ledger("e1 w1 0:[b1] closed 3"), digest_type=digest)
     cluster.place(ledger_id, metadata, password=b"pw")
     cluster.corrupt("b1", ledger_id, 2)
     with RawBookie(*cluster.address("b1")) as connection:
-        bodies = [connection.ask(read_request(ledger_id, entry, entry + 1)).readResponse.body for entry in range(4)]
+        bodies = [
+            connection.ask(read_request(ledger_id, entry, entry + 1)).readResponse.body
+            for entry in range(4)
+        ]
     wrong = BodyCheck.OK if digest is DigestType.DUMMY else BodyCheck.WRONG_DIGEST
-    checks = [check_body(body, ledger_id, entry, digest, b"pw") for entry, body in enumerate(bodies)]
+    checks = [
+        check_body(body, ledger_id, entry, digest, b"pw") for entry, body in enumerate(bodies)
+    ]
     assert [BodyCheck.OK, BodyCheck.OK, wrong, BodyCheck.OK] == checks
 
 
@@ -238,15 +293,26 @@ def test_connections_can_be_reset_under_a_client(cluster: SandboxCluster) -> Non
 
 
 def test_named_bookies_are_found_through_their_registration_alone(tmp_path: Path) -> None:
-    """Ids b1 and b2, other root, layout, storages and form of lists: each is what it was asked to be."""
+    """Ids b1 and b2, other root, layout, storages and form of lists: each is what it was asked to
+    be.
+    """
     storages = [Storage.SORTED, Storage.DB]
-    shape = {"root": "/a/b/ledgers", "layout": LedgerLayout.LONG_HIERARCHICAL, "list_form": ListForm.PERIODIC}
+    shape = {
+        "root": "/a/b/ledgers",
+        "layout": LedgerLayout.LONG_HIERARCHICAL,
+        "list_form": ListForm.PERIODIC,
+    }
     with SandboxCluster(tmp_path, bookies=2, named=True, storage=storages, **shape) as cluster:
         assert cluster.bookie_ids == ("b1", "b2")
-        assert [cluster.storage(b) for b in cluster.bookie_ids] == ["SortedLedgerStorage", "DbLedgerStorage"]
+        assert [cluster.storage(b) for b in cluster.bookie_ids] == [
+            "SortedLedgerStorage",
+            "DbLedgerStorage",
+        ]
         cluster.add_ledger(1, cluster.ledger("e2 w1 0:[b1 b2] closed 2000000000"))
         cluster.hold("b1", 1, [SequenceGroup(0, 2 * 10**9, 1, 2)])
-        assert listed(cluster, "b1", 1)[1][64:] == bytes.fromhex("0000000000000000 0000000077359400 00000001 00000002")
+        assert listed(cluster, "b1", 1)[1][64:] == bytes.fromhex(
+            "0000000000000000 0000000077359400 00000001 00000002"
+        )
         client = KazooClient(cluster.zookeeper_hosts)
         client.start(timeout=20)
         try:
@@ -274,7 +340,10 @@ with SandboxCluster(Path(sys.argv[1]), bookies=2) as cluster:
 def test_nothing_outlives_the_process(tmp_path: Path) -> None:
     """Killed with SIGKILL, the process takes its ZooKeeper and its bookies along."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -292,7 +361,9 @@ def test_nothing_outlives_the_process(tmp_path: Path) -> None:
 
 
 def test_stopped_cluster_leaves_no_process_and_no_port(tmp_path: Path) -> None:
-    """After the context ends, ZooKeeper is gone and the bookies' ports are free; stopping again does no harm."""
+    """After the context ends, ZooKeeper is gone and the bookies' ports are free; stopping again
+    does no harm.
+    """
     with SandboxCluster(tmp_path, bookies=1) as cluster:
         pid, address = cluster._zookeeper.pid, cluster.address("b1")
     assert pid is not None

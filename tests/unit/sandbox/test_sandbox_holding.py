@@ -28,7 +28,9 @@ def listed(payload: bytes) -> set[int]:
 
 
 def test_all_three_ways_of_holding_are_one() -> None:
-    """Membership, the highest entry and both lists agree with the plain set of entries, however it was said."""
+    """Membership, the highest entry and both lists agree with the plain set of entries, however it
+    was said.
+    """
     for seed in range(200):
         source = random.Random(seed)
         pieces: list[tuple[int, int] | SequenceGroup] = []
@@ -50,7 +52,9 @@ def test_all_three_ways_of_holding_are_one() -> None:
         assert (max(expected) if expected else None) == holding.highest(), f"seed {seed}"
         assert expected == listed(holding.listed_as_runs()), f"seed {seed}"
         assert expected == listed(holding.listed_as_groups()), f"seed {seed}"
-        assert expected - {holding.highest()} == listed(holding.listed_as_runs(without_highest=True)), f"seed {seed}"
+        assert expected - {holding.highest()} == listed(
+            holding.listed_as_runs(without_highest=True)
+        ), f"seed {seed}"
 
 
 def test_runs_are_listed_as_real_bookies_do() -> None:
@@ -72,8 +76,12 @@ def test_stripe_of_a_billion_entries_is_listed_and_read_at_once() -> None:
 
 
 def test_run_that_no_group_can_say_is_refused_as_a_run() -> None:
-    """A group's size is an int32: 2**31 - 1 entries are listed, one more is only as periodic groups."""
-    assert groups_of(Holding([(0, 2**31 - 2)]).listed_as_runs()[64:]) == (SequenceGroup(0, 0, 2**31 - 1, 0),)
+    """A group's size is an int32: 2**31 - 1 entries are listed, one more is only as periodic
+    groups.
+    """
+    assert groups_of(Holding([(0, 2**31 - 2)]).listed_as_runs()[64:]) == (
+        SequenceGroup(0, 0, 2**31 - 1, 0),
+    )
     with pytest.raises(ValueError, match="more than a group can say"):
         Holding([(0, 2**31 - 1)]).listed_as_runs()
     assert len(groups_of(Holding([(0, 2**31 - 1)]).listed_as_groups()[64:])) == 2
@@ -97,10 +105,19 @@ def test_made_entry_says_who_it_is(digest: DigestType) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", [(5, 4), (-1, 3), SequenceGroup(0, 10, 1, 3), SequenceGroup(0, 10, 0, 5), SequenceGroup(0, 10, 1, 0)]
+    "piece",
+    [
+        (5, 4),
+        (-1, 3),
+        SequenceGroup(0, 10, 1, 3),
+        SequenceGroup(0, 10, 0, 5),
+        SequenceGroup(0, 10, 1, 0),
+    ],
 )
 def test_impossible_pieces_are_refused(piece: tuple[int, int] | SequenceGroup) -> None:
-    """Runs that end before they start, ids below 0 and groups that do not come out even are errors of the test's author."""
+    """Runs that end before they start, ids below 0 and groups that do not come out even are errors
+    of the test's author.
+    """
     with pytest.raises(ValueError, match="no entries can be held"):
         Holding([piece])
 

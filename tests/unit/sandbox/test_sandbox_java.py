@@ -28,7 +28,9 @@ def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
     """A program that describes itself as Java `version`."""
     major = version.split(".")[0]
     modules = f"jdk.incubator.vector@{version}" if vector else f"java.base@{version}"
-    return executable(home / "bin" / "java", FAKE.format(home=home, version=version, major=major, modules=modules))
+    return executable(
+        home / "bin" / "java", FAKE.format(home=home, version=version, major=major, modules=modules)
+    )
 
 
 def executable(path: Path, text: str) -> Path:
@@ -39,7 +41,11 @@ def executable(path: Path, text: str) -> Path:
 
 
 def environment(tmp_path: Path, **names: str) -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")} | names
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    } | names
 
 
 def test_java_home_comes_before_path(tmp_path: Path) -> None:
@@ -71,7 +77,10 @@ def test_path_java_is_resolved_to_its_home(tmp_path: Path) -> None:
 
 def test_program_that_is_no_java_is_passed_over(tmp_path: Path) -> None:
     """What fails to describe itself is not taken; what it said is told."""
-    executable(tmp_path / "odd" / "bin" / "java", "#!/bin/sh\necho Unrecognized option: --list-modules >&2\nexit 1\n")
+    executable(
+        tmp_path / "odd" / "bin" / "java",
+        "#!/bin/sh\necho Unrecognized option: --list-modules >&2\nexit 1\n",
+    )
     fake_java(tmp_path / "new", "17.0.1")
     path = f"{tmp_path / 'new' / 'bin'}:/usr/bin:/bin"
     found = find_java(environment(tmp_path, JAVA_HOME=str(tmp_path / "odd"), PATH=path))
@@ -86,13 +95,19 @@ def test_no_java_at_all_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_trimmed_java_gets_a_shim(tmp_path: Path) -> None:
-    """A runtime without the vector module is reached through a home that drops Spark's flag, and the flag alone."""
+    """A runtime without the vector module is reached through a home that drops Spark's flag, and
+    the flag alone.
+    """
     fake_java(tmp_path / "trimmed", "21.0.2", vector=False)
     found = find_java(environment(tmp_path, JAVA_HOME=str(tmp_path / "trimmed")))
     assert found.path.is_relative_to(tmp_path / "cache" / "bookkeeper-auditor")
-    executable(tmp_path / "trimmed" / "bin" / "java", '#!/bin/sh\nfor a in "$@"; do echo "[$a]"; done\n')
+    executable(
+        tmp_path / "trimmed" / "bin" / "java", '#!/bin/sh\nfor a in "$@"; do echo "[$a]"; done\n'
+    )
     arguments = ["--add-modules=jdk.incubator.vector", "-Xmx1g", "a b", "$HOME", ""]
-    said = subprocess.run([found.executable, *arguments], capture_output=True, text=True, timeout=30, check=True).stdout
+    said = subprocess.run(
+        [found.executable, *arguments], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
     assert said.splitlines() == ["[-Xmx1g]", "[a b]", "[$HOME]", "[]"]
 
 
@@ -100,7 +115,12 @@ def test_shim_quotes_the_path_of_java(tmp_path: Path) -> None:
     """A home with a blank or a quote in its name is still run."""
     real = executable(tmp_path / "it's a home" / "java", "#!/bin/sh\necho ran\n")
     home = shim_home(real, environment(tmp_path))
-    assert subprocess.run([home / "bin" / "java"], capture_output=True, text=True, timeout=30, check=True).stdout == "ran\n"
+    assert (
+        subprocess.run(
+            [home / "bin" / "java"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+        == "ran\n"
+    )
 
 
 def test_shim_leaves_nothing_half_written(tmp_path: Path) -> None:

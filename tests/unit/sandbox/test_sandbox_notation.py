@@ -15,7 +15,9 @@ def entries(runs: list[tuple[int, int]]) -> set[int]:
 
 
 def test_line_tells_a_ledger() -> None:
-    """Quorums, segments, state and last entry are read from one line; a name is replaced by its id where it has one."""
+    """Quorums, segments, state and last entry are read from one line; a name is replaced by its id
+    where it has one.
+    """
     expected = LedgerMetadata(
         format_version=3,
         state=LedgerState.CLOSED,
@@ -24,10 +26,15 @@ def test_line_tells_a_ledger() -> None:
         ack_quorum=2,
         last_entry_id=1999,
         length=16_000,
-        segments=(Segment(0, ("h:1", "b2", "b3", "b4", "b5")), Segment(1200, ("h:1", "b2", "b3", "b6", "b5"))),
+        segments=(
+            Segment(0, ("h:1", "b2", "b3", "b4", "b5")),
+            Segment(1200, ("h:1", "b2", "b3", "b6", "b5")),
+        ),
         digest_type=DigestType.CRC32C,
     )
-    assert expected == ledger("e5 w3 a2  0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b6 b5]  closed 1999", {"b1": "h:1"})
+    assert expected == ledger(
+        "e5 w3 a2  0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b6 b5]  closed 1999", {"b1": "h:1"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,8 +48,14 @@ def test_line_tells_a_ledger() -> None:
     ],
 )
 def test_states_are_words(text: str, state: LedgerState, last: int | None) -> None:
-    """A ledger that is not closed has -1 as its last entry, as Java writes it; closed without a number has none."""
-    assert (state, last, 2) == (ledger(text).state, ledger(text).last_entry_id, ledger(text).ack_quorum)
+    """A ledger that is not closed has -1 as its last entry, as Java writes it; closed without a
+    number has none.
+    """
+    assert (state, last, 2) == (
+        ledger(text).state,
+        ledger(text).last_entry_id,
+        ledger(text).ack_quorum,
+    )
 
 
 def test_format_and_digest_are_words() -> None:
@@ -52,7 +65,10 @@ def test_format_and_digest_are_words() -> None:
     assert ledger("e1 w1 0:[b1] closed 3 v1").digest_type is None
 
 
-@pytest.mark.parametrize("text", ["e2 0:[b1 b2] open", "e2 w2 0:[b1 b2] ajar", "e2 w2 0:[b1 b2", "e2 w2x 0:[b1 b2]", "e2,w2"])
+@pytest.mark.parametrize(
+    "text",
+    ["e2 0:[b1 b2] open", "e2 w2 0:[b1 b2] ajar", "e2 w2 0:[b1 b2", "e2 w2x 0:[b1 b2]", "e2,w2"],
+)
 def test_what_is_no_notation_is_refused(text: str) -> None:
     """A slip of the pen is an error, never another ledger."""
     with pytest.raises(ValueError, match=r"no part of a ledger|needs"):
@@ -69,7 +85,9 @@ def test_runs_are_inclusive() -> None:
 
 
 def test_placement_is_round_robin_by_absolute_entry_id() -> None:
-    """Entry by entry: e is on the bookies at positions e to e+W-1 modulo E of its segment, for random shapes."""
+    """Entry by entry: e is on the bookies at positions e to e+W-1 modulo E of its segment, for
+    random shapes.
+    """
     for seed in range(300):
         source = random.Random(seed)
         e = source.randrange(1, 7)
@@ -89,7 +107,9 @@ def test_placement_is_round_robin_by_absolute_entry_id() -> None:
 
 
 def test_real_placement_after_a_change_in_place() -> None:
-    """The entries a real cluster put on A, B, C and, from entry 10 in B's place, D; 20 entries, E=3, W=2."""
+    """The entries a real cluster put on A, B, C and, from entry 10 in B's place, D; 20 entries,
+    E=3, W=2.
+    """
     held = placement(ledger("e3 w2 0:[A B C] 10:[A D C] closed 19"))
     assert held["A"] == [(0, 0), *((first, first + 1) for first in range(2, 18, 3))]
     assert held["B"] == [(0, 1), (3, 4), (6, 7), (9, 9)]
@@ -120,5 +140,8 @@ def test_without_takes_away_exactly_what_is_lost() -> None:
     """Set difference, run by run."""
     for seed in range(200):
         source = random.Random(seed)
-        some = [[(first, first + source.randrange(9)) for first in source.sample(range(50), 4)] for _ in range(2)]
+        some = [
+            [(first, first + source.randrange(9)) for first in source.sample(range(50), 4)]
+            for _ in range(2)
+        ]
         assert entries(some[0]) - entries(some[1]) == entries(without(*some)), f"seed {seed}"

@@ -24,7 +24,9 @@ from auditor.wire.layout import LedgerLayout
 
 
 class Demo:
-    """The demo's cluster as ZooKeeper and the bookies tell it, asked by other code than the auditor's."""
+    """The demo's cluster as ZooKeeper and the bookies tell it, asked by other code than the
+    auditor's.
+    """
 
     def __init__(self, cluster: SandboxCluster, stories: list[Story], zk: KazooClient) -> None:
         self.cluster, self.stories, self.zk = cluster, {story.kind: story for story in stories}, zk
@@ -52,10 +54,17 @@ class Demo:
         assert status_name(answer.status) in ("EOK", "ENOLEDGER")
         payload = answer.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
         groups = groups_of(payload[64:])
-        return {s + k for g in groups for s in range(g.first, g.last + 1, g.period or 1) for k in range(g.size)}
+        return {
+            s + k
+            for g in groups
+            for s in range(g.first, g.last + 1, g.period or 1)
+            for k in range(g.size)
+        }
 
     def copies(self, ledger_id: LedgerId, last: int | None = None) -> dict[int, int]:
-        """Entry by entry: on how many distinct bookies of its write set it is. Bookies that are away hold nothing."""
+        """Entry by entry: on how many distinct bookies of its write set it is. Bookies that are
+        away hold nothing.
+        """
         metadata = self.metadata(ledger_id)
         names = {name for segment in metadata.segments for name in segment.ensemble}
         held = {name: self.held(name, ledger_id) if self.listens(name) else set() for name in names}
@@ -64,13 +73,17 @@ class Demo:
         copies = {}
         for entry_id in range(last + 1):
             ensemble = [s.ensemble for s in metadata.segments if s.first_entry_id <= entry_id][-1]
-            write_set = {ensemble[(entry_id + k) % len(ensemble)] for k in range(metadata.write_quorum)}
+            write_set = {
+                ensemble[(entry_id + k) % len(ensemble)] for k in range(metadata.write_quorum)
+            }
             copies[entry_id] = sum(entry_id in held[name] for name in write_set)
         return copies
 
     def is_whole(self, ledger_id: LedgerId) -> bool:
         metadata = self.metadata(ledger_id)
-        return set(self.copies(ledger_id).values()) <= {metadata.write_quorum} and not self.is_marked(ledger_id)
+        return set(self.copies(ledger_id).values()) <= {
+            metadata.write_quorum
+        } and not self.is_marked(ledger_id)
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +99,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def test_every_kind_of_the_catalogue_is_told(demo: Demo) -> None:
-    """One story a kind, on what the catalogue says the kind is on, in its order, with those on the cluster last."""
-    untold = {Kind.LEDGER_POPULATION_DROPPED: "takes two runs", Kind.ENTRY_LOG_LOST: "takes a lister"}
+    """One story a kind, on what the catalogue says the kind is on, in its order, with those on the
+    cluster last.
+    """
+    untold = {
+        Kind.LEDGER_POPULATION_DROPPED: "takes two runs",
+        Kind.ENTRY_LOG_LOST: "takes a lister",
+    }
     assert set(Kind) - untold.keys() == set(demo.stories)
     assert seeding.story_kinds() == list(demo.stories)
     for kind, story in demo.stories.items():
@@ -105,7 +123,9 @@ def test_kind_without_a_story_is_named(demo: Demo, monkeypatch: pytest.MonkeyPat
 
 
 NOT_WHOLE = {Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.LEDGER_STUCK, Kind.ENTRY_CORRUPT}
-"""Kinds whose twins are marked, open, or on a bookie that cannot list: told by tests of their own."""
+"""Kinds whose twins are marked, open, or on a bookie that cannot list: told by tests of their
+own.
+"""
 ON_LEDGERS = [kind for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER]
 
 
@@ -130,10 +150,14 @@ def test_twins_of_ledgers_are_sound(demo: Demo, kind: Kind) -> None:
     ],
 )
 def test_stories_lack_the_copies_they_say(demo: Demo, kind: Kind, copies: dict[int, int]) -> None:
-    """Exactly the entries of the story are short of copies, by exactly so many; the rest of its metadata is the twin's."""
+    """Exactly the entries of the story are short of copies, by exactly so many; the rest of its
+    metadata is the twin's.
+    """
     story = demo.stories[kind]
     metadata, twin = demo.metadata(story.ledger_or_bookie), demo.metadata(story.twin)
-    short = {e: n for e, n in demo.copies(story.ledger_or_bookie).items() if n < metadata.write_quorum}
+    short = {
+        e: n for e, n in demo.copies(story.ledger_or_bookie).items() if n < metadata.write_quorum
+    }
     assert copies == short
     if CATALOGUE[kind].family is not Family.PLACEMENT:
         assert replace(metadata, custom_metadata=()) == replace(twin, custom_metadata=())
@@ -142,7 +166,11 @@ def test_stories_lack_the_copies_they_say(demo: Demo, kind: Kind, copies: dict[i
 def test_ack_quorum_story_is_below_ack_and_not_without_replica(demo: Demo) -> None:
     """Its worst entry has a copy, and fewer than the ack quorum."""
     metadata = demo.metadata(demo.stories[Kind.ENTRY_BELOW_ACK_QUORUM].ledger_or_bookie)
-    assert 0 < min(demo.copies(demo.stories[Kind.ENTRY_BELOW_ACK_QUORUM].ledger_or_bookie).values()) < metadata.ack_quorum
+    assert (
+        0
+        < min(demo.copies(demo.stories[Kind.ENTRY_BELOW_ACK_QUORUM].ledger_or_bookie).values())
+        < metadata.ack_quorum
+    )
     write = demo.metadata(demo.stories[Kind.ENTRY_BELOW_WRITE_QUORUM].ledger_or_bookie)
     worst = min(demo.copies(demo.stories[Kind.ENTRY_BELOW_WRITE_QUORUM].ledger_or_bookie).values())
     assert write.ack_quorum <= worst < write.write_quorum
@@ -151,7 +179,10 @@ def test_ack_quorum_story_is_below_ack_and_not_without_replica(demo: Demo) -> No
 def test_duplicate_story_names_one_bookie_twice_and_is_short_of_nothing(demo: Demo) -> None:
     """Only the ensemble is wrong: entries whose write set is the same bookie twice do not exist."""
     story = demo.stories[Kind.ENSEMBLE_DUPLICATE_BOOKIE]
-    (segment,), (twin,) = demo.metadata(story.ledger_or_bookie).segments, demo.metadata(story.twin).segments
+    (segment,), (twin,) = (
+        demo.metadata(story.ledger_or_bookie).segments,
+        demo.metadata(story.twin).segments,
+    )
     assert (len(set(segment.ensemble)), len(set(twin.ensemble))) == (2, 3)
 
 
@@ -168,22 +199,32 @@ def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
     """Both registered; nobody listens at the one."""
     story = demo.stories[Kind.BOOKIE_SILENT_YET_REGISTERED]
     bookie_ids = story.ledger_or_bookie, story.twin
-    for bookie_id, listens, ledger_id in zip(bookie_ids, (False, True), story.ledger_ids, strict=True):
+    for bookie_id, listens, ledger_id in zip(
+        bookie_ids, (False, True), story.ledger_ids, strict=True
+    ):
         assert (True, listens) == (demo.registered(bookie_id), demo.listens(bookie_id))
         assert bookie_id in demo.metadata(ledger_id).segments[0].ensemble
 
 
 def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
-    """Neither is registered, has a cookie or listens; the ledger of the one is unmarked, closed and not empty."""
+    """Neither is registered, has a cookie or listens; the ledger of the one is unmarked, closed and
+    not empty.
+    """
     story = demo.stories[Kind.BOOKIE_LOST_UNNOTICED]
     bookie_ids = story.ledger_or_bookie, story.twin
-    for bookie_id, marked, ledger_id in zip(bookie_ids, (False, True), story.ledger_ids, strict=True):
+    for bookie_id, marked, ledger_id in zip(
+        bookie_ids, (False, True), story.ledger_ids, strict=True
+    ):
         metadata = demo.metadata(ledger_id)
         assert not demo.registered(bookie_id)
         assert not demo.listens(bookie_id)
         assert demo.zk.exists(f"/ledgers/cookies/{bookie_id}") is None
         assert bookie_id in metadata.segments[0].ensemble
-        assert (LedgerState.CLOSED, 49, marked) == (metadata.state, metadata.last_entry_id, demo.is_marked(ledger_id))
+        assert (LedgerState.CLOSED, 49, marked) == (
+            metadata.state,
+            metadata.last_entry_id,
+            demo.is_marked(ledger_id),
+        )
 
 
 def test_a_stranded_entry_is_on_a_bookie_that_its_ledger_does_not_name(demo: Demo) -> None:
@@ -194,7 +235,9 @@ def test_a_stranded_entry_is_on_a_bookie_that_its_ledger_does_not_name(demo: Dem
 
 
 def test_entries_beyond_the_end_are_on_their_whole_write_sets(demo: Demo) -> None:
-    """The ledger and its twin hold the same entries; the metadata of one ends before the last of them."""
+    """The ledger and its twin hold the same entries; the metadata of one ends before the last of
+    them.
+    """
     story = demo.stories[Kind.ENTRIES_BEYOND_END]
     assert [49, 59] == [demo.metadata(one).last_entry_id for one in story.ledger_ids]
     for one in story.ledger_ids:
@@ -216,7 +259,9 @@ def test_stuck_ledgers_differ_in_when_they_were_made(demo: Demo) -> None:
     assert new.ctime_ms - old.ctime_ms == 60 * 24 * 3600 * 1000
 
 
-def test_a_corrupt_copy_is_sent_with_the_wrong_digest_and_its_twin_with_the_right_one(demo: Demo) -> None:
+def test_a_corrupt_copy_is_sent_with_the_wrong_digest_and_its_twin_with_the_right_one(
+    demo: Demo,
+) -> None:
     """Read over the wire on the bookie that cannot list."""
     story = demo.stories[Kind.ENTRY_CORRUPT]
     checks = []
@@ -231,7 +276,10 @@ def test_the_bookie_without_content_answers_and_has_nothing_of_its_ledgers(demo:
     """Its twin lacks one ledger of as many."""
     story = demo.stories[Kind.BOOKIE_LOST_CONTENT]
     half = len(story.ledger_ids) // 2
-    held = [len(demo.held(bookie, i)) for i, bookie in zip(story.ledger_ids, ["b10"] * half + ["b11"] * half, strict=True)]
+    held = [
+        len(demo.held(bookie, i))
+        for i, bookie in zip(story.ledger_ids, ["b10"] * half + ["b11"] * half, strict=True)
+    ]
     assert [0] * half + [0] + [50] * (half - 1) == held
 
 
@@ -258,10 +306,17 @@ def test_malformed_metadata_is_closed_without_an_end(demo: Demo) -> None:
 
 
 def test_exempt_ledgers_are_there_for_each_reason(demo: Demo) -> None:
-    """Open, in recovery, empty, and one that lacks copies and is marked: all reasons but `deleted`."""
+    """Open, in recovery, empty, and one that lacks copies and is marked: all reasons but
+    `deleted`.
+    """
     first = seeding.EXEMPT_LEDGER_FIRST
     states = [demo.metadata(first + n).state for n in range(4)]
-    assert states == [LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED, LedgerState.CLOSED]
+    assert states == [
+        LedgerState.OPEN,
+        LedgerState.IN_RECOVERY,
+        LedgerState.CLOSED,
+        LedgerState.CLOSED,
+    ]
     assert demo.metadata(first + 2).last_entry_id == -1
     assert demo.is_marked(first + 3)
     assert min(demo.copies(first + 3).values()) == 1
@@ -272,17 +327,28 @@ def test_sound_ledgers_are_sound(demo: Demo) -> None:
     """A ledger of each size and shape, entry by entry; none names a bookie that is away."""
     for ledger_id, text in sound_ledgers(seeding.SOUND_LEDGERS):
         metadata = demo.metadata(ledger_id)
-        assert {b for s in metadata.segments for b in s.ensemble} <= {"b1", "b2", "b3", "b4", "b5"}, text
+        assert {b for s in metadata.segments for b in s.ensemble} <= {
+            "b1",
+            "b2",
+            "b3",
+            "b4",
+            "b5",
+        }, text
         if metadata.last_entry_id < 1_500:
             assert demo.is_whole(ledger_id), f"ledger {ledger_id}: {text}"
 
 
 def test_sound_ledgers_are_varied() -> None:
-    """Every shape with E up to 5, one to three segments, all formats, ids on both sides of 2**31 - 1; the same every time."""
+    """Every shape with E up to 5, one to three segments, all formats, ids on both sides of 2**31 -
+    1; the same every time.
+    """
     ledgers = dict(sound_ledgers(200))
     assert dict(sound_ledgers(200)) == ledgers
     assert len(ledgers) == 200
     assert {text.split()[0] for text in ledgers.values()} == {"e1", "e2", "e3", "e4", "e5"}
     assert {text.count("[") for text in ledgers.values()} == {1, 2, 3}
-    assert {word for text in ledgers.values() for word in text.split() if word[0] == "v"} == {"v1", "v2"}
+    assert {word for text in ledgers.values() for word in text.split() if word[0] == "v"} == {
+        "v1",
+        "v2",
+    }
     assert {2**31 - 2, 2**31 - 1, 2**31} <= set(ledgers)

@@ -28,7 +28,9 @@ sys.stdin.read()
 
 
 def test_started_server_accepts_sessions_and_keeps_data(tmp_path: Path) -> None:
-    """Once start returns, a session is had and what is written is read back; stop ends the process."""
+    """Once start returns, a session is had and what is written is read back; stop ends the
+    process.
+    """
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
         client = KazooClient(server.connect_string)
         client.start(timeout=20)
@@ -49,7 +51,10 @@ def test_started_server_accepts_sessions_and_keeps_data(tmp_path: Path) -> None:
 def test_server_dies_with_its_parent(tmp_path: Path, end: signal.Signals) -> None:
     """However its parent ends, the server ends too."""
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert parent.stdout is not None
@@ -75,8 +80,12 @@ def test_java_that_ends_at_once_is_told_with_its_words(tmp_path: Path) -> None:
     assert server.pid is None
 
 
-def test_jars_of_spark_home_serve_where_pyspark_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PySpark's jars those of SPARK_HOME are taken, only the ones needed; without either the error says so."""
+def test_jars_of_spark_home_serve_where_pyspark_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PySpark's jars those of SPARK_HOME are taken, only the ones needed; without either
+    the error says so.
+    """
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delenv("SPARK_HOME", raising=False)
     with pytest.raises(StoreUnavailable, match="SPARK_HOME"):
@@ -85,4 +94,7 @@ def test_jars_of_spark_home_serve_where_pyspark_has_none(tmp_path: Path, monkeyp
     for jar in ("zookeeper-3.9.1.jar", "zookeeper-jute-3.9.1.jar", "spark-core.jar"):
         (tmp_path / "jars" / jar).touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert [jar.name for jar in zookeeper_jars()] == ["zookeeper-3.9.1.jar", "zookeeper-jute-3.9.1.jar"]
+    assert [jar.name for jar in zookeeper_jars()] == [
+        "zookeeper-3.9.1.jar",
+        "zookeeper-jute-3.9.1.jar",
+    ]

@@ -1,4 +1,6 @@
-"""How the verdict and the second checker's opinion are compared, respect by respect: one fact changed, one sentence more."""
+"""How the verdict and the second checker's opinion are compared, respect by respect: one fact
+changed, one sentence more.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, K
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
+from auditor.second_checker.agreement import (
+    DIFFERENCE_CHARS_MAX,
+    DIFFERENCES_TOLD_MAX,
+    agree,
+    differ_text,
+    differences,
+    is_due,
+)
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.findings import CrossCheckFinding
@@ -77,7 +86,10 @@ def test_the_same_finding_is_no_difference() -> None:
         ({"missing_on": {"b1": TOLD.missing_on["b1"]}}, ["bookies that lack entries"]),
         ({"missing_on": {**TOLD.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
         ({"missing_on": {**TOLD.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
-        ({"missing_on": {"b1": Entries(((3, 4),), 2), "b2": Entries(((7, 8),), 2)}}, ["missing on b1", "missing on b2"]),
+        (
+            {"missing_on": {"b1": Entries(((3, 4),), 2), "b2": Entries(((7, 8),), 2)}},
+            ["missing on b1", "missing on b2"],
+        ),
     ],
 )
 def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: list[str]) -> None:
@@ -88,19 +100,28 @@ def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: 
 
 def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
     """A mark, a remark: the second checker has no entries to tell."""
-    assert () == agree(verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),)))
+    assert () == agree(
+        verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),))
+    )
     later = CrossCheckFinding(KIND, FACTS, LATER)
-    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, findings=(later,)))
+    assert [f"{KIND.value}, its segment"] == respects(
+        verdict(FINDING), replace(OPINION, findings=(later,))
+    )
 
 
 def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
     """Both lists, in order; a placement with the segment it is about."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
     (told,) = agree(verdict(FINDING, late), OPINION)
-    assert "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, " in told
+    assert (
+        "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, "
+        in told
+    )
     assert told.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
     for segment in (SEGMENT, LATER):
-        (told,) = agree(verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED))
+        (told,) = agree(
+            verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED)
+        )
         placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
         assert f"findings: the first checker says {placed_badly}, the second none" == told
 
@@ -119,12 +140,24 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
     ("changed", "wanted"),
     [
         ({"exempt": Exempt.OPEN}, "exempt: the first checker says None, the second open"),
-        ({"only_maintenance": True}, "waits for maintenance only: the first checker says False, the second True"),
-        ({"probes": (5, 2)}, "entries read on bookies that cannot list: the first checker says None, the second 5"),
-        ({"listing_false_negatives": 1}, "entries left out of lists: the first checker says 0, the second 1"),
+        (
+            {"only_maintenance": True},
+            "waits for maintenance only: the first checker says False, the second True",
+        ),
+        (
+            {"probes": (5, 2)},
+            "entries read on bookies that cannot list: the first checker says None, the second 5",
+        ),
+        (
+            {"listing_false_negatives": 1},
+            "entries left out of lists: the first checker says 0, the second 1",
+        ),
         (
             {"unknowns": frozenset({Unknown.BOOKIE_REFUSED, Unknown.BOOKIE_SILENT})},
-            "unknown because of: the first checker says nothing, the second bookie_silent bookie_refused",
+            (
+                "unknown because of: the first checker says nothing, the second bookie_silent"
+                " bookie_refused"
+            ),
         ),
     ],
 )
@@ -137,7 +170,9 @@ def test_what_was_exempt_is_told_by_its_word() -> None:
     """From either side."""
     first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
     assert () == agree(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
-    assert ("exempt: the first checker says deleted, the second open",) == agree(first, Opinion(Standing.EXEMPT, Exempt.OPEN))
+    assert ("exempt: the first checker says deleted, the second open",) == agree(
+        first, Opinion(Standing.EXEMPT, Exempt.OPEN)
+    )
 
 
 def test_probes_are_compared_as_far_as_both_know_them() -> None:
@@ -146,7 +181,9 @@ def test_probes_are_compared_as_far_as_both_know_them() -> None:
     assert () == agree(first, Opinion(Standing.SOUND, probes=(5, 2)))
     assert () == agree(first, Opinion(Standing.SOUND, probes=(5, None)))
     assert ["of these drawn at random"] == respects(first, Opinion(Standing.SOUND, probes=(5, 3)))
-    assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND, probes=(4, 2)))
+    assert ["entries read on bookies that cannot list"] == respects(
+        first, Opinion(Standing.SOUND, probes=(4, 2))
+    )
     assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND))
 
 
@@ -154,7 +191,9 @@ def test_probes_are_compared_as_far_as_both_know_them() -> None:
 
 
 def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
-    """The opinion of one who looked at the entries from `low` to `high` alone, and found these ranges."""
+    """The opinion of one who looked at the entries from `low` to `high` alone, and found these
+    ranges.
+    """
     total = sum(last - first + 1 for first, last in ranges)
     entries = Entries(ranges, total)
     stretch = Stretch(0, 10_000, ENSEMBLE, 2)
@@ -184,17 +223,27 @@ def test_what_was_not_looked_at_is_not_compared(
     said: tuple[tuple[int, int], ...], seen: tuple[tuple[int, int], ...], wanted: list[str]
 ) -> None:
     """Entries 10 to 20 were: ranges count with what of them lies there."""
-    assert [f"{KIND.value}, {one}" for one in wanted] == respects(claims(*said), part(10, 20, *seen))
+    assert [f"{KIND.value}, {one}" for one in wanted] == respects(
+        claims(*said), part(10, 20, *seen)
+    )
 
 
 def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
-    """A finding names so many ranges and no more; what it leaves out is no difference, unless it had room for it."""
+    """A finding names so many ranges and no more; what it leaves out is no difference, unless it
+    had room for it.
+    """
     every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX + 2))
-    as_many_as_go = verdict(replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=()))
+    as_many_as_go = verdict(
+        replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=())
+    )
     assert () == agree(as_many_as_go, part(0, 10_000, *every))
-    assert [f"{KIND.value}, entries"] == respects(as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX]))
+    assert [f"{KIND.value}, entries"] == respects(
+        as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX])
+    )
     some = every[: RANGES_MAX - 1]
-    assert [f"{KIND.value}, entries"] == respects(claims(*some), part(0, 10_000, *every[:RANGES_MAX]))
+    assert [f"{KIND.value}, entries"] == respects(
+        claims(*some), part(0, 10_000, *every[:RANGES_MAX])
+    )
 
 
 def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_told() -> None:
@@ -208,11 +257,23 @@ CLAIMED = LONG // 2 + 3
 
 
 def long_ledger() -> LedgerEvidence:
-    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read behind them."""
+    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read behind
+    them.
+    """
     whole = canonical([SequenceGroup(0, 0, LONG + 1, 0)])
     holed = canonical([SequenceGroup(0, 0, 4, 0), SequenceGroup(5, 5, LONG - 4, 0)])
-    record = LedgerRecord(7, 0, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(f"e2 w2 a2 0:[b1 b2] closed {LONG}"))
-    said = {b: Answer(b, 7, 0, 0, AnswerStatus.HELD, groups) for b, groups in (("b1", whole), ("b2", holed))}
+    record = LedgerRecord(
+        7,
+        0,
+        0,
+        RecordStatus.FOUND,
+        ZnodeStamp(1, 0, 0),
+        ledger(f"e2 w2 a2 0:[b1 b2] closed {LONG}"),
+    )
+    said = {
+        b: Answer(b, 7, 0, 0, AnswerStatus.HELD, groups)
+        for b, groups in (("b1", whole), ("b2", holed))
+    }
     asked = Look(record, said, {("b2", 4): EntryRead("b2", 7, 4, 0, 0, ReadStatus.NO_ENTRY)})
     return LedgerEvidence(7, (asked, asked, Look(record)))
 
@@ -245,7 +306,9 @@ def placed(kind: Kind, segment: FindingSegment = LATER) -> Verdict:
     return Verdict(7, standing, findings=(finding_of(kind, segment=segment),))
 
 
-def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_open_is_taken() -> None:
+def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_open_is_taken() -> (
+    None
+):
     """A failure makes the ledger violated, a soft one does not; neither is a difference."""
     assert () == agree(placed(Kind.PLACEMENT_FAILED), OPEN)
     assert () == agree(placed(Kind.PLACEMENT_SOFT), OPEN)
@@ -255,7 +318,9 @@ def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
     """Those the second checker has judged itself."""
     assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED, SEGMENT), OPEN)
     assert ["standing", "findings"] == respects(verdict(replace(FINDING, segment=LATER)), OPEN)
-    assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset()))
+    assert ["standing", "findings"] == respects(
+        placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset())
+    )
 
 
 def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
@@ -266,13 +331,22 @@ def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate(
     assert ["standing", "unknown because of"] == respects(silent, OPEN)
     lost = replace(verdict(FINDING), unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
     assert () == agree(lost, replace(OPINION, unjudged=frozenset({10})))
-    assert ["standing", "unknown because of"] == respects(unknown, replace(OPEN, unjudged=frozenset()))
+    assert ["standing", "unknown because of"] == respects(
+        unknown, replace(OPEN, unjudged=frozenset())
+    )
 
 
 def test_a_violation_waits_for_no_maintenance() -> None:
     """Whatever else it waits for; an indeterminate ledger does."""
-    waits = replace(OPEN, standing=Standing.INDETERMINATE, unknowns=frozenset({Unknown.BOOKIE_SILENT}), only_maintenance=True)
-    first = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)
+    waits = replace(
+        OPEN,
+        standing=Standing.INDETERMINATE,
+        unknowns=frozenset({Unknown.BOOKIE_SILENT}),
+        only_maintenance=True,
+    )
+    first = Verdict(
+        7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
+    )
     assert () == agree(first, waits)
     failed = replace(placed(Kind.PLACEMENT_FAILED), unknowns=(Unknown.BOOKIE_SILENT,))
     assert () == agree(failed, waits)
@@ -294,4 +368,6 @@ def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are
 def test_a_sound_ledger_with_a_remark_is_due_whatever_the_sample() -> None:
     """A remark is reported, so it is confirmed."""
     remarked = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.LEDGER_STUCK),))
-    assert [True, False] == [is_due(one, Terms(0, 0, 16, 5)) for one in (remarked, Verdict(7, Standing.SOUND))]
+    assert [True, False] == [
+        is_due(one, Terms(0, 0, 16, 5)) for one in (remarked, Verdict(7, Standing.SOUND))
+    ]

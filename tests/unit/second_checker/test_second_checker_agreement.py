@@ -9,7 +9,14 @@ from support.stories import GRACE_MS, NOW_MS, drive, stories, tell
 
 from auditor.model.evidence import Terms
 from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
-from auditor.second_checker.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
+from auditor.second_checker.agreement import (
+    DIFFERENCE_CHARS_MAX,
+    DIFFERENCES_TOLD_MAX,
+    agree,
+    differ_text,
+    differences,
+    is_due,
+)
 from auditor.second_checker.enough_looks import unsupported_claims
 from auditor.second_checker.opinion import Opinion
 
@@ -21,10 +28,12 @@ def test_all_but_the_sound_go_to_the_second_checker() -> None:
     exempt = Verdict(7, Standing.EXEMPT, Exempt.OPEN)
     unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,))
     poison = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.POISON,))
-    assert [True, True, False, False] == [is_due(one, TERMS) for one in (exempt, unknown, poison, Verdict(7, Standing.SOUND))]
+    assert [True, True, False, False] == [
+        is_due(one, TERMS) for one in (exempt, unknown, poison, Verdict(7, Standing.SOUND))
+    ]
 
 
-def test_the_sample_of_the_sound_is_the_share_asked_for_the_same_each_time_and_another_in_another_run() -> None:
+def test_the_sample_of_the_sound_has_the_share_asked_for_and_differs_between_runs() -> None:
     """A tenth of 10,000 ledgers, give or take; none at 0, all at 1."""
     sound = [Verdict(ledger_id, Standing.SOUND) for ledger_id in range(10_000)]
     tenth, other = (replace(TERMS, sound_sample=0.1, probe_seed=seed) for seed in (1, 2))
@@ -32,12 +41,17 @@ def test_the_sample_of_the_sound_is_the_share_asked_for_the_same_each_time_and_a
     assert drawn == {one.ledger_id for one in sound if is_due(one, tenth)}
     assert 850 < len(drawn) < 1150
     assert drawn != {one.ledger_id for one in sound if is_due(one, other)}
-    assert [0, 10_000] == [sum(is_due(one, replace(TERMS, sound_sample=share)) for one in sound) for share in (0.0, 1.0)]
+    assert [0, 10_000] == [
+        sum(is_due(one, replace(TERMS, sound_sample=share)) for one in sound)
+        for share in (0.0, 1.0)
+    ]
 
 
 def test_a_difference_is_told_with_both_sides() -> None:
     """One sentence each."""
-    first = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), listing_false_negatives=2)
+    first = Verdict(
+        7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), listing_false_negatives=2
+    )
     assert (
         "standing: the first checker says indeterminate, the second sound",
         "unknown because of: the first checker says bookie_silent, the second nothing",
@@ -55,7 +69,9 @@ def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
     ):
         second = Opinion(Standing.SOUND, lacks=lacks)
         assert whole == [one.partition(":")[0] for one in agree(first, second)]
-        assert part == [one.partition(":")[0] for one in agree(first, replace(second, is_whole=False))]
+        assert part == [
+            one.partition(":")[0] for one in agree(first, replace(second, is_whole=False))
+        ]
 
 
 def test_many_differences_are_told_in_a_bounded_text() -> None:
@@ -85,4 +101,6 @@ def test_a_ledger_is_not_given_up_early() -> None:
     driven = drive(tell(0))
     given_up = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
     one_look = replace(driven.evidence, looks=driven.evidence.looks[:1])
-    assert ("it is given up after 1 looks, where 5 are allowed",) == differences(given_up, one_look, TERMS)
+    assert ("it is given up after 1 looks, where 5 are allowed",) == differences(
+        given_up, one_look, TERMS
+    )

@@ -25,16 +25,21 @@ from auditor.second_checker.bookies import (
 from auditor.second_checker.lost_ledgers import NamingLedgers
 
 CLUSTER = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, 20)
-UP = BookieRecord("b1", 1, 1_000, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED, "fine")
+UP = BookieRecord(
+    "b1", 1, 1_000, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED, "fine"
+)
 UNMARKED = NamingLedgers(2, [4, 7], 1, 0)
 
 
-def at_looks(*greetings: Greeting | None, name: str = "b1", cookie: bool = False) -> list[BookieRecord]:
+def at_looks(
+    *greetings: Greeting | None, name: str = "b1", cookie: bool = False
+) -> list[BookieRecord]:
     """A bookie at looks 10 s apart; None: not registered."""
     where = {None: Registration.NONE}
     return [
         replace(
-            UP, bookie_id=name, look=look, read_at_ms=look * 10_000, registration=where.get(greeting, Registration.WRITABLE),
+            UP, bookie_id=name, look=look, read_at_ms=look * 10_000,
+            registration=where.get(greeting, Registration.WRITABLE),
             greeting=greeting or Greeting.UNREGISTERED, has_cookie=cookie,
         )
         for look, greeting in enumerate(greetings, 1)
@@ -67,7 +72,10 @@ def test_a_bookie_is_accused_by_two_looks(
     """The same at each of them; and none in planned maintenance."""
     for away in ("", "b1"):
         seen = taken(*at_looks(*greetings), away=away)
-        accused = ["b1" in one for one in (seen.silent(), seen.unregistered_bookies(), seen.connected_bookies())]
+        accused = [
+            "b1" in one
+            for one in (seen.silent(), seen.unregistered_bookies(), seen.connected_bookies())
+        ]
         assert [one and not away for one in (silent, gone, connected)] == accused
 
 
@@ -88,7 +96,10 @@ def test_of_two_readings_at_the_same_time_the_later_record_counts() -> None:
     """As it does for the first checker, which sorts them by time."""
     first, second = at_looks(Greeting.SILENT, Greeting.SILENT)
     answered = replace(second, greeting=Greeting.ANSWERED)
-    assert ([], ["b1"]) == (taken(first, second, answered).silent(), taken(first, answered, second).silent())
+    assert ([], ["b1"]) == (
+        taken(first, second, answered).silent(),
+        taken(first, answered, second).silent(),
+    )
 
 
 def test_a_bookie_cannot_list_if_it_was_unable_at_any_look() -> None:
@@ -100,8 +111,12 @@ def test_a_bookie_cannot_list_if_it_was_unable_at_any_look() -> None:
 def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
     """With the number of looks, and what is set for the cluster."""
     seen = at_looks(Greeting.SILENT, Greeting.SILENT, Greeting.SILENT)
-    last = replace(seen[2], registration=Registration.READONLY, host="i", greeting_detail="timed out")
-    assert SilentFacts("readonly", "i:3181", 3, "timed out", 20, False) == silent_facts([*seen[:2], last], CLUSTER)
+    last = replace(
+        seen[2], registration=Registration.READONLY, host="i", greeting_detail="timed out"
+    )
+    assert SilentFacts("readonly", "i:3181", 3, "timed out", 20, False) == silent_facts(
+        [*seen[:2], last], CLUSTER
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,30 +140,47 @@ def test_a_bookie_is_lost_when_the_cluster_cannot_know(
     for delay and time-out."""
     cluster = replace(CLUSTER, replication_disabled=disabled)
     facts = lost_facts(at_looks(None, None, cookie=cookie), ledgers, cluster, since_ms)
-    expected = None if gone_ms is None else LostFacts(cookie, 2, (4, 7), 1, 1, 10_000, gone_ms, 20, disabled)
+    expected = (
+        None
+        if gone_ms is None
+        else LostFacts(cookie, 2, (4, 7), 1, 1, 10_000, gone_ms, 20, disabled)
+    )
     assert expected == facts
 
 
 @pytest.mark.parametrize("delay_s", [None, 0])
-def test_without_a_recovery_delay_a_bookie_may_return_until_its_session_ends(delay_s: int | None) -> None:
+def test_without_a_recovery_delay_a_bookie_may_return_until_its_session_ends(
+    delay_s: int | None,
+) -> None:
     """Its last look counts, and no look between."""
     cluster = replace(CLUSTER, lost_bookie_recovery_delay_s=delay_s, session_timeout_ms=20_000)
     seen = at_looks(None, None, None, cookie=True)
-    assert LostFacts(True, 2, (4, 7), 1, 1, 20_000, 20_000, delay_s, False) == lost_facts(seen, UNMARKED, cluster, None)
+    assert LostFacts(True, 2, (4, 7), 1, 1, 20_000, 20_000, delay_s, False) == lost_facts(
+        seen, UNMARKED, cluster, None
+    )
     assert lost_facts(seen[:2], UNMARKED, cluster, None) is None
 
 
 def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
     """Each once, however it was answered."""
-    lists = [Word(1, 1, "held"), Word(1, 2, "silent"), Word(2, 1, "silent"), Word(2, 2, "no_such_ledger"), Word(3, 1, "held")]
+    lists = [
+        Word(1, 1, "held"),
+        Word(1, 2, "silent"),
+        Word(2, 1, "silent"),
+        Word(2, 2, "no_such_ledger"),
+        Word(3, 1, "held"),
+    ]
     reads = [Word(3, 1, "present"), Word(4, 1, "no_entry"), Word(5, 1, "refused")]
     assert (2, 3) == (ledgers_answered(lists, []), ledgers_answered(lists, reads))
 
 
 @pytest.mark.parametrize(
-    ("lost", "answered", "found"), [(2, 2, False), (3, 3, True), (3, 5, True), (3, 6, False), (4, 3, False)]
+    ("lost", "answered", "found"),
+    [(2, 2, False), (3, 3, True), (3, 5, True), (3, 6, False), (4, 3, False)],
 )
-def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(lost: int, answered: int, found: bool) -> None:
+def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(
+    lost: int, answered: int, found: bool
+) -> None:
     """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for
     went away."""
     losses = Losses()
@@ -156,22 +188,34 @@ def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(
         losses.add(Lack(ledger, 10, 6))
     losses.add(Lack(99, 10, 5))
     for was_probed in (False, True):
-        facts = lost_content_facts(at_looks(Greeting.ANSWERED), losses, answered, was_probed=was_probed)
+        facts = lost_content_facts(
+            at_looks(Greeting.ANSWERED), losses, answered, was_probed=was_probed
+        )
         of_them = LostContentFacts(
-            "writable", "h:3181", answered, was_probed, lost, 6 * lost, 10 * lost, tuple(range(lost))
+            "writable", "h:3181", answered, was_probed, lost, 6 * lost, 10 * lost,
+            tuple(range(lost))
         )  # fmt: skip
         assert (of_them if found else None) == facts
     assert lost_content_facts(at_looks(None), losses, answered, was_probed=False) is None
 
 
-@pytest.mark.parametrize(("ledgers", "looks", "found"), [(3, 2, True), (2, 2, False), (3, 1, False)])
-def test_a_bookie_fails_when_three_ledgers_were_refused_at_two_looks(ledgers: int, looks: int, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("ledgers", "looks", "found"), [(3, 2, True), (2, 2, False), (3, 1, False)]
+)
+def test_a_bookie_fails_when_three_ledgers_were_refused_at_two_looks(
+    ledgers: int, looks: int, found: bool
+) -> None:
     """Errors are counted by their name, the most frequent first; of as many, by name."""
     refusals = [
         Refusal(ledger, look, detail, is_list)
         for ledger in range(ledgers)
         for look in range(looks)
-        for detail, is_list in (("EUA: no", True), ("EBAD", False), ("EIO: disk", False), ("EIO", False))
+        for detail, is_list in (
+            ("EUA: no", True),
+            ("EBAD", False),
+            ("EIO: disk", False),
+            ("EIO", False),
+        )
     ]
     facts = failing_facts(at_looks(Greeting.ANSWERED, Greeting.ANSWERED), refusals)
     statuses = (("EIO", 12), ("EBAD", 6), ("EUA", 6))

@@ -11,16 +11,28 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LEDGER_ID_MAX
-from auditor.second_checker.cluster import Earlier, MarkSeen, marks_without_ledger, population_dropped
+from auditor.second_checker.cluster import (
+    Earlier,
+    MarkSeen,
+    marks_without_ledger,
+    population_dropped,
+)
 from auditor.wire.znode_paths import mark_path
 
-CLUSTER = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+CLUSTER = ClusterFacts(
+    "zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None
+)
 TERMS = Terms(10_000, 1_000, 16, 5)
 OLD, YOUNG = (5_000,), (9_000,)
 
 
-def looked(ledger: int, *times: tuple[int, ...], has_metadata: bool | None = False, look: int = 1) -> list[MarkSeen]:
-    return [MarkSeen(ledger, at, at * 100 + ledger, one, has_metadata) for at, one in enumerate(times, look)]
+def looked(
+    ledger: int, *times: tuple[int, ...], has_metadata: bool | None = False, look: int = 1
+) -> list[MarkSeen]:
+    return [
+        MarkSeen(ledger, at, at * 100 + ledger, one, has_metadata)
+        for at, one in enumerate(times, look)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,9 @@ def test_a_population_dropped_when_two_listings_are_too_short(
     """Below the share that is left, both times, of a run that listed enough."""
     listed = dict(enumerate(counts, 1))
     began_ms = {one: one * 60_000 for one in listed}
-    facts = population_dropped(Earlier("r", "then", before, drop, 2), began_ms, listed, range(40, 20, -1), "inst")
+    facts = population_dropped(
+        Earlier("r", "then", before, drop, 2), began_ms, listed, range(40, 20, -1), "inst"
+    )
     assert found == (facts is not None)
     if facts:
         gone = tuple(range(21, 31))
@@ -95,11 +109,16 @@ def test_a_population_dropped_when_two_listings_are_too_short(
 def test_a_mark_of_this_moment_has_no_age(made_at_ms: int) -> None:
     """Even without grace it is not too old, and a clock that is ahead of ours changes nothing."""
     without_grace = replace(TERMS, underreplication_grace_ms=0)
-    assert marks_without_ledger(looked(1, (made_at_ms,), (made_at_ms,)), without_grace, CLUSTER) is None
+    assert (
+        marks_without_ledger(looked(1, (made_at_ms,), (made_at_ms,)), without_grace, CLUSTER)
+        is None
+    )
 
 
 @pytest.mark.parametrize("disabled", [False, True])
 def test_a_finding_on_marks_says_whether_anyone_repairs(disabled: bool) -> None:
     """As the cluster has it."""
-    facts = marks_without_ledger(looked(1, OLD, OLD), TERMS, replace(CLUSTER, replication_disabled=disabled))
+    facts = marks_without_ledger(
+        looked(1, OLD, OLD), TERMS, replace(CLUSTER, replication_disabled=disabled)
+    )
     assert facts is not None and disabled is facts.replication_disabled

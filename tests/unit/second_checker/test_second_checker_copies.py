@@ -1,4 +1,6 @@
-"""What the second checker counts: copies of each entry, what each bookie lacks, and the worst entry."""
+"""What the second checker counts: copies of each entry, what each bookie lacks, and the worst
+entry.
+"""
 
 from __future__ import annotations
 
@@ -34,44 +36,84 @@ def lacking(block: Block, *entries: int) -> Tally:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_copies_are_counted_entry_by_entry(seed: int) -> None:
-    """Any words of any bookies, in blocks of one entry and of many, against a count of each entry alone."""
+    """Any words of any bookies, in blocks of one entry and of many, against a count of each entry
+    alone.
+    """
     draw = Random(seed)
-    words = {b: {entry: draw.choice((HELD, ABSENT, UNKNOWN)) for entry in range(80)} for b in ("b1", "b2", "b3", "b4")}
+    words = {
+        b: {entry: draw.choice((HELD, ABSENT, UNKNOWN)) for entry in range(80)}
+        for b in ("b1", "b2", "b3", "b4")
+    }
     low = draw.randint(0, 37)
-    chosen = [Block(FIRST, low, low + 1), Block(FIRST, 39, 39), Block(SECOND, 40, draw.randint(40, 50)), Block(SECOND, 60, 79)]
-    found = tally(chosen, {b: Said(UNKNOWN, by_entry=said) for b, said in words.items()}, is_whole=bool(seed % 2))
-    looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
+    chosen = [
+        Block(FIRST, low, low + 1),
+        Block(FIRST, 39, 39),
+        Block(SECOND, 40, draw.randint(40, 50)),
+        Block(SECOND, 60, 79),
+    ]
+    found = tally(
+        chosen,
+        {b: Said(UNKNOWN, by_entry=said) for b, said in words.items()},
+        is_whole=bool(seed % 2),
+    )
+    looked = {
+        e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)
+    }
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
     blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
     assert possible == {e: int(block.possible[e - block.block.low]) for e, block in blocks.items()}
-    assert list(confirmed.values()) == [int(number) for one in found.counted for number in one.confirmed]
+    assert list(confirmed.values()) == [
+        int(number) for one in found.counted for number in one.confirmed
+    ]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
-    assert Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND) == found.worst()
+    assert (
+        Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND)
+        == found.worst()
+    )
     for copies in range(3):
         few = [e for e in looked if possible[e] <= copies]
         assert Entries(runs(few), len(few)) == found.with_at_most(copies)
     mine = {b: [e for e in looked if b in looked[e]] for b in words}
-    assert {b: len(its_own) for b, its_own in mine.items() if its_own} == {b: n for b, n in found.expected.items() if n}
+    assert {b: len(its_own) for b, its_own in mine.items() if its_own} == {
+        b: n for b, n in found.expected.items() if n
+    }
     lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
-    assert {b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own} == found.absent
-    assert {b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)} == found.unknown_on
+    assert {
+        b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own
+    } == found.absent
+    assert {
+        b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)
+    } == found.unknown_on
 
 
 def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
-    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is away, one that is gone."""
-    said = {"b1": Said(HELD, by_entry={1: ABSENT}), "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT})}
+    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is
+    away, one that is gone.
+    """
+    said = {
+        "b1": Said(HELD, by_entry={1: ABSENT}),
+        "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT}),
+    }
     all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).counted[0]
-    one_away = tally([Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True).counted[0]
+    one_away = tally(
+        [Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True
+    ).counted[0]
     assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
-    assert all(counts.dtype.kind == "i" for counts in (all_there.confirmed, all_there.possible, all_there.in_reach))
+    assert all(
+        counts.dtype.kind == "i"
+        for counts in (all_there.confirmed, all_there.possible, all_there.in_reach)
+    )
 
 
 def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -> None:
     """At least as many as a finding shows, of a ledger that was looked at whole; far from all."""
     entries = list(range(1, 2 * 1000, 2))
     found = lacking(Block(PAIR, 0, 9999), *entries).absent["b1"]
-    assert (1000, tuple((entry, entry) for entry in entries[:RANGES_MAX])) == (found.total, found.ranges[:RANGES_MAX])
+    assert (1000, tuple((entry, entry) for entry in entries[:RANGES_MAX])) == (
+        found.total,
+        found.ranges[:RANGES_MAX],
+    )
     assert len(found.ranges) <= 2 * RANGES_MAX
 
 
@@ -79,20 +121,30 @@ def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
     """They are compared where both checkers looked, and that is not from the lowest on."""
     entries = list(range(1, 2 * 1000, 2))
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
-    assert tuple((e, e) for e in entries) == tally([Block(PAIR, 0, 9999)], said, is_whole=False).absent["b1"].ranges
+    assert (
+        tuple((e, e) for e in entries)
+        == tally([Block(PAIR, 0, 9999)], said, is_whole=False).absent["b1"].ranges
+    )
 
 
 def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
-    """As many ranges as a finding shows end with one that goes on in the next block, and there is another block."""
+    """As many ranges as a finding shows end with one that goes on in the next block, and there is
+    another block.
+    """
     entries = [*range(1, 2 * RANGES_MAX, 2), 2 * RANGES_MAX]
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     chosen = [Block(PAIR, 0, 2 * RANGES_MAX - 1), Block(PAIR, 2 * RANGES_MAX, 9999)]
     last = (2 * RANGES_MAX - 1, 2 * RANGES_MAX)
-    assert (RANGES_MAX, last) == (len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges), found[-1])
+    assert (RANGES_MAX, last) == (
+        len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges),
+        found[-1],
+    )
 
 
 def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept() -> None:
-    """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a border."""
+    """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a
+    border.
+    """
     blocks = [Block(PAIR, low, low + 3) for low in range(0, 4000, 4)]
     entries = [entry for entry in range(4000) if entry % 4 in (0, 3)]
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}

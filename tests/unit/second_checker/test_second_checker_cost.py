@@ -9,14 +9,17 @@ from auditor.second_checker.agreement import differences
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_judging_again_costs_what_its_segments_cost(harm: str) -> None:
-    """Five times the segments take no more than seven times the work, whatever is lost: nobody walks through all segments
-    for each bookie's segments, nor for each of its reads."""
+    """Five times the segments take no more than seven times the work, whatever is lost: nobody
+    walks through all segments for each bookie's segments, nor for each of its reads.
+    """
 
     def judged_again(segments: int) -> int:
         told = story(segments, harm)
         driven = drive(told)
         differ: list[str] = []
-        cost = calls(lambda: differ.extend(differences(driven.step.verdict, driven.evidence, told.terms)))
+        cost = calls(
+            lambda: differ.extend(differences(driven.step.verdict, driven.evidence, told.terms))
+        )
         assert [] == differ
         return cost
 

@@ -1,4 +1,6 @@
-"""Whether a verdict had enough looks behind it, in the notation of test_first_checker_recheck.py: one word a look."""
+"""Whether a verdict had enough looks behind it, in the notation of test_first_checker_recheck.py:
+one word a look.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from auditor.model.ledger import Mark
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.enough_looks import unsupported_claims
 
-TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3)
+TERMS = Terms(
+    judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3
+)
 """A mark of the notation is of the time 0, and so beyond grace."""
 
 LOST = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
 LATE = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
 REMARK = finding_of(Kind.LEDGER_STUCK)
 LOSS = Verdict(7, Standing.VIOLATED, findings=(LOST,))
-HIDDEN_LOSS = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.UNDERREPLICATED_UNRECOVERABLE),))
+HIDDEN_LOSS = Verdict(
+    7, Standing.VIOLATED, findings=(finding_of(Kind.UNDERREPLICATED_UNRECOVERABLE),)
+)
 MARKED = Verdict(7, Standing.VIOLATED, findings=(LATE,))
 REMARKED = Verdict(7, Standing.SOUND, findings=(REMARK,))
 SOUND = Verdict(7, Standing.SOUND)
@@ -29,7 +35,9 @@ GIVEN_UP = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 SINGLE = "something is reported after a single look"
 NOT_ALIKE = "a remark is made on metadata that was not read twice alike"
-NOT_BEHIND = "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read again behind the answers"
+NOT_BEHIND = (
+    "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read again behind the answers"
+)
 
 
 def said(text: str, verdict: Verdict, terms: Terms = TERMS) -> list[str]:
@@ -38,7 +46,10 @@ def said(text: str, verdict: Verdict, terms: Terms = TERMS) -> list[str]:
 
 
 def asked_at(count: int) -> str:
-    return f"ENTRY_WITHOUT_REPLICA is reported after bookies were asked at {count} looks of the same metadata"
+    return (
+        f"ENTRY_WITHOUT_REPLICA is reported after bookies were asked at {count} looks of the same"
+        " metadata"
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +64,9 @@ def asked_at(count: int) -> str:
         ("A!", [SINGLE, asked_at(1), NOT_BEHIND]),
     ],
 )
-def test_a_lost_entry_takes_two_looks_that_asked_and_one_behind_them(text: str, wanted: list[str]) -> None:
+def test_a_lost_entry_takes_two_looks_that_asked_and_one_behind_them(
+    text: str, wanted: list[str]
+) -> None:
     """All three of the same metadata; each that is missing is a sentence."""
     assert wanted == said(text, LOSS)
 
@@ -72,7 +85,13 @@ def test_a_mark_takes_two_looks(text: str, wanted: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("A! A", []), ("A! B B", []), ("A! B", [NOT_ALIKE]), ("A! A B", [NOT_ALIKE]), ("A!", [SINGLE, NOT_ALIKE])],
+    [
+        ("A! A", []),
+        ("A! B B", []),
+        ("A! B", [NOT_ALIKE]),
+        ("A! A B", [NOT_ALIKE]),
+        ("A!", [SINGLE, NOT_ALIKE]),
+    ],
 )
 def test_a_remark_takes_metadata_read_twice_alike(text: str, wanted: list[str]) -> None:
     """At the two newest looks."""
@@ -131,7 +150,9 @@ def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothin
     assert [] == said("A+! B+", late, replace(TERMS, looks_max=1))
     in_grace = replace(TERMS, underreplication_grace_ms=10_000)
     assert [] == said("A! B! C+! D+", GIVEN_UP, in_grace)
-    assert [SINGLE, f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A+!", late, replace(TERMS, looks_max=1))
+    assert [SINGLE, f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said(
+        "A+!", late, replace(TERMS, looks_max=1)
+    )
 
 
 def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_look() -> None:

@@ -16,7 +16,9 @@ ONE, OTHER = (Finding(SILENT, FACTS, bookie_id=bookie) for bookie in ("b1", "b2"
 
 def test_findings_that_both_make_stand_in_their_order() -> None:
     """With nothing said."""
-    assert ([OTHER, ONE], []) == agree_on([OTHER, ONE], {(SILENT, "b1"): FACTS, (SILENT, "b2"): FACTS})
+    assert ([OTHER, ONE], []) == agree_on(
+        [OTHER, ONE], {(SILENT, "b1"): FACTS, (SILENT, "b2"): FACTS}
+    )
 
 
 def test_a_finding_with_another_fact_is_withheld_alone() -> None:
@@ -26,7 +28,10 @@ def test_a_finding_with_another_fact_is_withheld_alone() -> None:
     assert [OTHER] == found
     assert "b1" == differ.bookie_id
     assert "looks: the first says 2, the second 3; detail: the first says timed" in differ.detail
-    assert f"{'x' * SIDE_CHARS_MAX}..." in differ.detail and "x" * (SIDE_CHARS_MAX + 1) not in differ.detail
+    assert (
+        f"{'x' * SIDE_CHARS_MAX}..." in differ.detail
+        and "x" * (SIDE_CHARS_MAX + 1) not in differ.detail
+    )
     assert differ.sentence.startswith(
         f"{SILENT.value} on bookie b1 is withheld: our two checkers differ on the same evidence ("
     )
@@ -34,10 +39,14 @@ def test_a_finding_with_another_fact_is_withheld_alone() -> None:
 
 def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
     """Whichever it is; what the first overlooked comes last."""
-    found, differ = agree_on([ONE], {(SILENT, "b2"): FACTS, (Kind.MARK_WITHOUT_LEDGER, None): FACTS})
+    found, differ = agree_on(
+        [ONE], {(SILENT, "b2"): FACTS, (Kind.MARK_WITHOUT_LEDGER, None): FACTS}
+    )
     assert [] == found
     assert ["b1", "b2", None] == [one.bookie_id for one in differ]
-    assert ["the first checker finds it", "the second checker finds it"] == [one.detail.split(",")[0] for one in differ[:2]]
+    assert ["the first checker finds it", "the second checker finds it"] == [
+        one.detail.split(",")[0] for one in differ[:2]
+    ]
     assert "on the cluster" in differ[2].sentence
 
 

@@ -1,4 +1,6 @@
-"""What the second checker finds wrong with one ledger: which kind, which entry is the worst, what a mark and metadata say."""
+"""What the second checker finds wrong with one ledger: which kind, which entry is the worst, what a
+mark and metadata say.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,28 @@ Reads = Mapping[tuple[str, int], ReadStatus]
 
 
 def opinion(
-    text: str, lists: Lists, reads: Reads, *, terms: Terms = TERMS, looks: int = 2, mark: Mark | None = None
+    text: str,
+    lists: Lists,
+    reads: Reads,
+    *,
+    terms: Terms = TERMS,
+    looks: int = 2,
+    mark: Mark | None = None,
 ) -> Opinion:
-    """What the second checker makes of bookies that list so, and were read so, at each of so many looks."""
-    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held)) for b, held in lists.items()}
+    """What the second checker makes of bookies that list so, and were read so, at each of so many
+    looks.
+    """
+    answers = {
+        b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
+        for b, held in lists.items()
+    }
     read = {(b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, status) for (b, e), status in reads.items()}
-    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), ledger(text), mark=mark)
-    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, answers, read),) * looks), terms)
+    record = LedgerRecord(
+        LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), ledger(text), mark=mark
+    )
+    return judge_entry_by_entry(
+        LedgerEvidence(LEDGER, (Look(record, answers, read),) * looks), terms
+    )
 
 
 def in_vain(*copies: tuple[str, int]) -> Reads:
@@ -58,15 +75,21 @@ ALL = set(range(6))
 def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
     """Of three written and two acknowledged: fewer than three, fewer than two, none."""
     lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
-    found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking)))
-    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, worst_entry_of(one), one.entries) for one in found.findings]
+    found = opinion(
+        "e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking))
+    )
+    assert [(kind, 4, Entries(((4, 4),), 1))] == [
+        (one.kind, worst_entry_of(one), one.entries) for one in found.findings
+    ]
 
 
 def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
     """Whatever its mark excuses; with the entries lost."""
     lists = {"b1": ALL - {4}, "b2": ALL - {2, 4}}
     reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
-    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, reads, mark=Mark(NOW_MS - GRACE_MS - 1, None))
+    found = opinion(
+        "e2 w2 a1 0:[b1 b2] closed 5", lists, reads, mark=Mark(NOW_MS - GRACE_MS - 1, None)
+    )
     expected = (Kind.UNDERREPLICATED_UNRECOVERABLE, Entries(((4, 4),), 1), 4)
     assert [expected] == [(one.kind, one.entries, worst_entry_of(one)) for one in found.findings]
 
@@ -74,7 +97,9 @@ def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
 def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
     """Entries 1 and 4 each lack a copy."""
     lists = {"b1": ALL, "b2": ALL - {1, 4}, "b3": ALL}
-    (told,) = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))).findings
+    (told,) = opinion(
+        "e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))
+    ).findings
     assert 1 == worst_entry_of(told)
 
 
@@ -89,33 +114,57 @@ def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_wo
 
 @pytest.mark.parametrize(
     ("found", "kind"),
-    [({1, 4}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE), ({4}, Kind.ENTRY_WITHOUT_REPLICA), (set(), Kind.ENTRY_WITHOUT_REPLICA)],
+    [
+        ({1, 4}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({4}, Kind.ENTRY_WITHOUT_REPLICA),
+        (set(), Kind.ENTRY_WITHOUT_REPLICA),
+    ],
 )
-def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(found: set[int], kind: Kind) -> None:
+def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(
+    found: set[int], kind: Kind
+) -> None:
     """Bookie x1, which no ensemble names, was read for entries 1 and 4."""
     lists = {bookie: ALL - {1, 4} for bookie in ("b1", "b2")}
     reads = in_vain(*((bookie, entry) for bookie in ("b1", "b2") for entry in (1, 4)))
-    elsewhere = {("x1", entry): ReadStatus.PRESENT if entry in found else ReadStatus.NO_ENTRY for entry in (1, 4)}
-    assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).findings]
+    elsewhere = {
+        ("x1", entry): ReadStatus.PRESENT if entry in found else ReadStatus.NO_ENTRY
+        for entry in (1, 4)
+    }
+    assert [kind] == [
+        one.kind
+        for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).findings
+    ]
 
 
 def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
-    """The first has too many members without location to be tried, the second holds or fails by one, the third holds."""
+    """The first has too many members without location to be tried, the second holds or fails by
+    one, the third holds.
+    """
     text = "e5 w5 a3 0:[b1 b2 n1 n2 n3] 5:[b1 b3 b4 b5 n1] 9:[b1 b2 b3 b4 b5] closed 19"
     metadata = ledger(text)
-    around = Surroundings(locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"})
+    around = Surroundings(
+        locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"}
+    )
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     assert ([], {0}, True) == placement_findings(metadata, stretches(metadata), terms)
 
 
-@pytest.mark.parametrize(("age_ms", "expected"), [(GRACE_MS, []), (GRACE_MS + 1, [Kind.PLACEMENT_FAILED])])
+@pytest.mark.parametrize(
+    ("age_ms", "expected"), [(GRACE_MS, []), (GRACE_MS + 1, [Kind.PLACEMENT_FAILED])]
+)
 @pytest.mark.parametrize("lists", [{}, {"b1": ALL, "b2": ALL}])
-def test_a_mark_excuses_placement_within_its_grace(age_ms: int, expected: list[Kind], lists: Lists) -> None:
+def test_a_mark_excuses_placement_within_its_grace(
+    age_ms: int, expected: list[Kind], lists: Lists
+) -> None:
     """Whether or not a bookie was asked: both bookies are in one rack."""
     around = Surroundings(locations={"b1": "/r1", "b2": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
-    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, terms=terms, mark=Mark(NOW_MS - age_ms, None))
-    assert expected == [one.kind for one in found.findings if one.kind is not Kind.UNDERREPLICATED_BEYOND_GRACE]
+    found = opinion(
+        "e2 w2 a1 0:[b1 b2] closed 5", lists, {}, terms=terms, mark=Mark(NOW_MS - age_ms, None)
+    )
+    assert expected == [
+        one.kind for one in found.findings if one.kind is not Kind.UNDERREPLICATED_BEYOND_GRACE
+    ]
     assert Exempt.MARKED_UNDERREPLICATED is found.exempt
 
 
@@ -126,9 +175,15 @@ X1, X2, B3 = "x1", "x2", "b3"
     ("elsewhere", "kind"),
     [
         ({(X1, 1): (1, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
-        ({(X2, 1): (0, ReadStatus.PRESENT), (X1, 4): (0, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        (
+            {(X2, 1): (0, ReadStatus.PRESENT), (X1, 4): (0, ReadStatus.PRESENT)},
+            Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        ),
         ({(X1, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
-        ({(X1, 1): (1, ReadStatus.PRESENT), (B3, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
+        (
+            {(X1, 1): (1, ReadStatus.PRESENT), (B3, 4): (1, ReadStatus.PRESENT)},
+            Kind.ENTRY_WITHOUT_REPLICA,
+        ),
         ({("y1", 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
         ({(X1, 5): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
     ],
@@ -136,9 +191,14 @@ X1, X2, B3 = "x1", "x2", "b3"
 def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
     elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]], kind: Kind
 ) -> None:
-    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. All lost entries are of the kind."""
+    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. All lost
+    entries are of the kind.
+    """
     entries = ((1, 1), (3, 4))
-    assert [(kind, entries)] == [(one.kind, one.entries and one.entries.ranges) for one in found_elsewhere(elsewhere).findings]
+    assert [(kind, entries)] == [
+        (one.kind, one.entries and one.entries.ranges)
+        for one in found_elsewhere(elsewhere).findings
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,25 +213,39 @@ def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
 def test_a_bookie_that_forgot_the_ledger_has_lost_what_it_showed_before(
     forgot_at: tuple[int, int], shown_at: int, kind: Kind
 ) -> None:
-    """Bookie x1 showed entry 4; of entries 1 and 3, which x2 has, it said that it knows no such ledger."""
-    elsewhere = {(X1, entry): (look, ReadStatus.NO_LEDGER) for entry, look in zip((1, 3), forgot_at, strict=True)}
+    """Bookie x1 showed entry 4; of entries 1 and 3, which x2 has, it said that it knows no such
+    ledger.
+    """
+    elsewhere = {
+        (X1, entry): (look, ReadStatus.NO_LEDGER)
+        for entry, look in zip((1, 3), forgot_at, strict=True)
+    }
     elsewhere |= {(X1, 4): (shown_at, ReadStatus.PRESENT)}
     elsewhere |= {(X2, entry): (0, ReadStatus.PRESENT) for entry in (1, 3)}
     assert [kind] == [one.kind for one in found_elsewhere(elsewhere).findings]
 
 
 def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]]) -> Opinion:
-    """Of entries 1, 3 and 4, which b1 and b2 lost, where the reads on other bookies are these, each with its look."""
+    """Of entries 1, 3 and 4, which b1 and b2 lost, where the reads on other bookies are these, each
+    with its look.
+    """
     metadata = ledger("e2 w2 a1 0:[b1 b2] 6:[b1 b3] closed 5")
-    lost = {(bookie, entry): (0, ReadStatus.NO_ENTRY) for bookie in ("b1", "b2") for entry in (1, 3, 4)}
+    lost = {
+        (bookie, entry): (0, ReadStatus.NO_ENTRY) for bookie in ("b1", "b2") for entry in (1, 3, 4)
+    }
     reads = {
         (bookie, entry): EntryRead(bookie, LEDGER, entry, number, NOW_MS, status)
         for (bookie, entry), (number, status) in {**lost, **elsewhere}.items()
     }
-    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(ALL - {1, 3, 4})) for b in ("b1", "b2")}
+    answers = {
+        b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(ALL - {1, 3, 4}))
+        for b in ("b1", "b2")
+    }
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), metadata)
     around = Surroundings(writable=frozenset({"b1", "b2", B3, X1}), readonly=frozenset({X2}))
-    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, answers, reads),) * 2), replace(TERMS, around=around))
+    return judge_entry_by_entry(
+        LedgerEvidence(LEDGER, (Look(record, answers, reads),) * 2), replace(TERMS, around=around)
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,22 +257,32 @@ def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]])
         ("0:[b1 b2] 5:[b1 b3] 8:[b1 b2] closed 3", [(0, 4), (5, 7), (8, 7)]),
     ],
 )
-def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(text: str, expected: list[tuple[int, int]]) -> None:
+def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(
+    text: str, expected: list[tuple[int, int]]
+) -> None:
     """All bookies are in one rack. A segment that holds no entry ends before it begins."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
     metadata = ledger(f"e2 w2 a1 {text}")
     told, _, _ = placement_findings(metadata, stretches(metadata), terms)
     assert [(Kind.PLACEMENT_FAILED, *at) for at in expected] == [
-        (one.kind, one.segment.first_entry_id, one.segment.last_entry_id) for one in told if one.segment
+        (one.kind, one.segment.first_entry_id, one.segment.last_entry_id)
+        for one in told
+        if one.segment
     ]
 
 
 @pytest.mark.parametrize(("last", "lacking"), [(1024, (1025, 2)), (1023, (1024, 1))])
-def test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list(last: int, lacking: tuple[int, int]) -> None:
-    """A list lacks entries 5 and 7 and the last one, which reads back; entry 5 was read in vain, entry 7 was not read."""
+def test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list(
+    last: int, lacking: tuple[int, int]
+) -> None:
+    """A list lacks entries 5 and 7 and the last one, which reads back; entry 5 was read in vain,
+    entry 7 was not read.
+    """
     held = set(range(last + 1))
     reads = {("b1", last): ReadStatus.PRESENT, ("b1", 5): ReadStatus.NO_ENTRY}
-    found = opinion(f"e2 w2 a1 0:[b1 b2] closed {last}", {"b1": held - {5, 7, last}, "b2": held}, reads)
+    found = opinion(
+        f"e2 w2 a1 0:[b1 b2] closed {last}", {"b1": held - {5, 7, last}, "b2": held}, reads
+    )
     assert {"b1": lacking} == found.lacks
 
 
@@ -211,7 +295,9 @@ def test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list(last: 
         (NOW_MS, NOW_MS - GRACE_MS - 1, [Kind.UNDERREPLICATED_BEYOND_GRACE]),
     ],
 )
-def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms: int | None, expected: list[Kind]) -> None:
+def test_a_mark_is_as_old_as_the_older_of_its_times(
+    created_ms: int, changed_ms: int | None, expected: list[Kind]
+) -> None:
     """Exactly at its grace it is acceptable."""
     lists = {"b1": ALL, "b2": ALL}
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, mark=Mark(created_ms, changed_ms))
@@ -239,7 +325,9 @@ def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms:
     ],
 )
 def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
-    """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end before a segment."""
+    """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end
+    before a segment.
+    """
     assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).findings]
 
 
@@ -254,7 +342,9 @@ def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
     ],
 )
 def test_metadata_that_is_just_right_is_none(text: str) -> None:
-    """Quorums of one, a segment of one entry, one that begins behind the end, an end before all entries, no end."""
+    """Quorums of one, a segment of one entry, one that begins behind the end, an end before all
+    entries, no end.
+    """
     assert Kind.METADATA_MALFORMED not in [one.kind for one in opinion(text, {}, {}).findings]
 
 
@@ -273,14 +363,23 @@ def test_metadata_that_is_just_right_is_none(text: str) -> None:
 def test_why_a_ledger_is_exempt(text: str, mark: Mark | None, expected: Exempt | None) -> None:
     """The first reason that holds: its mark, its state, that it holds nothing."""
     record = LedgerRecord(
-        LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(f"e2 w2 a1 0:[b1 b2] {text}"), mark=mark
+        LEDGER,
+        0,
+        NOW_MS,
+        RecordStatus.FOUND,
+        ZnodeStamp(1, 0, 0),
+        ledger(f"e2 w2 a1 0:[b1 b2] {text}"),
+        mark=mark,
     )
     assert expected is exemption(record)
 
 
 def test_metadata_that_nobody_can_read_exempts_no_ledger() -> None:
     """There is no state to go by."""
-    assert exemption(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.MALFORMED, ZnodeStamp(1, 0, 0))) is None
+    assert (
+        exemption(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.MALFORMED, ZnodeStamp(1, 0, 0)))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,7 +400,9 @@ def test_metadata_that_nobody_can_read_exempts_no_ledger() -> None:
 def test_a_ledger_is_left_open_since_it_was_made_and_in_recovery_since_it_was_written(
     ctime_ms: int | None, stamp: tuple[int, int] | None, state: LedgerState, expected: bool
 ) -> None:
-    """At 13,000, where more than 10,000 ms are too long; 0 is no time. `stamp`: when the znode was made and written."""
+    """At 13,000, where more than 10,000 ms are too long; 0 is no time. `stamp`: when the znode was
+    made and written.
+    """
     metadata = replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=state, ctime_ms=ctime_ms)
     znode = None if stamp is None else ZnodeStamp(1, 0, *stamp)
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, znode, metadata)
@@ -312,7 +413,9 @@ def test_a_ledger_is_left_open_since_it_was_made_and_in_recovery_since_it_was_wr
 
 def test_a_mark_of_this_moment_is_not_beyond_a_grace_of_nothing() -> None:
     """A millisecond later it is."""
-    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), None, mark=Mark(NOW_MS, None))
+    record = LedgerRecord(
+        LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), None, mark=Mark(NOW_MS, None)
+    )
     terms = replace(TERMS, underreplication_grace_ms=0)
     assert not is_beyond_grace(record, terms)
     assert is_beyond_grace(record, replace(terms, judged_at_ms=NOW_MS + 1))

@@ -1,4 +1,6 @@
-"""What the second checker makes of what one bookie said: a list with the reads behind it, reads alone, or nothing."""
+"""What the second checker makes of what one bookie said: a list with the reads behind it, reads
+alone, or nothing.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,25 @@ Read = tuple[int, ReadStatus]
 
 
 def reads_of(reads: Mapping[int, Read]) -> dict[int, EntryRead]:
-    return {entry: EntryRead("b1", LEDGER, entry, number, NOW_MS, status) for entry, (number, status) in reads.items()}
+    return {
+        entry: EntryRead("b1", LEDGER, entry, number, NOW_MS, status)
+        for entry, (number, status) in reads.items()
+    }
 
 
-def listing(*of: tuple[int, int, int, int], received: int = 0, status: AnswerStatus = AnswerStatus.HELD) -> Answer:
+def listing(
+    *of: tuple[int, int, int, int], received: int = 0, status: AnswerStatus = AnswerStatus.HELD
+) -> Answer:
     """An answer of these groups: first, last, size, period."""
-    return Answer("b1", LEDGER, 0, NOW_MS, status, b"".join(pack(">qqii", *one) for one in of), received_bytes=received)
+    return Answer(
+        "b1",
+        LEDGER,
+        0,
+        NOW_MS,
+        status,
+        b"".join(pack(">qqii", *one) for one in of),
+        received_bytes=received,
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,14 +72,18 @@ def listing(*of: tuple[int, int, int, int], received: int = 0, status: AnswerSta
 def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     reads: Mapping[int, Read], told: Mapping[int, int], why: set[Unknown], all_due: bool
 ) -> None:
-    """And one of the reads told something; else it is unknown, and where reads are missing, because it cannot list."""
+    """And one of the reads told something; else it is unknown, and where reads are missing, because
+    it cannot list.
+    """
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(told.values())
     rest = HELD if all_due and says_something else UNKNOWN
     assert (told, rest) == (found.by_entry, found.rest)
     assert [told.get(entry, rest) for entry in range(4)] == list(found.words(0, 3))
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
-    assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
+    assert {
+        entry for entry, (_, status) in reads.items() if status is not TIMED_OUT
+    } == found.answered
 
 
 @pytest.mark.parametrize(
@@ -78,10 +97,14 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
 )
 @pytest.mark.parametrize("all_due", [True, False])
 def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all_due: bool) -> None:
-    """Unless the newest look that was answered showed one; a look without an answer takes nothing back."""
+    """Unless the newest look that was answered showed one; a look without an answer takes nothing
+    back.
+    """
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     assert (ABSENT, {}, set()) == (found.rest, found.by_entry, found.why)
-    assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
+    assert {
+        entry for entry, (_, status) in reads.items() if status is not TIMED_OUT
+    } == found.answered
 
 
 @pytest.mark.parametrize(
@@ -94,7 +117,9 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
         (AnswerStatus.INVALID, Unknown.ANSWER_INVALID),
     ],
 )
-def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(status: AnswerStatus | None, expected: Unknown) -> None:
+def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(
+    status: AnswerStatus | None, expected: Unknown
+) -> None:
     """Nobody asked it, or it did not say."""
     found = unheard_testimony(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
     assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.by_entry)
@@ -132,19 +157,30 @@ INVALID, TIMEOUT = {Unknown.ANSWER_INVALID}, {Unknown.ANSWER_TIMEOUT}
 def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     highest: int, reads: Mapping[int, Read], rest: int, why: set[Unknown]
 ) -> None:
-    """Entry 5 alone is listed. The highest entry may be missing where it is the first one of its page."""
+    """Entry 5 alone is listed. The highest entry may be missing where it is the first one of its
+    page.
+    """
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
     found = list_testimony(answer, 3, highest, reads_of(reads))
     assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
-    told = {e: words.get(status, UNKNOWN) for e, (_, status) in reads.items() if e != 5 or status is CORRUPT}
+    told = {
+        e: words.get(status, UNKNOWN)
+        for e, (_, status) in reads.items()
+        if e != 5 or status is CORRUPT
+    }
     assert told == found.by_entry
 
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:
     """Entry 0 may be missing from a list; here there is no list."""
-    found = list_testimony(listing(status=AnswerStatus.NO_SUCH_LEDGER), 3, 0, reads_of({0: (0, PRESENT), 3: (0, NO_ENTRY)}))
+    found = list_testimony(
+        listing(status=AnswerStatus.NO_SUCH_LEDGER),
+        3,
+        0,
+        reads_of({0: (0, PRESENT), 3: (0, NO_ENTRY)}),
+    )
     assert (UNKNOWN, INVALID) == (found.rest, found.why)
 
 
@@ -166,7 +202,9 @@ def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_it
 )
 def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> None:
     """Three runs of two from 5 on, four apart; and one from 20 to 22."""
-    found = list_testimony(listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)}))
+    found = list_testimony(
+        listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)})
+    )
     assert (0 if is_named else 1) == found.present_unlisted
 
 
@@ -199,8 +237,12 @@ def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[
         (listing((0, 0, 1, 0), strange(10_001, first=2)), False),
     ],
 )
-def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(answer: Answer, is_believed: bool) -> None:
-    """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17 are few."""
+def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(
+    answer: Answer, is_believed: bool
+) -> None:
+    """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17
+    are few.
+    """
     found = list_testimony(answer, 3, -1, {})
     assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
@@ -208,7 +250,12 @@ def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(answer: A
 
 def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
     """Entries 2 to 5, of which the block is 3 to 4."""
-    found = list_testimony(listing(), 3, 9, reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)}))
+    found = list_testimony(
+        listing(),
+        3,
+        9,
+        reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)}),
+    )
     assert [ABSENT, HELD] == list(found.words(3, 4))
 
 
@@ -222,7 +269,9 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
         said = list_testimony(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
         for low in range(max(named) + 1):
             for high in range(low, max(named) + 3):
-                assert [entry in named for entry in range(low, high + 1)] == [word == HELD for word in said.words(low, high)]
+                assert [entry in named for entry in range(low, high + 1)] == [
+                    word == HELD for word in said.words(low, high)
+                ]
 
 
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
@@ -234,12 +283,16 @@ def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
 def test_runs_of_a_billion_entries_are_written_as_far_as_the_block_goes() -> None:
     """Two of them, one entry apart, and a block of five round that entry: a byte each."""
     size = 10**9
-    words = list_testimony(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(size - 2, size + 2)
+    words = list_testimony(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(
+        size - 2, size + 2
+    )
     assert ([HELD, HELD, UNKNOWN, HELD, HELD], 5) == (list(words), words.nbytes)
 
 
 def test_by_a_list_alone_what_it_does_not_name_is_absent() -> None:
     """Whatever was read; within the block only."""
     runs = groups_of(listing((1, 1, 2, 0), (6, 12, 1, 3)))
-    assert [ABSENT, HELD, HELD, ABSENT, ABSENT, ABSENT, HELD, ABSENT] == list(only_listed(runs, 0, 7))
+    assert [ABSENT, HELD, HELD, ABSENT, ABSENT, ABSENT, HELD, ABSENT] == list(
+        only_listed(runs, 0, 7)
+    )
     assert [ABSENT, HELD] == list(only_listed(runs, 8, 9))

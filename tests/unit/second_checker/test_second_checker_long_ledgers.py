@@ -1,4 +1,6 @@
-"""Ledgers too long to be looked at whole, with more edges in their lists than are looked at: both checkers agree."""
+"""Ledgers too long to be looked at whole, with more edges in their lists than are looked at: both
+checkers agree.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,21 @@ def committed(metadata: LedgerMetadata, bookies: dict[str, Bookie], **more: obje
 
 def drawn_on(metadata: LedgerMetadata, bookies: dict[str, Bookie], name: str, seed: int) -> EntryId:
     """The one entry, beside the ends, that is drawn on a bookie that cannot list."""
-    story = VastStory("long", (State(metadata, bookies),), more_terms={"probe_entries": 1, "probe_seed": seed})
+    story = VastStory(
+        "long", (State(metadata, bookies),), more_terms={"probe_entries": 1, "probe_seed": seed}
+    )
     reads = next(step.reads for _, step in drive(story).steps if step.reads)
-    return next(entry for bookie, entry in reads if bookie == name and entry not in (0, LAST) and entry not in MANY)
+    return next(
+        entry
+        for bookie, entry in reads
+        if bookie == name and entry not in (0, LAST) and entry not in MANY
+    )
 
 
 def test_a_copy_that_was_read_and_is_unknown_is_looked_at_whatever_the_lists_say() -> None:
-    """b3 cannot list, and one probe finds a wrong digest: that entry alone is unknown there, and it is a reason."""
+    """b3 cannot list, and one probe finds a wrong digest: that entry alone is unknown there, and it
+    is a reason.
+    """
     metadata = ledger(f"e3 w3 a3 0:[b1 b2 b3] closed {LAST}")
     bookies = with_holes(metadata, {"b2": MANY})
     bookies["b3"] = replace(bookies["b3"], answer=UNSUPPORTED)
@@ -60,7 +70,9 @@ def test_a_copy_that_was_read_and_is_unknown_is_looked_at_whatever_the_lists_say
 
 
 def test_the_few_holes_of_one_list_are_looked_at_beside_the_many_of_another() -> None:
-    """b1 leaves readable entries out of its list: what it was not read for is unknown, and in none of b2's holes."""
+    """b1 leaves readable entries out of its list: what it was not read for is unknown, and in none
+    of b2's holes.
+    """
     metadata = ledger(f"e3 w3 a3 0:[b1 b2 b3] closed {LAST}")
     for seed in range(5):
         left_out = sorted(scattered(Random(f"{seed} left out"), LAST, 8))
@@ -70,7 +82,9 @@ def test_the_few_holes_of_one_list_are_looked_at_beside_the_many_of_another() ->
 
 
 def test_entries_looked_for_elsewhere_are_looked_at_whatever_the_lists_say() -> None:
-    """Of the entries without a copy one is on no other bookie. It lies within a range, so that nothing else names it."""
+    """Of the entries without a copy one is on no other bookie. It lies within a range, so that
+    nothing else names it.
+    """
     metadata = ledger(f"e2 w2 a1 0:[b1 b2] closed {LAST}")
     lost = range(1_000_000, 1_000_100)
     bookies = with_holes(metadata, {"b1": lost, "b2": {*lost, *MANY}})
@@ -82,8 +96,9 @@ def test_entries_looked_for_elsewhere_are_looked_at_whatever_the_lists_say() -> 
 
 
 def test_the_worst_entry_is_looked_at_though_nobody_read_it() -> None:
-    """b1 and b2 lack the same entries, b3 one of them and many others, and what it lacks is unknown. The one is beyond the
-    ranges told, and its edges are not among those looked at."""
+    """b1 and b2 lack the same entries, b3 one of them and many others, and what it lacks is
+    unknown. The one is beyond the ranges told, and its edges are not among those looked at.
+    """
     others = scattered(Random(2), LAST, 3 * POINTS_MAX)
     metadata = ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {LAST}")
     lacking = dict.fromkeys(("b1", "b2"), MANY)
@@ -91,7 +106,10 @@ def test_the_worst_entry_is_looked_at_though_nobody_read_it() -> None:
         state = State(metadata, with_holes(metadata, {**lacking, "b3": {worst, *others}}))
         story = Story("unread", (state,))
         answers = {b: list_answer(story, state, b, 0) for b in state.bookies}
-        reads = {(b, MANY[0]): EntryRead(b, LEDGER, MANY[0], 0, NOW_MS, ReadStatus.NO_ENTRY) for b in lacking}
+        reads = {
+            (b, MANY[0]): EntryRead(b, LEDGER, MANY[0], 0, NOW_MS, ReadStatus.NO_ENTRY)
+            for b in lacking
+        }
         verdict = judge(state.record(0), answers, reads, story.terms)
         assert [worst] == [worst_entry_of(one) for one in verdict.findings]
         asked = Look(state.record(0), answers, reads)

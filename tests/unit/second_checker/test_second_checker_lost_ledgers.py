@@ -5,12 +5,21 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.second_checker.lost_ledgers import LOWEST_MAX, NamingLedgers, Need, State, naming_ledgers
+from auditor.second_checker.lost_ledgers import (
+    LOWEST_MAX,
+    NamingLedgers,
+    Need,
+    State,
+    naming_ledgers,
+)
 
 
 def states(marks: str, ledger: int = 5, *, last: State | None = None) -> list[State]:
     """A closed ledger at looks 1, 2, ...: "m" where it is marked."""
-    told = [State(ledger, look, "found", (1, 0), "CLOSED", 9, mark == "m") for look, mark in enumerate(marks, 1)]
+    told = [
+        State(ledger, look, "found", (1, 0), "CLOSED", 9, mark == "m")
+        for look, mark in enumerate(marks, 1)
+    ]
     return [*told[:-1], last] if last else told
 
 
@@ -30,7 +39,9 @@ def counted(needed_at: tuple[int, ...], history: list[State]) -> NamingLedgers:
         ("mm-", (1, 2), 0, 0, 0),
     ],
 )
-def test_a_ledger_counts_by_its_marks(marks: str, needed_at: tuple[int, ...], unmarked: int, always: int, since: int) -> None:
+def test_a_ledger_counts_by_its_marks(
+    marks: str, needed_at: tuple[int, ...], unmarked: int, always: int, since: int
+) -> None:
     """Unmarked: at no look, and needed at two. One whose mark was taken away counts nowhere."""
     found = counted(needed_at, states(marks))
     assert (unmarked, always, since) == (found.unmarked, found.marked_always, found.marked_since)
@@ -55,7 +66,12 @@ def test_a_ledger_that_no_longer_names_it_counts_nowhere(last: State) -> None:
 def test_each_bookie_has_its_own_ledgers_and_the_lowest_are_named() -> None:
     """Ledgers that were never read count nowhere, nor do states of ledgers that need nobody."""
     ledgers = range(1, 30)
-    needs = [Need(ledger, look, bookie) for ledger in ledgers for look in (1, 2) for bookie in ("b1", "b2")]
+    needs = [
+        Need(ledger, look, bookie)
+        for ledger in ledgers
+        for look in (1, 2)
+        for bookie in ("b1", "b2")
+    ]
     needs = [one for one in needs if one.bookie_id == "b1" or one.ledger_id > 20]
     history = [state for ledger in ledgers if ledger % 2 for state in states("--", ledger)]
     found = naming_ledgers(needs, [*states("--", 0), *history, *states("--", 99)])

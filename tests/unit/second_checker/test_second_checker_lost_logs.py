@@ -21,18 +21,30 @@ SENT = {"status": "present", "detail": ""}
 
 
 def found(
-    left_out: tuple[LeftOut, ...] = TWICE, tried: tuple[Tried, ...] = BOTH, seen: tuple[BookieRecord, ...] = (UP,)
+    left_out: tuple[LeftOut, ...] = TWICE,
+    tried: tuple[Tried, ...] = BOTH,
+    seen: tuple[BookieRecord, ...] = (UP,),
 ) -> EntryLogLostFacts | None:
     return entry_log_lost_facts(seen, "h:3182", left_out, tried)
 
 
 def test_a_log_that_is_left_out_at_two_looks_and_fails_reads_is_lost() -> None:
-    """With its ledgers, the newest word on each, the reads, and the bookie as it was last registered."""
+    """With its ledgers, the newest word on each, the reads, and the bookie as it was last
+    registered.
+    """
     twice = LEFT._replace(ledger_id=8, entries=3, ranges=[[4, 5], [8, 8]])
     newer = LEFT._replace(look=3, entries=21, ranges=[[49, 69]])
     once = LEFT._replace(ledger_id=9, look=2)
     last = replace(UP, look=3, registration=Registration.READONLY, port=3182)
-    facts = EntryLogLostFacts("readonly", "h:3182", "h:3182", 1, 2, 24, (LostLog(PATH, 2, 24, ((7, 49, 69), (8, 4, 5)), 2),))
+    facts = EntryLogLostFacts(
+        "readonly",
+        "h:3182",
+        "h:3182",
+        1,
+        2,
+        24,
+        (LostLog(PATH, 2, 24, ((7, 49, 69), (8, 4, 5)), 2),),
+    )
     assert facts == found((newer, twice._replace(look=2), once, *TWICE, twice), seen=(UP, last))
 
 
@@ -40,14 +52,22 @@ def test_each_lost_log_is_told_and_a_ledger_is_counted_once() -> None:
     """In order of path; a log with a doubt, whose path lies between, hides none of them."""
     paths = ("/data/a.log", "/data/b.log", "/data/c.log")
     doubts = (FAILED._replace(ledger_id=8, **SENT),)
-    rows = tuple(one._replace(path=path, ledger_id=7 + (path == paths[1])) for path in reversed(paths) for one in TWICE)
+    rows = tuple(
+        one._replace(path=path, ledger_id=7 + (path == paths[1]))
+        for path in reversed(paths)
+        for one in TWICE
+    )
     told = tuple(LostLog(path, 1, 40, ((7, 10, 29),), 2) for path in (paths[0], paths[2]))
-    assert EntryLogLostFacts("writable", "h:3181", "h:3182", 2, 1, 80, told) == found(rows, (*BOTH, *doubts))
+    assert EntryLogLostFacts("writable", "h:3181", "h:3182", 2, 1, 80, told) == found(
+        rows, (*BOTH, *doubts)
+    )
 
 
 @pytest.mark.parametrize("entry", [10, 29, 50, 69])
 def test_the_ends_of_each_range_are_in_the_log(entry: int) -> None:
-    """A read of the first or last entry of a range counts, whether it failed or brought the entry."""
+    """A read of the first or last entry of a range counts, whether it failed or brought the
+    entry.
+    """
     second = FAILED._replace(look=2, entry_id=entry)
     assert found(tried=(FAILED, second)) is not None
     assert found(tried=(*BOTH, second._replace(**SENT))) is None
@@ -73,11 +93,19 @@ def test_entries_beside_a_range_are_not_in_the_log(entry: int) -> None:
         (FAILED, BOTH[1]._replace(detail="EUA: EIO")),
         (FAILED, BOTH[1]._replace(status="timed_out")),
         (FAILED, BOTH[1]._replace(status="no_entry", detail="")),
-        *((FAILED, FAILED._replace(look=2, **SENT | {"status": one})) for one in ("present", "corrupt", "too_large")),
-        *((*BOTH, FAILED._replace(entry_id=12, status=one)) for one in ("present", "corrupt", "too_large")),
+        *(
+            (FAILED, FAILED._replace(look=2, **SENT | {"status": one}))
+            for one in ("present", "corrupt", "too_large")
+        ),
+        *(
+            (*BOTH, FAILED._replace(entry_id=12, status=one))
+            for one in ("present", "corrupt", "too_large")
+        ),
     ],
 )
-def test_reads_must_fail_with_eio_at_two_looks_and_none_may_bring_an_entry(tried: tuple[Tried, ...]) -> None:
+def test_reads_must_fail_with_eio_at_two_looks_and_none_may_bring_an_entry(
+    tried: tuple[Tried, ...],
+) -> None:
     """Of entries in that log."""
     assert found(tried=tried) is None
 
@@ -96,7 +124,10 @@ def test_another_failure_of_a_read_is_not_counted() -> None:
 
 def test_a_ledger_must_be_left_out_at_two_looks() -> None:
     """Different ledgers at each look do not add up; nor do different logs."""
-    assert found((LEFT, LEFT._replace(ledger_id=8, look=2)), (FAILED, BOTH[1]._replace(ledger_id=8))) is None
+    assert (
+        found((LEFT, LEFT._replace(ledger_id=8, look=2)), (FAILED, BOTH[1]._replace(ledger_id=8)))
+        is None
+    )
     assert found((LEFT, LEFT._replace(path="/data/current/20.log", look=2))) is None
 
 
@@ -111,7 +142,12 @@ def test_many_logs_and_ledgers_are_counted_and_the_first_ten_named() -> None:
     """Logs in order of path, ledgers in order of id."""
     logs = [f"/data/{n:02}.log" for n in range(TOLD_MAX + 2)]
     ledgers = range(TOLD_MAX + 1)
-    rows = tuple(one._replace(path=path, ledger_id=n, entries=1) for path in logs for n in ledgers for one in TWICE)
+    rows = tuple(
+        one._replace(path=path, ledger_id=n, entries=1)
+        for path in logs
+        for n in ledgers
+        for one in TWICE
+    )
     facts = found(rows, tuple(one._replace(ledger_id=0) for one in BOTH))
     assert facts is not None
     assert (12, 11, 132) == (facts.logs, facts.ledgers, facts.entries)

@@ -1,4 +1,6 @@
-"""Ledgers of many segments whose losses go on across their borders: both checkers come to the same verdict."""
+"""Ledgers of many segments whose losses go on across their borders: both checkers come to the same
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +29,37 @@ def committed(segments: int, size: int, write: int, entries: int) -> Finding:
 
 @pytest.mark.parametrize("segments", [21, 22, 23, 40, 90, 200])
 def test_a_total_loss_is_one_range_however_many_segments_the_ledger_has(segments: int) -> None:
-    """With as many copies as bookies every segment lost one run, and all runs touch. Up to 22 of them were kept unmerged once,
-    and the ledger of 23 was withheld."""
+    """With as many copies as bookies every segment lost one run, and all runs touch. Up to 22 of
+    them were kept unmerged once, and the ledger of 23 was withheld.
+    """
     finding = committed(segments, size=3, write=3, entries=4)
     whole = ((0, 4 * segments - 1),)
-    assert (Kind.ENTRY_WITHOUT_REPLICA, whole, 4 * segments) == (finding.kind, finding.entries, finding.entries_total)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, whole, 4 * segments) == (
+        finding.kind,
+        finding.entries,
+        finding.entries_total,
+    )
     missing = dict(finding.missing_on)
     assert [whole, whole] == [missing["b0"], missing["b1"]]
-    assert tuple((8 * n, 8 * n + 3) for n in range(min(RANGES_MAX, (segments + 1) // 2))) == missing["x"]
+    assert (
+        tuple((8 * n, 8 * n + 3) for n in range(min(RANGES_MAX, (segments + 1) // 2)))
+        == missing["x"]
+    )
 
 
 @pytest.mark.parametrize("segments", [10, 11, 12, 13, 14, 200])
 @pytest.mark.parametrize(("size", "write", "entries"), [(3, 2, 3), (5, 2, 5), (4, 3, 4)])
-def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(segments: int, size: int, write: int, entries: int) -> None:
-    """A bookie that stays in its place lost two runs of each segment, of which the last touches the first of the next."""
+def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(
+    segments: int, size: int, write: int, entries: int
+) -> None:
+    """A bookie that stays in its place lost two runs of each segment, of which the last touches the
+    first of the next.
+    """
     finding = committed(segments, size, write, entries)
-    assert (((0, entries * segments - 1),), entries * segments) == (finding.entries, finding.entries_total)
+    assert (((0, entries * segments - 1),), entries * segments) == (
+        finding.entries,
+        finding.entries_total,
+    )
     ranges = dict(finding.missing_on)["b0"]
     assert min(RANGES_MAX, segments + 1) == len(ranges)
     assert all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
@@ -50,24 +67,39 @@ def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(segments: in
 
 @pytest.mark.parametrize(
     "segments",
-    ["0:[b1 b2] 0:[b3 b4]", "0:[b1 b2] 0:[b1 b2]", "0:[b1 b2] 5:[b1 b1] 5:[b3 b4]", "5:[b1 b2] 0:[b3 b4] 5:[b3 b4]"],
+    [
+        "0:[b1 b2] 0:[b3 b4]",
+        "0:[b1 b2] 0:[b1 b2]",
+        "0:[b1 b2] 5:[b1 b1] 5:[b3 b4]",
+        "5:[b1 b2] 0:[b3 b4] 5:[b3 b4]",
+    ],
 )
 @pytest.mark.parametrize("is_java", [True, False])
-def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(segments: str, is_java: bool) -> None:
-    """Metadata that contradicts itself: as Java judges, two segments at fault are two findings of one kind at one entry."""
+def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(
+    segments: str, is_java: bool
+) -> None:
+    """Metadata that contradicts itself: as Java judges, two segments at fault are two findings of
+    one kind at one entry.
+    """
     assert Standing.VIOLATED is placed(f"{segments} closed 9", is_java=is_java)
 
 
 def test_a_segment_below_every_entry_ends_where_both_checkers_say() -> None:
-    """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at -1, as of an empty ledger."""
+    """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at
+    -1, as of an empty ledger.
+    """
     assert Standing.VIOLATED is placed("-5:[b1 b2] closed", is_java=True)
 
 
 def placed(segments: str, *, is_java: bool) -> Standing:
-    """The standing of a ledger all of whose bookies are in one rack, as both checkers let it stand."""
+    """The standing of a ledger all of whose bookies are in one rack, as both checkers let it
+    stand.
+    """
     bookies = ("b1", "b2", "b3", "b4")
     around = Surroundings(writable=frozenset(bookies), locations=dict.fromkeys(bookies, "/r1"))
-    state = State(ledger(f"e2 w2 a2 {segments}"), {name: Bookie(frozenset(range(10))) for name in bookies})
+    state = State(
+        ledger(f"e2 w2 a2 {segments}"), {name: Bookie(frozenset(range(10))) for name in bookies}
+    )
     terms = {"placement": PlacementRule(Policy.RACK, java_compatible=is_java), "around": around}
     story = Story("twice", (state,), more_terms=terms)
     step, why = settle_and_check(drive(story).evidence, story.terms)

@@ -18,16 +18,27 @@ METADATA = ledger("e2 w2 a1 0:[b1 b2] closed 9")
 COPY = ("b1", 4)
 
 
-def look(number: int, *, version: int = 0, answer: AnswerStatus = AnswerStatus.HELD, read: ReadStatus | None = None) -> Look:
+def look(
+    number: int,
+    *,
+    version: int = 0,
+    answer: AnswerStatus = AnswerStatus.HELD,
+    read: ReadStatus | None = None,
+) -> Look:
     """A look at which b1 answered so, and entry 4 was read there so."""
-    record = LedgerRecord(LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, version, 0), METADATA)
+    record = LedgerRecord(
+        LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, version, 0), METADATA
+    )
     reads = {} if read is None else {COPY: EntryRead("b1", LEDGER, 4, number, NOW_MS, read)}
     return Look(record, {"b1": Answer("b1", LEDGER, number, NOW_MS, answer)}, reads)
 
 
 def test_what_was_heard_of_other_metadata_does_not_count() -> None:
     """The ledger was written between the looks, and the second asked nobody who answered."""
-    before, after = look(1, read=ReadStatus.NO_ENTRY), look(2, version=1, answer=AnswerStatus.SILENT)
+    before, after = (
+        look(1, read=ReadStatus.NO_ENTRY),
+        look(2, version=1, answer=AnswerStatus.SILENT),
+    )
     heard = words([before, after], TERMS)
     assert (after,) == heard.looks
     assert (AnswerStatus.SILENT, {}) == (heard.answers["b1"].status, heard.reads)
@@ -48,9 +59,14 @@ def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() ->
         (AnswerStatus.REFUSED, AnswerStatus.SILENT, AnswerStatus.SILENT),
     ],
 )
-def test_no_failure_takes_back_an_answer(first: AnswerStatus, second: AnswerStatus, expected: AnswerStatus) -> None:
+def test_no_failure_takes_back_an_answer(
+    first: AnswerStatus, second: AnswerStatus, expected: AnswerStatus
+) -> None:
     """The newest word that says something, else the newest."""
-    assert expected is words([look(1, answer=first), look(2, answer=second)], TERMS).answers["b1"].status
+    assert (
+        expected
+        is words([look(1, answer=first), look(2, answer=second)], TERMS).answers["b1"].status
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,13 +76,18 @@ def test_no_failure_takes_back_an_answer(first: AnswerStatus, second: AnswerStat
         ((AnswerStatus.UNSUPPORTED, None), (AnswerStatus.UNREGISTERED, True)),
         ((AnswerStatus.HELD, None, AnswerStatus.SILENT), (AnswerStatus.SILENT, False)),
         ((None, AnswerStatus.UNREGISTERED), (AnswerStatus.UNREGISTERED, False)),
-        ((AnswerStatus.HELD, None, AnswerStatus.NO_SUCH_LEDGER), (AnswerStatus.NO_SUCH_LEDGER, False)),
+        (
+            (AnswerStatus.HELD, None, AnswerStatus.NO_SUCH_LEDGER),
+            (AnswerStatus.NO_SUCH_LEDGER, False),
+        ),
     ],
 )
 def test_a_bookie_that_is_gone_takes_its_lists_along(
     said: tuple[AnswerStatus | None, ...], expected: tuple[AnswerStatus, bool]
 ) -> None:
-    """None: neither registered nor known by a cookie. It is gone until it is back, and then what it says by then."""
+    """None: neither registered nor known by a cookie. It is gone until it is back, and then what it
+    says by then.
+    """
     looks = [look(at, answer=one or AnswerStatus.UNREGISTERED) for at, one in enumerate(said)]
     for one, status in zip(looks, said, strict=True):
         if status is None:
@@ -76,12 +97,17 @@ def test_a_bookie_that_is_gone_takes_its_lists_along(
 
 
 @pytest.mark.parametrize(
-    ("probe_entries", "expected"), [(0, AnswerStatus.SILENT), (1, AnswerStatus.UNSUPPORTED), (8, AnswerStatus.UNSUPPORTED)]
+    ("probe_entries", "expected"),
+    [(0, AnswerStatus.SILENT), (1, AnswerStatus.UNSUPPORTED), (8, AnswerStatus.UNSUPPORTED)],
 )
-def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(probe_entries: int, expected: AnswerStatus) -> None:
+def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(
+    probe_entries: int, expected: AnswerStatus
+) -> None:
     """It said so at the first look, and nothing at the second."""
     looks = [look(1, answer=AnswerStatus.UNSUPPORTED), look(2, answer=AnswerStatus.SILENT)]
-    assert expected is words(looks, replace(TERMS, probe_entries=probe_entries)).answers["b1"].status
+    assert (
+        expected is words(looks, replace(TERMS, probe_entries=probe_entries)).answers["b1"].status
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +118,9 @@ def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(probe_e
         (ReadStatus.SILENT, ReadStatus.REFUSED, ReadStatus.REFUSED),
     ],
 )
-def test_no_failure_takes_back_what_was_read(first: ReadStatus, second: ReadStatus, expected: ReadStatus) -> None:
+def test_no_failure_takes_back_what_was_read(
+    first: ReadStatus, second: ReadStatus, expected: ReadStatus
+) -> None:
     """Likewise of each entry."""
     assert expected is words([look(1, read=first), look(2, read=second)], TERMS).reads[COPY].status
 
@@ -111,6 +139,11 @@ def test_no_failure_takes_back_what_was_read(first: ReadStatus, second: ReadStat
         ([ReadStatus.NO_ENTRY, ReadStatus.NO_ENTRY], set()),
     ],
 )
-def test_a_wrong_digest_accuses_when_two_looks_read_it(reads: list[ReadStatus], expected: set[tuple[str, int]]) -> None:
+def test_a_wrong_digest_accuses_when_two_looks_read_it(
+    reads: list[ReadStatus], expected: set[tuple[str, int]]
+) -> None:
     """And when it was not read rightly since."""
-    assert expected == words([look(number, read=read) for number, read in enumerate(reads)], TERMS).corrupt
+    assert (
+        expected
+        == words([look(number, read=read) for number, read in enumerate(reads)], TERMS).corrupt
+    )

@@ -1,4 +1,6 @@
-"""The second checker piece by piece: where entries belong, what a list says, which entries of a long ledger are looked at."""
+"""The second checker piece by piece: where entries belong, what a list says, which entries of a
+long ledger are looked at.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    ZnodeStamp,
+)
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import worst_entry_of
@@ -31,18 +40,33 @@ TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 
 
 def test_an_entry_was_written_to_the_bookies_of_its_stretch() -> None:
-    """And to nobody where no stretch has it: below, behind, or in a segment whose ensemble is of the wrong size."""
+    """And to nobody where no stretch has it: below, behind, or in a segment whose ensemble is of
+    the wrong size.
+    """
     parts = stretches(ledger("e3 w2 a2 3:[b1 b2 b3] 6:[b1 b2] 9:[b4 b2 b3] closed 11"))
     assert [(3, 5), (9, 11)] == [(part.first, part.last) for part in parts]
     bookies = ("b1", "b2", "b3", "b4")
-    written = {entry: {bookie for bookie in bookies if is_written(parts, bookie, entry)} for entry in range(14)}
-    there = {3: {"b1", "b2"}, 4: {"b2", "b3"}, 5: {"b3", "b1"}, 9: {"b4", "b2"}, 10: {"b2", "b3"}, 11: {"b3", "b4"}}
+    written = {
+        entry: {bookie for bookie in bookies if is_written(parts, bookie, entry)}
+        for entry in range(14)
+    }
+    there = {
+        3: {"b1", "b2"},
+        4: {"b2", "b3"},
+        5: {"b3", "b1"},
+        9: {"b4", "b2"},
+        10: {"b2", "b3"},
+        11: {"b3", "b4"},
+    }
     assert {entry: there.get(entry, set()) for entry in range(14)} == written
 
 
 def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
     """Bookies that list so; entry 4 was read in vain on those that do not list it."""
-    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(entries)) for b, entries in held.items()}
+    answers = {
+        b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(entries))
+        for b, entries in held.items()
+    }
     lacking = [bookie for bookie, entries in held.items() if 4 not in entries]
     reads = {(b, 4): EntryRead(b, LEDGER, 4, 0, NOW_MS, ReadStatus.NO_ENTRY) for b in lacking}
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
@@ -50,10 +74,21 @@ def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
 
 
 @pytest.mark.parametrize(
-    ("entry", "bookies"), [(0, ("b1", "b2")), (1, ("b2", "b3")), (2, ("b3", "b1")), (7, ("b2", "b3")), (12, ("b4", "b2"))]
+    ("entry", "bookies"),
+    [
+        (0, ("b1", "b2")),
+        (1, ("b2", "b3")),
+        (2, ("b3", "b1")),
+        (7, ("b2", "b3")),
+        (12, ("b4", "b2")),
+    ],
 )
-def test_an_entry_is_written_to_the_positions_from_its_own_id_on(entry: int, bookies: tuple[str, ...]) -> None:
-    """RoundRobinDistributionSchedule with the absolute entry id, also behind an ensemble change at 10."""
+def test_an_entry_is_written_to_the_positions_from_its_own_id_on(
+    entry: int, bookies: tuple[str, ...]
+) -> None:
+    """RoundRobinDistributionSchedule with the absolute entry id, also behind an ensemble change at
+    10.
+    """
     parts = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 19"))
     (mine,) = (part for part in parts if part.first <= entry <= part.last)
     assert bookies == mine.bookies_of(entry)
@@ -74,8 +109,12 @@ def test_an_entry_is_written_to_the_positions_from_its_own_id_on(entry: int, boo
         ("e3 w2 a2 0:[b1 b2 b3] open", []),
     ],
 )
-def test_entries_are_judged_where_their_end_is_clear(text: str, expected: list[tuple[int, int]]) -> None:
-    """The segments of a closed ledger that hold an entry, but for one whose ensemble is of another size."""
+def test_entries_are_judged_where_their_end_is_clear(
+    text: str, expected: list[tuple[int, int]]
+) -> None:
+    """The segments of a closed ledger that hold an entry, but for one whose ensemble is of another
+    size.
+    """
     assert expected == [(part.first, part.last) for part in stretches(ledger(text))]
 
 
@@ -90,13 +129,17 @@ def test_entries_are_judged_where_their_end_is_clear(text: str, expected: list[t
     ],
 )
 def test_no_entry_is_judged_of_metadata_without_sense(text: str) -> None:
-    """A write quorum of none or above the ensemble, and segments that do not ascend from an entry there can be."""
+    """A write quorum of none or above the ensemble, and segments that do not ascend from an entry
+    there can be.
+    """
     assert () == stretches(ledger(text))
 
 
 def test_no_entry_is_judged_of_a_ledger_that_is_not_closed() -> None:
     """Whatever it says of a last entry."""
-    assert () == stretches(replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=LedgerState.IN_RECOVERY))
+    assert () == stretches(
+        replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=LedgerState.IN_RECOVERY)
+    )
 
 
 @pytest.mark.parametrize("last", [0, 1, 3, 6, 11])
@@ -112,7 +155,9 @@ def test_the_ends_of_a_bookies_share_are_those_of_all_its_entries(last: int) -> 
 def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
     """Any block of any list, against the definition of a group."""
     draw = Random(seed)
-    single = [SequenceGroup(at, at, 1, 0) for at in sorted(draw.sample(range(300), draw.randint(0, 150)))]
+    single = [
+        SequenceGroup(at, at, 1, 0) for at in sorted(draw.sample(range(300), draw.randint(0, 150)))
+    ]
     start, period = 400, draw.randint(2, 9)
     size, runs = draw.randint(1, period), draw.randint(2, 40)
     whole = SequenceGroup(start, start + (runs - 1) * period, size, period)
@@ -120,13 +165,22 @@ def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
     low = draw.randint(0, 500)
     high = low + draw.randint(0, 300)
     said = list_testimony(answer, 3, -1, {}).words(low, high)
-    assert [in_groups(answer.groups, entry) for entry in range(low, high + 1)] == [word == HELD for word in said]
+    assert [in_groups(answer.groups, entry) for entry in range(low, high + 1)] == [
+        word == HELD for word in said
+    ]
 
 
 def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_looked_at() -> None:
     """Two groups that name 2^62 entries, asked for five of them."""
     size = 2**31 - 1
-    answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([SequenceGroup(0, size * 2**31, size, size + 1)]))
+    answer = Answer(
+        "b1",
+        LEDGER,
+        0,
+        NOW_MS,
+        AnswerStatus.HELD,
+        canonical([SequenceGroup(0, size * 2**31, size, size + 1)]),
+    )
     said = list_testimony(answer, size + 1, -1, {}).words(size - 2, size + 2)
     assert [HELD, HELD, UNKNOWN, HELD, HELD] == list(said)
 
@@ -145,7 +199,9 @@ def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
 
 def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
     """Up to the bound every entry."""
-    parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] 500:[b4 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1}"))
+    parts = stretches(
+        ledger(f"e3 w2 a2 0:[b1 b2 b3] 500:[b4 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1}")
+    )
     chosen, is_whole = blocks(LEDGER, parts, {}, (), TERMS)
     assert is_whole
     assert ENUMERATED_ENTRIES_MAX == sum(block.high - block.low + 1 for block in chosen)
@@ -153,7 +209,9 @@ def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
 
 def test_what_every_bookie_lists_is_sound() -> None:
     """All six entries twice."""
-    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5})
+    seen = evidence(
+        "e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5}
+    )
     assert Standing.SOUND is judge_entry_by_entry(seen, TERMS).standing
 
 
@@ -167,19 +225,31 @@ def test_what_every_bookie_lists_is_sound() -> None:
         (20, 0, "e3 w2 a2 0:[b1 b2] closed 9"),
     ],
 )
-def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(promised: int, listed: int, text: str) -> None:
-    """Also where the metadata contradicts itself, or a bookie stands three times in an ensemble; those are not confirmed."""
+def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(
+    promised: int, listed: int, text: str
+) -> None:
+    """Also where the metadata contradicts itself, or a bookie stands three times in an ensemble;
+    those are not confirmed.
+    """
     everything = set(range(10))
-    said = judge_entry_by_entry(evidence(text, looks=2, b1=everything, b2=everything, b3=everything), TERMS)
+    said = judge_entry_by_entry(
+        evidence(text, looks=2, b1=everything, b2=everything, b3=everything), TERMS
+    )
     assert CopyCounts(promised, listed, 0, 0) == said.copies
 
 
 def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> None:
     """Entry 4 stands on b2 and b3 alone; b1 holding it helps nobody."""
-    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5})
+    seen = evidence(
+        "e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5}
+    )
     opinion = judge_entry_by_entry(seen, TERMS)
     (told,) = opinion.findings
-    assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, worst_entry_of(told))
+    assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (
+        opinion.standing,
+        told.kind,
+        worst_entry_of(told),
+    )
     assert told.entries is not None
     assert (((4, 4),), 1) == (told.entries.ranges, told.entries.total)
     assert {"b2": (4, 1), "b3": (4, 1)} == opinion.lacks
@@ -187,13 +257,19 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
 
 def test_a_list_that_lacks_an_entry_proves_nothing_by_itself() -> None:
     """Nobody read entry 1 on b2: unknown, and why."""
-    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 3, 4}, b3={1, 2, 4, 5})
+    seen = evidence(
+        "e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 3, 4}, b3={1, 2, 4, 5}
+    )
     opinion = judge_entry_by_entry(seen, TERMS)
-    assert (Standing.INDETERMINATE, {Unknown.ANSWER_TIMEOUT}) == (opinion.standing, set(opinion.unknowns))
+    assert (Standing.INDETERMINATE, {Unknown.ANSWER_TIMEOUT}) == (
+        opinion.standing,
+        set(opinion.unknowns),
+    )
 
 
 @pytest.mark.parametrize(
-    ("status", "word"), [(ReadStatus.PRESENT, HELD), (ReadStatus.NO_LEDGER, ABSENT), (ReadStatus.REFUSED, UNKNOWN)]
+    ("status", "word"),
+    [(ReadStatus.PRESENT, HELD), (ReadStatus.NO_LEDGER, ABSENT), (ReadStatus.REFUSED, UNKNOWN)],
 )
 def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int) -> None:
     """A list lacks entry 7, and it was read."""
@@ -203,17 +279,24 @@ def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int
 
 
 def heard(
-    text: str, answers: Mapping[str, AnswerStatus | set[int]], reads: Mapping[tuple[str, int], ReadStatus]
+    text: str,
+    answers: Mapping[str, AnswerStatus | set[int]],
+    reads: Mapping[tuple[str, int], ReadStatus],
 ) -> LedgerEvidence:
     """Two looks at which bookies listed so, or answered so, and were read so."""
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
     said = {
-        bookie: Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(told))
-        if isinstance(told, set)
-        else Answer(bookie, LEDGER, 0, NOW_MS, told)
+        bookie: (
+            Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(told))
+            if isinstance(told, set)
+            else Answer(bookie, LEDGER, 0, NOW_MS, told)
+        )
         for bookie, told in answers.items()
     }
-    read = {(bookie, entry): EntryRead(bookie, LEDGER, entry, 0, NOW_MS, status) for (bookie, entry), status in reads.items()}
+    read = {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, 0, NOW_MS, status)
+        for (bookie, entry), status in reads.items()
+    }
     return LedgerEvidence(LEDGER, (Look(record, said, read),) * 2)
 
 
@@ -229,7 +312,11 @@ ALL = set(range(6))
         ({"b1": AnswerStatus.SILENT, "b2": AnswerStatus.SILENT, "b3": ALL}, {"b1"}, False),
         ({"b1": AnswerStatus.REFUSED, "b2": ALL, "b3": ALL}, {"b1"}, False),
         (
-            {"b1": AnswerStatus.SILENT, "b2": AnswerStatus.TIMED_OUT, "b3": AnswerStatus.ADDRESS_UNKNOWN},
+            {
+                "b1": AnswerStatus.SILENT,
+                "b2": AnswerStatus.TIMED_OUT,
+                "b3": AnswerStatus.ADDRESS_UNKNOWN,
+            },
             {"b1", "b2", "b3"},
             True,
         ),
@@ -241,24 +328,47 @@ def test_only_maintenance_is_the_reason_where_all_that_are_away_are_in_it(
 ) -> None:
     """And look as a bookie does that is down; a ledger of which all is known waits for nobody."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
-    assert expected is judge_entry_by_entry(heard("e3 w3 a2 0:[b1 b2 b3] closed 5", answers, {}), terms).only_maintenance
+    assert (
+        expected
+        is judge_entry_by_entry(
+            heard("e3 w3 a2 0:[b1 b2 b3] closed 5", answers, {}), terms
+        ).only_maintenance
+    )
 
 
-@pytest.mark.parametrize(("last", "probe_entries", "expected"), [(5, 0, None), (5, 1, (2, 0)), (0, 1, None)])
+@pytest.mark.parametrize(
+    ("last", "probe_entries", "expected"), [(5, 0, None), (5, 1, (2, 0)), (0, 1, None)]
+)
 def test_reads_count_where_a_bookie_that_cannot_list_was_to_be_read(
     last: int, probe_entries: int, expected: tuple[int, int] | None
 ) -> None:
-    """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read, and nothing of a ledger of one entry."""
-    reads = {("b3", 1): ReadStatus.PRESENT, ("b3", 5): ReadStatus.PRESENT, ("b3", 0): ReadStatus.PRESENT}
-    seen = heard(f"e3 w2 a2 0:[b1 b2 b3] closed {last}", {"b1": ALL, "b2": ALL, "b3": AnswerStatus.UNSUPPORTED}, reads)
-    assert expected == judge_entry_by_entry(seen, replace(TERMS, probe_entries=probe_entries)).probes
+    """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read, and nothing of a
+    ledger of one entry.
+    """
+    reads = {
+        ("b3", 1): ReadStatus.PRESENT,
+        ("b3", 5): ReadStatus.PRESENT,
+        ("b3", 0): ReadStatus.PRESENT,
+    }
+    seen = heard(
+        f"e3 w2 a2 0:[b1 b2 b3] closed {last}",
+        {"b1": ALL, "b2": ALL, "b3": AnswerStatus.UNSUPPORTED},
+        reads,
+    )
+    assert (
+        expected == judge_entry_by_entry(seen, replace(TERMS, probe_entries=probe_entries)).probes
+    )
 
 
 def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list() -> None:
-    """Each holds entries 0 to 5: two ends, and of the others as many as are drawn, of which entry 3 was not answered."""
+    """Each holds entries 0 to 5: two ends, and of the others as many as are drawn, of which entry 3
+    was not answered.
+    """
     reads = {(bookie, entry): ReadStatus.PRESENT for bookie in ("b1", "b2") for entry in range(6)}
     reads |= {("b1", 3): ReadStatus.TIMED_OUT}
-    seen = heard("e2 w2 a2 0:[b1 b2] closed 5", dict.fromkeys(("b1", "b2"), AnswerStatus.UNSUPPORTED), reads)
+    seen = heard(
+        "e2 w2 a2 0:[b1 b2] closed 5", dict.fromkeys(("b1", "b2"), AnswerStatus.UNSUPPORTED), reads
+    )
     assert (11, 7) == judge_entry_by_entry(seen, replace(TERMS, probe_entries=8)).probes
 
 
@@ -269,23 +379,38 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
     (told,) = judge_entry_by_entry(seen, TERMS).findings
-    assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, worst_entry_of(told), told.entries)
+    assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (
+        told.kind,
+        worst_entry_of(told),
+        told.entries,
+    )
     assert told.copies is not None
     assert told.segment is not None
-    assert (1, 1, 0 if entry < 10 else 10) == (told.copies.confirmed, told.copies.unknown, told.segment.first_entry_id)
+    assert (1, 1, 0 if entry < 10 else 10) == (
+        told.copies.confirmed,
+        told.copies.unknown,
+        told.segment.first_entry_id,
+    )
 
 
 def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
     """Bookie b1 holds nothing of the second segment."""
     held = set(range(20))
-    seen = heard("e1 w1 a1 0:[b1] 10:[b2] closed 19", {"b1": held, "b2": held}, {("b1", 15): ReadStatus.CORRUPT})
+    seen = heard(
+        "e1 w1 a1 0:[b1] 10:[b2] closed 19",
+        {"b1": held, "b2": held},
+        {("b1", 15): ReadStatus.CORRUPT},
+    )
     assert () == judge_entry_by_entry(seen, TERMS).findings
 
 
 def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
     """As if it were silent."""
     opinion = judge_entry_by_entry(heard("e2 w2 a1 0:[b1 b2] closed 5", {"b1": ALL}, {}), TERMS)
-    assert (Standing.INDETERMINATE, {Unknown.BOOKIE_SILENT}) == (opinion.standing, set(opinion.unknowns))
+    assert (Standing.INDETERMINATE, {Unknown.BOOKIE_SILENT}) == (
+        opinion.standing,
+        set(opinion.unknowns),
+    )
 
 
 @pytest.mark.parametrize(
@@ -293,11 +418,20 @@ def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
     [
         (RecordStatus.GONE, None, (Standing.EXEMPT, Exempt.DELETED, set(), [])),
         (RecordStatus.MALFORMED, None, (Standing.VIOLATED, None, set(), [Kind.METADATA_MALFORMED])),
-        (RecordStatus.UNREADABLE, None, (Standing.INDETERMINATE, None, {Unknown.METADATA_UNREADABLE}, [])),
+        (
+            RecordStatus.UNREADABLE,
+            None,
+            (Standing.INDETERMINATE, None, {Unknown.METADATA_UNREADABLE}, []),
+        ),
         (
             RecordStatus.UNREADABLE,
             Mark(NOW_MS, None),
-            (Standing.INDETERMINATE, Exempt.MARKED_UNDERREPLICATED, {Unknown.METADATA_UNREADABLE}, []),
+            (
+                Standing.INDETERMINATE,
+                Exempt.MARKED_UNDERREPLICATED,
+                {Unknown.METADATA_UNREADABLE},
+                [],
+            ),
         ),
         (
             RecordStatus.UNREADABLE,
@@ -312,10 +446,19 @@ def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
     ],
 )
 def test_what_is_said_of_a_ledger_without_metadata(
-    status: RecordStatus, mark: Mark | None, expected: tuple[Standing, Exempt | None, set[Unknown], list[Kind]]
+    status: RecordStatus,
+    mark: Mark | None,
+    expected: tuple[Standing, Exempt | None, set[Unknown], list[Kind]],
 ) -> None:
-    """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is known."""
+    """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is
+    known.
+    """
     bad = Malformed("not UTF-8", 17, 99, "ab" * 32) if status is RecordStatus.MALFORMED else None
     record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark, malformed=bad)
     found = judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
-    assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.findings])
+    assert expected == (
+        found.standing,
+        found.exempt,
+        set(found.unknowns),
+        [one.kind for one in found.findings],
+    )

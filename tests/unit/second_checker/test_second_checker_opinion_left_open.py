@@ -1,5 +1,6 @@
-"""What the second checker leaves open: segments too open to be tried, of a marked ledger what its mark is there for, and of a
-long one what lies between the entries it looks at."""
+"""What the second checker leaves open: segments too open to be tried, of a marked ledger what its
+mark is there for, and of a long one what lies between the entries it looks at.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +49,18 @@ def opinion(
         elif isinstance(told, AnswerStatus):
             said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, told)
         else:
-            said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
-    reads = {(b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for b, e in lacking.items()}
-    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text), mark=mark)
-    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, said, reads),) * 2), terms, claimed)
+            said[bookie] = Answer(
+                bookie, LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE
+            )
+    reads = {
+        (b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for b, e in lacking.items()
+    }
+    record = LedgerRecord(
+        LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text), mark=mark
+    )
+    return judge_entry_by_entry(
+        LedgerEvidence(LEDGER, (Look(record, said, reads),) * 2), terms, claimed
+    )
 
 
 ALL = set(range(10))
@@ -73,9 +82,12 @@ WITHOUT_4: Said = dict.fromkeys(("b1", "b2", "n1", "n2", "n3"), ALL - {4})
 def test_what_is_open_of_placement_is_told_unless_a_mark_excuses_it_or_a_loss_stands_alone(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown], set[int]]
 ) -> None:
-    """Whether or not a bookie was asked. The first segment has too many members without location to be tried, the second
-    holds or fails by one."""
-    around = Surroundings(locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"})
+    """Whether or not a bookie was asked. The first segment has too many members without location to
+    be tried, the second holds or fails by one.
+    """
+    around = Surroundings(
+        locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"}
+    )
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     lacking = dict.fromkeys((bookie for bookie in answers if answers[bookie] != ALL), 4)
     text = "e5 w5 a3 0:[b1 b2 n1 n2 n3] 5:[b1 b3 b4 b5 n1] closed 9"
@@ -100,7 +112,9 @@ UNREGISTERED, TIMED_OUT = AnswerStatus.UNREGISTERED, AnswerStatus.TIMED_OUT
 def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown]]
 ) -> None:
-    """It is what the mark says. That one was silent, or not asked where others were, is a reason, and leaves it open."""
+    """It is what the mark says. That one was silent, or not asked where others were, is a reason,
+    and leaves it open.
+    """
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 9", answers, {}, mark)
     assert expected == (found.standing, set(found.unknowns))
 
@@ -108,13 +122,22 @@ def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
 @pytest.mark.parametrize(
     ("mark", "answers", "expected"),
     [
-        (None, {"b1": FORGOTTEN, "b2": ALL}, (VIOLATED, set(), {"b1": (10, 10)}, [Kind.ENTRY_BELOW_WRITE_QUORUM])),
+        (
+            None,
+            {"b1": FORGOTTEN, "b2": ALL},
+            (VIOLATED, set(), {"b1": (10, 10)}, [Kind.ENTRY_BELOW_WRITE_QUORUM]),
+        ),
         (RECENT, {"b1": FORGOTTEN, "b2": ALL}, (EXEMPT, set(), {"b1": (10, 10)}, [])),
         (RECENT, {"b1": UNREGISTERED, "b2": ALL}, (EXEMPT, set(), {}, [])),
         (
             RECENT,
             {"b1": FORGOTTEN, "b2": FORGOTTEN},
-            (VIOLATED, set(), {"b1": (10, 10), "b2": (10, 10)}, [Kind.UNDERREPLICATED_UNRECOVERABLE]),
+            (
+                VIOLATED,
+                set(),
+                {"b1": (10, 10), "b2": (10, 10)},
+                [Kind.UNDERREPLICATED_UNRECOVERABLE],
+            ),
         ),
         (
             RECENT,
@@ -124,11 +147,20 @@ def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
     ],
 )
 def test_a_bookie_that_is_gone_lacks_everything(
-    mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown], dict[str, tuple[int, int]], list[Kind]]
+    mark: Mark | None,
+    answers: Said,
+    expected: tuple[Standing, set[Unknown], dict[str, tuple[int, int]], list[Kind]],
 ) -> None:
-    """Neither registered nor known by a cookie, and in the ensemble; whether the ledger is marked or not."""
+    """Neither registered nor known by a cookie, and in the ensemble; whether the ledger is marked
+    or not.
+    """
     found = opinion("e2 w2 a1 0:[b1 b2] closed 9", answers, {}, mark)
-    assert expected == (found.standing, set(found.unknowns), found.lacks, [one.kind for one in found.findings])
+    assert expected == (
+        found.standing,
+        set(found.unknowns),
+        found.lacks,
+        [one.kind for one in found.findings],
+    )
     assert (None if mark is None else Exempt.MARKED_UNDERREPLICATED) is found.exempt
 
 
@@ -137,20 +169,28 @@ def test_of_a_long_ledger_it_looks_where_something_was_listed_read_or_claimed() 
     text = "e2 w2 a1 0:[b1 b2] closed 5000000"
     listed, lacking, claimed = 1_234_567, 3_456_789, 2_345_678
     found = opinion(text, {"b1": {listed}, "b2": {listed}}, {"b2": lacking}, None, TERMS, [claimed])
-    chosen, is_whole = blocks(LEDGER, stretches(ledger(text)), {"b1": [listed]}, [lacking, claimed], TERMS)
+    chosen, is_whole = blocks(
+        LEDGER, stretches(ledger(text)), {"b1": [listed]}, [lacking, claimed], TERMS
+    )
     assert not is_whole
     assert (chosen, is_whole) == (found.blocks, found.is_whole)
 
 
-@pytest.mark.parametrize("said", [set(), {0}, {7}, AnswerStatus.NO_SUCH_LEDGER, AnswerStatus.UNSUPPORTED, TIMED_OUT])
-def test_what_a_bookie_says_to_which_nothing_was_written_leaves_nothing_open(said: AnswerStatus | set[int]) -> None:
+@pytest.mark.parametrize(
+    "said", [set(), {0}, {7}, AnswerStatus.NO_SUCH_LEDGER, AnswerStatus.UNSUPPORTED, TIMED_OUT]
+)
+def test_what_a_bookie_says_to_which_nothing_was_written_leaves_nothing_open(
+    said: AnswerStatus | set[int],
+) -> None:
     """Bookie b3 is in the ensemble, and the one entry there is was written to the other two."""
     found = opinion("e3 w2 a1 0:[b1 b2 b3] closed 0", {"b1": {0}, "b2": {0}, "b3": said}, {}, None)
     assert (Standing.SOUND, set(), {}) == (found.standing, set(found.unknowns), found.lacks)
 
 
 def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared() -> None:
-    """One beyond those that findings tell, so that each of these has ended; and every entry is counted."""
+    """One beyond those that findings tell, so that each of these has ended; and every entry is
+    counted.
+    """
     few = set(range(0, 10_000, 2))
     (told,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).findings
     assert told.entries is not None
@@ -159,9 +199,14 @@ def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared()
 
 
 def test_of_metadata_that_contradicts_itself_the_end_says_nothing() -> None:
-    """Every bookie lists two entries above the end: that is told of metadata that makes sense alone."""
+    """Every bookie lists two entries above the end: that is told of metadata that makes sense
+    alone.
+    """
     beyond: Said = {bookie: set(range(12)) for bookie in ("b1", "b2", "b3")}
-    sound, doubled = "e3 w3 a2 0:[b1 b2 b3] closed 9", "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b3] closed 9"
+    sound, doubled = (
+        "e3 w3 a2 0:[b1 b2 b3] closed 9",
+        "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b3] closed 9",
+    )
     for text, kind in ((sound, Kind.ENTRIES_BEYOND_END), (doubled, Kind.METADATA_MALFORMED)):
         found = opinion(text, beyond, {}, None)
         assert ([kind], False) == ([one.kind for one in found.findings], found.end_is_open)
@@ -170,9 +215,14 @@ def test_of_metadata_that_contradicts_itself_the_end_says_nothing() -> None:
 def test_more_runs_above_the_end_than_are_counted_leave_it_open() -> None:
     """Its twin has a thousand runs there."""
     for runs, is_open in ((1_000, False), (RUNS_MAX + 5, True)):
-        above = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, pack(">qqii", 0, 3 * (runs + 3), 1, 3))
+        above = Answer(
+            "b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, pack(">qqii", 0, 3 * (runs + 3), 1, 3)
+        )
         metadata = ledger("e3 w1 a1 0:[b1 b2 b3] closed 9")
         record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
         assert (
-            is_open is judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS).end_is_open
+            is_open
+            is judge_entry_by_entry(
+                LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS
+            ).end_is_open
         )

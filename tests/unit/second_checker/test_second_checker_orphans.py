@@ -13,7 +13,11 @@ from auditor.second_checker.references import AGAIN, FIRST, LedgerLook, TopicRow
 NOW_MS, AGE_MS = 1_000, 100
 KNOWN = Topics(frozenset({"t/n"}), frozenset(), all_listed=True)
 ROWS = {"persistent://t/n/a b": [TopicRow("persistent://t/n/a b", AGAIN, "topic", "found")]}
-CUSTOM = {"application": b"pulsar", "component": b"managed-ledger", "pulsar/managed-ledger": b"t/n/persistent/a+b"}
+CUSTOM = {
+    "application": b"pulsar",
+    "component": b"managed-ledger",
+    "pulsar/managed-ledger": b"t/n/persistent/a+b",
+}
 
 
 def look(at_ms: int, **changes: Any) -> LedgerLook:
@@ -32,7 +36,9 @@ def test_all_orphans_are_one_finding() -> None:
     assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == facts()
 
 
-@pytest.mark.parametrize(("again", "undecided"), [({"status": "gone"}, 0), ({"czxid": 2}, 0), ({"czxid": None}, 1)])
+@pytest.mark.parametrize(
+    ("again", "undecided"), [({"status": "gone"}, 0), ({"czxid": 2}, 0), ({"czxid": None}, 1)]
+)
 def test_what_the_second_look_saw_counts(again: dict[str, Any], undecided: int) -> None:
     """Gone: it was on its way out. Another ledger by now. Not read: unknown."""
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, undecided, 50) == facts(**again)
@@ -46,7 +52,13 @@ def test_what_the_second_look_saw_counts(again: dict[str, Any], undecided: int) 
         (KNOWN._replace(unread=frozenset({"t/n"})), ROWS),
         (KNOWN, {}),
         (KNOWN, {name: [*rows, TopicRow(name, AGAIN, "problem")] for name, rows in ROWS.items()}),
-        (KNOWN, {name: [*rows, *(TopicRow(name, AGAIN, "data", ledger_id=n) for n in (3, 4))] for name, rows in ROWS.items()}),
+        (
+            KNOWN,
+            {
+                name: [*rows, *(TopicRow(name, AGAIN, "data", ledger_id=n) for n in (3, 4))]
+                for name, rows in ROWS.items()
+            },
+        ),
     ],
 )
 def test_a_doubt_or_a_reference_leaves_no_orphan(topics: Topics, rows: Any) -> None:
@@ -54,7 +66,9 @@ def test_a_doubt_or_a_reference_leaves_no_orphan(topics: Topics, rows: Any) -> N
     assert facts(topics, rows) is None
 
 
-def alone(orphan_age_ms: int = AGE_MS, rows: Any = ROWS, topics: Topics = KNOWN, **both: Any) -> OrphanedFacts | None:
+def alone(
+    orphan_age_ms: int = AGE_MS, rows: Any = ROWS, topics: Topics = KNOWN, **both: Any
+) -> OrphanedFacts | None:
     """Ledger 3 beside the sure orphan 4, changed at both looks; it comes first."""
     other = UnreferencedLedger(3, {FIRST: look(10, **both), AGAIN: look(70, **both)})
     sure = UnreferencedLedger(4, {FIRST: look(10), AGAIN: look(60)})
@@ -76,8 +90,13 @@ UNDECIDED = {
 @pytest.mark.parametrize("name", UNDECIDED)
 def test_a_name_that_is_not_understood_is_undecided(name: str) -> None:
     """Whatever a topic of a like name says."""
-    rows = ROWS | {f"persistent://t/n/{one}": [TopicRow("x", AGAIN, "topic", "found")] for one in ("a/b", "a", "")}
-    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 1, 50) == alone(rows=rows, custom=UNDECIDED[name])
+    rows = ROWS | {
+        f"persistent://t/n/{one}": [TopicRow("x", AGAIN, "topic", "found")]
+        for one in ("a/b", "a", "")
+    }
+    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 1, 50) == alone(
+        rows=rows, custom=UNDECIDED[name]
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,34 +108,51 @@ def test_a_name_that_is_not_understood_is_undecided(name: str) -> None:
         ({"created_ms": 1}, NOW_MS - 1),
     ],
 )
-def test_young_ledgers_and_those_of_others_are_passed_over(changes: dict[str, Any], age_ms: int) -> None:
+def test_young_ledgers_and_those_of_others_are_passed_over(
+    changes: dict[str, Any], age_ms: int
+) -> None:
     """They are not even undecided, and the next ledger is judged."""
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, age_ms, 0, 50) == alone(age_ms, **changes)
 
 
 def test_a_ledger_just_older_than_the_age_is_an_orphan() -> None:
     """By a millisecond; one without a time of creation counts as old."""
-    assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == alone(created_ms=NOW_MS - AGE_MS - 1)
-    assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, NOW_MS - 1, 0, 50) == alone(NOW_MS - 1, created_ms=None)
-    dated = [UnreferencedLedger(n, {FIRST: look(10, created_ms=n), AGAIN: look(60)}) for n in (30, 20)]
-    assert OrphanedFacts(2, (20, 30), 140, 0, NOW_MS - 20, AGE_MS, 0, 50) == orphaned_facts(dated, KNOWN, ROWS, NOW_MS, AGE_MS)
+    assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == alone(
+        created_ms=NOW_MS - AGE_MS - 1
+    )
+    assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, NOW_MS - 1, 0, 50) == alone(
+        NOW_MS - 1, created_ms=None
+    )
+    dated = [
+        UnreferencedLedger(n, {FIRST: look(10, created_ms=n), AGAIN: look(60)}) for n in (30, 20)
+    ]
+    assert OrphanedFacts(2, (20, 30), 140, 0, NOW_MS - 20, AGE_MS, 0, 50) == orphaned_facts(
+        dated, KNOWN, ROWS, NOW_MS, AGE_MS
+    )
     sure = UnreferencedLedger(4, {FIRST: look(10, created_ms=None), AGAIN: look(60)})
-    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, NOW_MS - 1, 0, 50) == orphaned_facts([sure], KNOWN, ROWS, NOW_MS, NOW_MS - 1)
+    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, NOW_MS - 1, 0, 50) == orphaned_facts(
+        [sure], KNOWN, ROWS, NOW_MS, NOW_MS - 1
+    )
 
 
 def test_only_closed_ledgers_have_a_length() -> None:
     """An open one has its bytes counted nowhere; an empty one has none."""
-    assert OrphanedFacts(2, (3, 4), 70, 1, NOW_MS, AGE_MS, 0, 50) == alone(state="OPEN", length_bytes=0)
+    assert OrphanedFacts(2, (3, 4), 70, 1, NOW_MS, AGE_MS, 0, 50) == alone(
+        state="OPEN", length_bytes=0
+    )
     assert OrphanedFacts(2, (3, 4), 70, 0, NOW_MS, AGE_MS, 0, 50) == alone(length_bytes=0)
 
 
 def test_namespaces_of_each_form_are_decided_but_that_of_transactions() -> None:
     """Topics named as before Pulsar 2.0 have a cluster in their names."""
     names = ("t/eu/n", "t/eu/persistent", "pulsar/system")
-    rows = ROWS | {f"persistent://{one}/x": [TopicRow("x", AGAIN, "topic", "found")] for one in names}
+    rows = ROWS | {
+        f"persistent://{one}/x": [TopicRow("x", AGAIN, "topic", "found")] for one in names
+    }
     known = KNOWN._replace(read=frozenset({"t/n", *names}))
     *both, one = (
-        alone(rows=rows, topics=known, custom=CUSTOM | {NAME: f"{name}/persistent/x".encode()}) for name in names
+        alone(rows=rows, topics=known,
+        custom=CUSTOM | {NAME: f"{name}/persistent/x".encode()}) for name in names
     )  # fmt: skip
     assert [OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50)] * 2 == both
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 1, 50) == one
@@ -127,8 +163,15 @@ def test_ledgers_and_topics_that_were_not_read_again_are_counted() -> None:
     once = [UnreferencedLedger(n, {FIRST: look(10)}) for n in (1, 2)]
     sure = UnreferencedLedger(4, {FIRST: look(10), AGAIN: look(60)})
     topic = "persistent://t/n/a b"
-    beside = {topic: [TopicRow(topic, AGAIN, "topic", "missing"), TopicRow(topic, AGAIN, "data", ledger_id=8)]}
-    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 2, 50) == orphaned_facts([*once, sure], KNOWN, beside, NOW_MS, AGE_MS)
+    beside = {
+        topic: [
+            TopicRow(topic, AGAIN, "topic", "missing"),
+            TopicRow(topic, AGAIN, "data", ledger_id=8),
+        ]
+    }
+    assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 2, 50) == orphaned_facts(
+        [*once, sure], KNOWN, beside, NOW_MS, AGE_MS
+    )
     unreadable = {topic: [TopicRow(topic, AGAIN, "topic", "unreadable")]}
     assert orphaned_facts([sure], KNOWN, unreadable, NOW_MS, AGE_MS) is None
 

@@ -1,4 +1,6 @@
-"""How one ensemble adheres to its policy, as the second checker finds by trying: worked out by hand."""
+"""How one ensemble adheres to its policy, as the second checker finds by trying: worked out by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ ZONES = {"1": "/z1/u1", "2": "/z2/u1", "3": "/z3/u1", "4": "/z1/u2", "5": "/z1/u
 REGIONS = {"1": "/a/r1", "2": "/b/r1", "3": "/c/r1", "4": "/a/r2"}
 
 
-def adhering(rule: PlacementRule, located: dict[str, str], ensemble: str, write: int, ack: int = 2) -> Adherence | None:
+def adhering(
+    rule: PlacementRule, located: dict[str, str], ensemble: str, write: int, ack: int = 2
+) -> Adherence | None:
     """Bookie 6 is up and without location, bookie 9 is gone and without location."""
     around = Surroundings(writable=frozenset({*located, "6"}), locations=located)
     return adherence(tuple(ensemble.split()), write, ack, rule, around)
@@ -36,18 +40,32 @@ def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() ->
     [
         ("1 2", 2, STRICT, STRICT),
         ("1 3", 2, FAIL, FAIL),
-        ("1 2 3", 2, FAIL, FAIL),  # the write set from the last position on wraps round to the first
+        (
+            "1 2 3",
+            2,
+            FAIL,
+            FAIL,
+        ),  # the write set from the last position on wraps round to the first
         ("1 2 3 4", 2, STRICT, STRICT),  # and finds the other rack there
         ("1 2 3", 3, STRICT, STRICT),
-        ("1 6", 2, UNKNOWN, STRICT),  # Java takes a writable bookie without location to be in the default rack
+        (
+            "1 6",
+            2,
+            UNKNOWN,
+            STRICT,
+        ),  # Java takes a writable bookie without location to be in the default rack
         ("1 9", 2, UNKNOWN, FAIL),  # and leaves one out that is not writable
         ("1 2 6", 3, STRICT, STRICT),
     ],
 )
-def test_a_write_set_needs_two_racks(ensemble: str, write: int, assigned: Adherence, java: Adherence) -> None:
+def test_a_write_set_needs_two_racks(
+    ensemble: str, write: int, assigned: Adherence, java: Adherence
+) -> None:
     """Every one of them; a slash at the end of a location is none."""
     assert assigned is adhering(PlacementRule(Policy.RACK), RACKS, ensemble, write)
-    assert java is adhering(PlacementRule(Policy.RACK, java_compatible=True), RACKS, ensemble, write)
+    assert java is adhering(
+        PlacementRule(Policy.RACK, java_compatible=True), RACKS, ensemble, write
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,37 +81,61 @@ def test_a_write_set_needs_two_racks(ensemble: str, write: int, assigned: Adhere
         ("1 2 6", 3, UNKNOWN),
     ],
 )
-def test_a_write_set_needs_zones_and_domains(ensemble: str, write: int, expected: Adherence) -> None:
+def test_a_write_set_needs_zones_and_domains(
+    ensemble: str, write: int, expected: Adherence
+) -> None:
     """At least two zones, better three, and in each more than one upgrade domain."""
     assert expected is adhering(PlacementRule(Policy.ZONE), ZONES, ensemble, write)
 
 
 @pytest.mark.parametrize(
     ("ensemble", "ack", "expected"),
-    [("1 2 3", 2, STRICT), ("1 4 2", 2, FAIL), ("1 4 2", 3, STRICT), ("1 4", 2, FAIL), ("1 2 6", 2, UNKNOWN)],
+    [
+        ("1 2 3", 2, STRICT),
+        ("1 4 2", 2, FAIL),
+        ("1 4 2", 3, STRICT),
+        ("1 4", 2, FAIL),
+        ("1 2 6", 2, UNKNOWN),
+    ],
 )
-def test_no_single_region_may_acknowledge_alone(ensemble: str, ack: int, expected: Adherence) -> None:
+def test_no_single_region_may_acknowledge_alone(
+    ensemble: str, ack: int, expected: Adherence
+) -> None:
     """Two copies in region a are enough for an ack quorum of two, and not for one of three."""
     rule = PlacementRule(Policy.REGION)
     assert expected is adhering(rule, REGIONS, ensemble, len(ensemble.split()), ack)
-    assert STRICT is adhering(PlacementRule(Policy.REGION, java_compatible=True), REGIONS, ensemble, 3, ack)
+    assert STRICT is adhering(
+        PlacementRule(Policy.REGION, java_compatible=True), REGIONS, ensemble, 3, ack
+    )
 
 
 @pytest.mark.parametrize(
     ("size", "write", "expected"),
-    [(400, 250, STRICT), (400, 251, UNKNOWN), (50_001, 50_001, STRICT), (100_001, 100_001, UNKNOWN)],
+    [
+        (400, 250, STRICT),
+        (400, 251, UNKNOWN),
+        (50_001, 50_001, STRICT),
+        (100_001, 100_001, UNKNOWN),
+    ],
 )
 def test_nobody_judges_too_many_write_sets(size: int, write: int, expected: Adherence) -> None:
-    """More than 100,000 members in all of them together; with a write quorum as large as the ensemble there is one set."""
+    """More than 100,000 members in all of them together; with a write quorum as large as the
+    ensemble there is one set.
+    """
     located = {str(n): f"/r{n % 2}" for n in range(size)}
     assert expected is adhering(PlacementRule(Policy.RACK), located, " ".join(located), write)
 
 
 @pytest.mark.parametrize(
-    ("size", "unplaced", "policy"), [(60, 2, Policy.RACK), (200, 2, Policy.ZONE), (20_000, 9_000, Policy.ZONE)]
+    ("size", "unplaced", "policy"),
+    [(60, 2, Policy.RACK), (200, 2, Policy.ZONE), (20_000, 9_000, Policy.ZONE)],
 )
-def test_what_would_take_too_long_to_try_is_left_open(size: int, unplaced: int, policy: Policy) -> None:
-    """Every member at a place of its own, and some without: the tries grow with the square of the places, or beyond."""
+def test_what_would_take_too_long_to_try_is_left_open(
+    size: int, unplaced: int, policy: Policy
+) -> None:
+    """Every member at a place of its own, and some without: the tries grow with the square of the
+    places, or beyond.
+    """
     located = {str(n): f"/z{n}/u" for n in range(unplaced, size)}
     ensemble = " ".join(str(n) for n in range(size))
     write = size if size > 400 else size // 2
@@ -112,8 +154,12 @@ def test_what_would_take_too_long_to_try_is_left_open(size: int, unplaced: int, 
         (PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=1), "closed 5", False),
     ],
 )
-def test_a_closed_ledger_is_held_to_a_policy_that_asks_for_something(rule: PlacementRule, state: str, expected: bool) -> None:
-    """Java's region-aware policy does not, and one region is no demand: then every ensemble adheres."""
+def test_a_closed_ledger_is_held_to_a_policy_that_asks_for_something(
+    rule: PlacementRule, state: str, expected: bool
+) -> None:
+    """Java's region-aware policy does not, and one region is no demand: then every ensemble
+    adheres.
+    """
     assert expected is judges(rule, ledger(f"e2 w2 a1 0:[1 4] {state}"))
     if not expected and state != "open":
         assert STRICT is adhering(rule, REGIONS, "1 4", 2)
@@ -143,7 +189,13 @@ DEFAULT_RACK, DEFAULT_ZONE, DEFAULT_REGION = (
         ("1 2 6 6", 4, 3, False, UNKNOWN),  # twice at the same place
         ("1 2 6 6", 4, 4, False, FAIL),
         ("1 2 6 8", 4, 2, False, STRICT),
-        ("1 6 8 10", 4, 2, False, UNKNOWN),  # too many to be tried everywhere: all in rack 1, or in different ones
+        (
+            "1 6 8 10",
+            4,
+            2,
+            False,
+            UNKNOWN,
+        ),  # too many to be tried everywhere: all in rack 1, or in different ones
         ("1 6 8 10", 4, 3, False, UNKNOWN),
         ("1 6 8 10", 4, 5, False, UNKNOWN),  # there cannot be more racks than copies
         ("1 2 6 8 10", 5, 2, False, None),  # what is tried of many holds, and that does not tell
@@ -154,12 +206,26 @@ DEFAULT_RACK, DEFAULT_ZONE, DEFAULT_REGION = (
 def test_a_member_without_location_may_be_in_any_rack(
     ensemble: str, write: int, least: int, enforced: bool, expected: Adherence | None
 ) -> None:
-    """In one of the others', in the default one, which does not count where a minimum is enforced, or in a new one."""
-    rule = PlacementRule(Policy.RACK, min_num_racks_per_write_quorum=least, enforce_min_num_racks_per_write_quorum=enforced)
+    """In one of the others', in the default one, which does not count where a minimum is enforced,
+    or in a new one.
+    """
+    rule = PlacementRule(
+        Policy.RACK,
+        min_num_racks_per_write_quorum=least,
+        enforce_min_num_racks_per_write_quorum=enforced,
+    )
     assert expected is adhering(rule, {**RACKS, "d": DEFAULT_RACK}, ensemble, write)
 
 
-CROWDED = {"1": "/X1/u1", "2": "/X1/u1", "3": "/z2/u1", "4": "/z2/u1", "5": "/z3/u1", "d": DEFAULT_ZONE, "deep": "/z4/u1/r1"}
+CROWDED = {
+    "1": "/X1/u1",
+    "2": "/X1/u1",
+    "3": "/z2/u1",
+    "4": "/z2/u1",
+    "5": "/z3/u1",
+    "d": DEFAULT_ZONE,
+    "deep": "/z4/u1/r1",
+}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +235,11 @@ CROWDED = {"1": "/X1/u1", "2": "/X1/u1", "3": "/z2/u1", "4": "/z2/u1", "5": "/z3
         ("1 3 d", 3, FAIL),
         ("1 3 deep", 3, FAIL),
         ("1 2 3 5", 4, FAIL),
-        ("1 2 3 6", 4, UNKNOWN),  # another domain of the crowded zone holds, the default one does not
+        (
+            "1 2 3 6",
+            4,
+            UNKNOWN,
+        ),  # another domain of the crowded zone holds, the default one does not
         ("1 2 3 4 6", 5, FAIL),  # one member cannot relieve two crowded zones
         ("1 2 3 4 6 8", 6, UNKNOWN),  # two can, each in its own zone, and nowhere else
         ("1 3 6 6", 4, None),
@@ -180,8 +250,12 @@ CROWDED = {"1": "/X1/u1", "2": "/X1/u1", "3": "/z2/u1", "4": "/z2/u1", "5": "/z3
         ("1", 1, FAIL),
     ],
 )
-def test_a_member_without_location_may_be_in_any_zone_and_domain(ensemble: str, write: int, expected: Adherence | None) -> None:
-    """Of the others', new ones, or the default one, in which no write set holds; whole write sets, at least three copies."""
+def test_a_member_without_location_may_be_in_any_zone_and_domain(
+    ensemble: str, write: int, expected: Adherence | None
+) -> None:
+    """Of the others', new ones, or the default one, in which no write set holds; whole write sets,
+    at least three copies.
+    """
     assert expected is adhering(PlacementRule(Policy.ZONE), CROWDED, ensemble, write)
 
 
@@ -196,7 +270,9 @@ def test_a_member_without_location_may_be_in_any_zone_and_domain(ensemble: str, 
         ("1 9 down", FAIL),  # and there in one domain with all that are not registered
     ],
 )
-def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(ensemble: str, expected: Adherence) -> None:
+def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(
+    ensemble: str, expected: Adherence
+) -> None:
     """Another one for what is not registered."""
     located = {**ZONES, "ro": "/z3/u1", "down": "/z3/u1"}
     around = Surroundings(frozenset({*ZONES, "6"}), frozenset({"ro"}), located)
@@ -226,15 +302,29 @@ def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(ensemble: str,
 def test_regions_are_counted_wherever_a_member_is(
     ensemble: str, write: int, ack: int, least: int, expected: Adherence | None
 ) -> None:
-    """In the ensemble as many as are wanted, and in no write set fewer than that which could acknowledge alone."""
-    located = {**REGIONS, "5": "/default-region/r2", "7": "/UnknownRegion/r1", "8": "/c/r2", "d": DEFAULT_REGION}
+    """In the ensemble as many as are wanted, and in no write set fewer than that which could
+    acknowledge alone.
+    """
+    located = {
+        **REGIONS,
+        "5": "/default-region/r2",
+        "7": "/UnknownRegion/r1",
+        "8": "/c/r2",
+        "d": DEFAULT_REGION,
+    }
     rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=least)
     assert expected is adhering(rule, located, ensemble, write, ack)
 
 
-@pytest.mark.parametrize(("racks", "unplaced", "expected"), [(997, 3, UNKNOWN), (998, 3, None), (1, 1_199, UNKNOWN)])
-def test_of_many_members_without_location_a_few_places_are_tried(racks: int, unplaced: int, expected: Adherence | None) -> None:
-    """Each rack there is, a new one, the default one, and all apart; as long as that places a million members at most."""
+@pytest.mark.parametrize(
+    ("racks", "unplaced", "expected"), [(997, 3, UNKNOWN), (998, 3, None), (1, 1_199, UNKNOWN)]
+)
+def test_of_many_members_without_location_a_few_places_are_tried(
+    racks: int, unplaced: int, expected: Adherence | None
+) -> None:
+    """Each rack there is, a new one, the default one, and all apart; as long as that places a
+    million members at most.
+    """
     assert 1_000_000 == TRIES_MAX
     located = {str(n): f"/r{n}" for n in range(racks)}
     ensemble = " ".join(str(n) for n in range(racks + unplaced))

@@ -15,7 +15,9 @@ from auditor.second_checker.probes import Due, reads_due
 from auditor.second_checker.schedule import stretches
 
 LONG = "e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed 499"
-MANY_SEGMENTS = f"e3 w2 a2 {' '.join(f'{at}:[b1 b{2 + at % 3} b5]' for at in range(0, 2000, 20))} closed 1999"
+MANY_SEGMENTS = (
+    f"e3 w2 a2 {' '.join(f'{at}:[b1 b{2 + at % 3} b5]' for at in range(0, 2000, 20))} closed 1999"
+)
 TOO_LONG = f"e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed {10**9}"
 
 
@@ -31,18 +33,32 @@ def planned(text: str, bookie: str, terms: Terms) -> Planned:
     assert plan is not None
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     found = [(one, positions(one.segment.ensemble).get(bookie)) for one in extents(metadata)]
-    return plan_probes(plan, bookie, [expected_entries(one, at, size, quorum) for one, at in found if at])
+    return plan_probes(
+        plan, bookie, [expected_entries(one, at, size, quorum) for one, at in found if at]
+    )
 
 
-SWEEPS = (Sweep(), Sweep(5, 0, 9, 1), Sweep(6, 3, 9, 2), Sweep(7, 1_000, 9, 16), Sweep(8, 77, 9, 256))
+SWEEPS = (
+    Sweep(),
+    Sweep(5, 0, 9, 1),
+    Sweep(6, 3, 9, 2),
+    Sweep(7, 1_000, 9, 16),
+    Sweep(8, 77, 9, 256),
+)
 """None, one of every entry, and some that read fewer."""
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("text", "bookie"), [(LONG, "b1"), (LONG, "b2"), (LONG, "b4"), (MANY_SEGMENTS, "b1")])
-def test_both_checkers_draw_the_same_entries(seed: int, text: str, bookie: str, sweep: Sweep) -> None:
-    """Decision 0014: the hash is what they agree on; of which entries it draws, each finds out alone."""
+@pytest.mark.parametrize(
+    ("text", "bookie"), [(LONG, "b1"), (LONG, "b2"), (LONG, "b4"), (MANY_SEGMENTS, "b1")]
+)
+def test_both_checkers_draw_the_same_entries(
+    seed: int, text: str, bookie: str, sweep: Sweep
+) -> None:
+    """Decision 0014: the hash is what they agree on; of which entries it draws, each finds out
+    alone.
+    """
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, probe_seed=seed, sweep=sweep)
     first, second = planned(text, bookie, terms), due_of(text, bookie, terms)
     assert (frozenset(first.ends), frozenset(first.random)) == (second.ends, second.drawn)
@@ -52,7 +68,9 @@ def test_both_checkers_draw_the_same_entries(seed: int, text: str, bookie: str, 
 
 @pytest.mark.parametrize("bookie", ["b2", "b3", "b4"])
 @pytest.mark.parametrize("step", [0, 2**14, 2**20])
-def test_both_read_the_same_entries_by_rank_of_a_ledger_too_long_to_be_looked_at(bookie: str, step: int) -> None:
+def test_both_read_the_same_entries_by_rank_of_a_ledger_too_long_to_be_looked_at(
+    bookie: str, step: int
+) -> None:
     """One counts the entries of each segment, the other those of each ensemble position."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 12_345, 9, step))
     first, second = planned(TOO_LONG, bookie, terms), due_of(TOO_LONG, bookie, terms)
@@ -93,15 +111,27 @@ def test_of_a_bookie_of_a_segment_too_long_to_be_looked_at_any_sample_will_do(
 
 @pytest.mark.parametrize(
     ("count", "read", "expected"),
-    [(0, {0, 9}, True), (2, {0, 3, 4, 9}, True), (2, {0, 3, 9}, False), (2, {0, 3, 4, 5}, False), (2, {0, 3, 4, 5, 9}, True)],
+    [
+        (0, {0, 9}, True),
+        (2, {0, 3, 4, 9}, True),
+        (2, {0, 3, 9}, False),
+        (2, {0, 3, 4, 5}, False),
+        (2, {0, 3, 4, 5, 9}, True),
+    ],
 )
-def test_of_a_sample_that_is_not_known_the_number_counts(count: int, read: set[int], expected: bool) -> None:
+def test_of_a_sample_that_is_not_known_the_number_counts(
+    count: int, read: set[int], expected: bool
+) -> None:
     """Entries 0 and 9 are ends: they must have been read, and do not count."""
     assert expected is Due(frozenset({0, 9}), None, count).was_read(read)
 
 
-@pytest.mark.parametrize(("left_out", "expected_answer"), [(None, True), (0, False), (1, False), (7, False)])
+@pytest.mark.parametrize(
+    ("left_out", "expected_answer"), [(None, True), (0, False), (1, False), (7, False)]
+)
 def test_all_that_is_due_must_have_been_read(left_out: int | None, expected_answer: bool) -> None:
     """An end that is missing counts as much as one of the sample."""
-    found = due_of("e2 w2 a1 0:[b1 b2] closed 7", "b1", Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=100))
+    found = due_of(
+        "e2 w2 a1 0:[b1 b2] closed 7", "b1", Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=100)
+    )
     assert expected_answer is found.was_read(set(range(8)) - {left_out})

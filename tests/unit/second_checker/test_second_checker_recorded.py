@@ -19,7 +19,8 @@ def told(name: object, **properties: object) -> bytes:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (told("org.x.Isolated", isolationBookieGroups=" eu ,, us"), "Isolated with isolation groups eu, us"),
+        (told("org.x.Isolated", isolationBookieGroups=" eu ,, us"),
+        "Isolated with isolation groups eu, us"),
         (told("P", isolationBookieGroups=["a", "b"], secondaryIsolationBookieGroups="c"),
          "P with isolation groups a, b; secondary c"),
         (told("P", secondaryIsolationBookieGroups="c"), "P with secondary c"),
@@ -39,10 +40,15 @@ def told(name: object, **properties: object) -> bytes:
 )  # fmt: skip
 def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
     """The class without its package, the groups, or what is wrong; bounded and printable."""
-    metadata = replace(ledger("e3 w2 a2 0:[a b c] closed 9"), custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")))
+    metadata = replace(
+        ledger("e3 w2 a2 0:[a b c] closed 9"),
+        custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")),
+    )
     assert expected == read_recorded(metadata) == recorded_policy(metadata)
 
 
 def test_nothing_recorded_is_nothing_said() -> None:
     """Other custom metadata is not looked at."""
-    assert "" == read_recorded(replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),)))
+    assert "" == read_recorded(
+        replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),))
+    )

@@ -18,7 +18,10 @@ def rows(*looks: int, **changes: object) -> list[TopicRow]:
     told = [
         row
         for look in looks
-        for row in (TopicRow(TOPIC, look, "topic", "found"), TopicRow(TOPIC, look, "data", ledger_id=7, entries=10))
+        for row in (
+            TopicRow(TOPIC, look, "topic", "found"),
+            TopicRow(TOPIC, look, "data", ledger_id=7, entries=10),
+        )
     ]
     return [row._replace(**changes) if row.row == "data" else row for row in told]
 
@@ -29,14 +32,21 @@ def closed(last: int, at_ms: int) -> LedgerLook:
 
 def test_a_ledger_that_is_gone_and_needed_at_both_looks_is_missing() -> None:
     """With the time between the looks at it."""
-    assert MissingLedgerFacts(1, 1, (USE,), 10, None, 1_250) == reference_facts(7, rows(FIRST, AGAIN), GONE)
+    assert MissingLedgerFacts(1, 1, (USE,), 10, None, 1_250) == reference_facts(
+        7, rows(FIRST, AGAIN), GONE
+    )
 
 
 def test_looks_that_are_too_close_prove_nothing() -> None:
     """A second apart at least."""
     close = {FIRST: GONE[FIRST], AGAIN: GONE[AGAIN]._replace(read_at_ms=1_099)}
     assert reference_facts(7, rows(FIRST, AGAIN), close) is None
-    assert reference_facts(7, rows(FIRST, AGAIN), close | {AGAIN: GONE[AGAIN]._replace(read_at_ms=1_100)}) is not None
+    assert (
+        reference_facts(
+            7, rows(FIRST, AGAIN), close | {AGAIN: GONE[AGAIN]._replace(read_at_ms=1_100)}
+        )
+        is not None
+    )
 
 
 @pytest.mark.parametrize("looks", [(FIRST,), (AGAIN,)])
@@ -50,7 +60,10 @@ def test_one_look_at_the_ledger_proves_nothing() -> None:
     assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: GONE[FIRST]}) is None
 
 
-@pytest.mark.parametrize("changes", [{"offloaded": True}, {"bookkeeper_deleted": True}, {"entries": 0}, {"entries": None}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"offloaded": True}, {"bookkeeper_deleted": True}, {"entries": 0}, {"entries": None}],
+)
 def test_what_is_elsewhere_empty_or_not_recorded_is_not_missing(changes: dict[str, object]) -> None:
     """The last: of the newest ledger of the topic, which ledger 7 is here."""
     assert reference_facts(7, rows(FIRST, AGAIN, **changes), GONE) is None
@@ -71,8 +84,21 @@ def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:
     """With the same end; another end at the second look proves nothing."""
-    told = TruncatedLedgerFacts(8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 1_250)
-    assert told == reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 1_350)})
-    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 1_350)}) is None
-    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 1_350)}) is None
-    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(-2, 100), AGAIN: closed(-2, 1_350)}) is None, "malformed"
+    told = TruncatedLedgerFacts(
+        8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 1_250
+    )
+    assert told == reference_facts(
+        7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 1_350)}
+    )
+    assert (
+        reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 1_350)})
+        is None
+    )
+    assert (
+        reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 1_350)})
+        is None
+    )
+    assert (
+        reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(-2, 100), AGAIN: closed(-2, 1_350)})
+        is None
+    ), "malformed"

@@ -20,11 +20,19 @@ DUE = (0, 1, 3, 4, 6, 7, 9)
 
 HUGE = 2**53
 SPLIT = ledger(f"e3 w2 a2 0:[a g c] 10:[a c d] {HUGE}:[d c g] closed {HUGE + 5}")
-"""Past the first ten entries g has only some of the last, whose ids no float can tell from their neighbours."""
+"""Past the first ten entries g has only some of the last, whose ids no float can tell from their
+neighbours.
+"""
 SPLIT_DUE = tuple(HUGE + e for e in (0, 2, 3, 5))
 
 
-def asked(bookie: str, *held: int, ledger_id: int = 1, read: dict[int, str] | None = None, lists: bool = True) -> Asked:
+def asked(
+    bookie: str,
+    *held: int,
+    ledger_id: int = 1,
+    read: dict[int, str] | None = None,
+    lists: bool = True,
+) -> Asked:
     groups = canonical([SequenceGroup(entry, entry, 1, 0) for entry in held]) if lists else b""
     status = AnswerStatus.HELD if lists else AnswerStatus.UNSUPPORTED
     return Asked(frozenset({"g"}), Answer(bookie, ledger_id, 0, 0, status, groups), read or {})
@@ -62,7 +70,11 @@ def test_a_share_in_too_many_entries_is_left_open() -> None:
 
 def test_other_gone_bookies_and_other_ledgers_do_not_count() -> None:
     """Nobody was asked about it."""
-    assert (None, False) == new_name("h", [asked("new", *DUE)], {1: WRITTEN}) == new_name("g", [asked("new", *DUE)], {})
+    assert (
+        (None, False)
+        == new_name("h", [asked("new", *DUE)], {1: WRITTEN})
+        == new_name("g", [asked("new", *DUE)], {})
+    )
 
 
 def test_a_share_in_as_many_entries_as_are_examined_is_not_left_open() -> None:

@@ -38,9 +38,14 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
     """Its list names an entry that belongs on another bookie."""
     terms = replace(TERMS, around=Surroundings(writable=frozenset({"b2"})))
     lists = {"b1": groups({1}), "b2": groups(set())}
-    answers = {b: Answer(b, LEDGER, 1, NOW_MS, AnswerStatus.HELD, held) for b, held in lists.items()}
+    answers = {
+        b: Answer(b, LEDGER, 1, NOW_MS, AnswerStatus.HELD, held) for b, held in lists.items()
+    }
     absent = dict.fromkeys((("b1", 0), ("b1", 2), ("b2", 1), ("b2", 3)), ReadStatus.NO_ENTRY)
-    reads = {(bookie, entry): EntryRead(bookie, LEDGER, entry, 1, NOW_MS, word) for (bookie, entry), word in absent.items()}
+    reads = {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, 1, NOW_MS, word)
+        for (bookie, entry), word in absent.items()
+    }
     expected = Search(4, 1, 0, 0, ("b1", "b2"), ("b1",), found_first=(1,))
     assert expected == search(answers, reads, terms)
 

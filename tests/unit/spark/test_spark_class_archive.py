@@ -23,14 +23,22 @@ def java(version: str) -> JavaHome:
 
 @pytest.mark.parametrize("version", ENDING)
 def test_the_archive_that_is_written_is_the_one_that_is_read(version: str) -> None:
-    """Java 25 and newer name an ahead-of-time cache in both options, earlier ones a dynamic archive."""
+    """Java 25 and newer name an ahead-of-time cache in both options, earlier ones a dynamic
+    archive.
+    """
     archive = archive_path(java(version))
     assert archive.suffix == ENDING[version]
     archive.parent.mkdir(parents=True)
     archive.touch()
-    names = {".aot": ("-XX:AOTCacheOutput", "-XX:AOTCache"), ".jsa": ("-XX:ArchiveClassesAtExit", "-XX:SharedArchiveFile")}
+    names = {
+        ".aot": ("-XX:AOTCacheOutput", "-XX:AOTCache"),
+        ".jsa": ("-XX:ArchiveClassesAtExit", "-XX:SharedArchiveFile"),
+    }
     written, read = (f"{name}={archive}" for name in names[archive.suffix])
-    assert (writing_options(java(version), archive)[-1], reading_options(java(version))[-1]) == (written, read)
+    assert (writing_options(java(version), archive)[-1], reading_options(java(version))[-1]) == (
+        written,
+        read,
+    )
 
 
 def test_an_ahead_of_time_cache_is_read_without_share_options() -> None:
@@ -38,7 +46,9 @@ def test_an_ahead_of_time_cache_is_read_without_share_options() -> None:
     archive = archive_path(java("25.0.2"))
     archive.parent.mkdir(parents=True)
     archive.touch()
-    assert not [option for option in reading_options(java("25.0.2")) if option.startswith("-Xshare")]
+    assert not [
+        option for option in reading_options(java("25.0.2")) if option.startswith("-Xshare")
+    ]
 
 
 def test_an_archive_that_was_not_made_is_not_named() -> None:
@@ -47,5 +57,7 @@ def test_an_archive_that_was_not_made_is_not_named() -> None:
 
 
 def test_a_cache_is_written_with_the_collector_that_reads_it() -> None:
-    """An ahead-of-time cache holds heap objects laid out for a collector; a run uses the serial one."""
+    """An ahead-of-time cache holds heap objects laid out for a collector; a run uses the serial
+    one.
+    """
     assert "-XX:+UseSerialGC" in writing_options(java("25.0.2"), Path("/x"))

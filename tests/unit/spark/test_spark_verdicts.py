@@ -1,4 +1,6 @@
-"""Work that judges: healthy ledgers are settled by their columns, and the rows are as if each had been judged."""
+"""Work that judges: healthy ledgers are settled by their columns, and the rows are as if each had
+been judged.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,15 @@ METADATA = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
 def said_of(ledger_id: int, metadata: LedgerMetadata = METADATA) -> tuple[Any, ...]:
     """The cells of a SEEN row; of LOSSES one bookie lists nothing."""
     record = LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
-    lists = {name: canonical(SequenceGroup(e, e, 1, 0) for e in sorted(held)) for name, held in expected_on(metadata).items()}
+    lists = {
+        name: canonical(SequenceGroup(e, e, 1, 0) for e in sorted(held))
+        for name, held in expected_on(metadata).items()
+    }
     if ledger_id in LOSSES:
         lists["b2"] = b""
-    answers = [Answer(name, ledger_id, 1, 0, AnswerStatus.HELD, groups) for name, groups in lists.items()]
+    answers = [
+        Answer(name, ledger_id, 1, 0, AnswerStatus.HELD, groups) for name, groups in lists.items()
+    ]
     return (ledger_id, [ledger_row(record)], [answer_row(one) for one in answers], None)
 
 
@@ -53,7 +60,9 @@ EVERY = batch(*range(LEDGERS))
 
 def rows(terms: Terms, *batches: pa.RecordBatch, **options: Any) -> pa.Table:
     """The rows of all batches, by one task."""
-    return pa.Table.from_batches(list(verdicts.judge_of(terms, FACTS, LIMITS, **options)(iter(batches))))
+    return pa.Table.from_batches(
+        list(verdicts.judge_of(terms, FACTS, LIMITS, **options)(iter(batches)))
+    )
 
 
 @pytest.fixture
@@ -76,7 +85,10 @@ def overlook(monkeypatch: pytest.MonkeyPatch, *overlooked: int, copies: int = 60
 
     def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, int]:
         ids = batch["ledger_id"].to_pylist()
-        return {**find(batch, terms), **{ids.index(one): copies for one in overlooked if one in ids}}
+        return {
+            **find(batch, terms),
+            **{ids.index(one): copies for one in overlooked if one in ids},
+        }
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
 
@@ -87,8 +99,12 @@ def sample() -> list[int]:
 
 @pytest.mark.parametrize("careful", [True, False])
 @pytest.mark.parametrize("terms", [TERMS, HALF])
-def test_rows_by_columns_are_those_of_ledgers_judged_one_by_one(terms: Terms, careful: bool) -> None:
-    """In the same order, healthy ones beside others; in batches of healthy ones alone, of others alone, and of none."""
+def test_rows_by_columns_are_those_of_ledgers_judged_one_by_one(
+    terms: Terms, careful: bool
+) -> None:
+    """In the same order, healthy ones beside others; in batches of healthy ones alone, of others
+    alone, and of none.
+    """
     batches = (EVERY, EVERY.slice(5, 3), EVERY.slice(3, 2), EVERY.slice(0, 0))
     plain = rows(terms, *batches, careful=careful)
     assert rows(terms, *batches, careful=careful, by_columns=True).equals(plain)
@@ -110,17 +126,31 @@ def test_unless_it_is_asked_for_every_ledger_is_judged(judged: list[int]) -> Non
 
 @pytest.mark.parametrize(
     ("look", "only", "again_without", "is_trusted"),
-    [(1, None, None, True), (2, None, None, False), (1, (0, judgement.Todo.READS), None, False), (1, None, {}, False)],
+    [
+        (1, None, None, True),
+        (2, None, None, False),
+        (1, (0, judgement.Todo.READS), None, False),
+        (1, None, {}, False),
+    ],
 )
 def test_columns_are_trusted_where_a_shard_is_judged_first(
-    look: int, only: tuple[int, judgement.Todo] | None, again_without: dict[int, str] | None, is_trusted: bool
+    look: int,
+    only: tuple[int, judgement.Todo] | None,
+    again_without: dict[int, str] | None,
+    is_trusted: bool,
 ) -> None:
-    """Behind that every ledger was read or looked at again. Where a judging is done again, something was amiss with it."""
+    """Behind that every ledger was read or looked at again. Where a judging is done again,
+    something was amiss with it.
+    """
     assert is_trusted is verdicts.are_columns_trusted(look, only, again_without)
 
 
-def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the sample its verdict is not committed: the run says that checkers differ, and judges again without columns."""
+def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the sample its verdict is not committed: the run says that checkers differ, and judges
+    again without columns.
+    """
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
     overlook(monkeypatch, hit)
     row = rows(HALF, EVERY, by_columns=True).slice(hit, 1).to_pylist()[0]
@@ -128,36 +158,48 @@ def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(monkeypatch: p
         row[name] for name in ("ledger_id", "standing", "unknowns", "todo")
     )
     assert (
-        "by its columns it is sound with 60 copies listed of 60; the first checker says indeterminate "
-        "with 40 copies listed of 60, and next reads"
-    ) == row["detail"]
+        "by its columns it is sound with 60 copies listed of 60; the first checker says"
+        " indeterminate with 40 copies listed of 60, and next reads" == row["detail"]
+    )
 
 
-def test_copies_that_are_counted_otherwise_by_columns_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_that_are_counted_otherwise_by_columns_are_withheld(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Standings alone are not enough."""
     sound = next(one for one in sample() if one not in LOSSES)
     overlook(monkeypatch, sound, copies=59)
     row = rows(HALF, EVERY, by_columns=True).slice(sound, 1).to_pylist()[0]
     assert ["checkers_disagree"] == row["unknowns"]
-    assert row["detail"].endswith("the first checker says sound with 60 copies listed of 60, and next nothing")
+    assert row["detail"].endswith(
+        "the first checker says sound with 60 copies listed of 60, and next nothing"
+    )
 
 
-def test_what_the_two_checkers_differ_on_is_told_in_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_two_checkers_differ_on_is_told_in_their_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Also of a ledger that is healthy by its columns."""
     settle = judgement.settle
     wrong = Verdict(0, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,))
 
     def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
-        return replace(settle(evidence, terms), verdict=replace(wrong, ledger_id=evidence.ledger_id))
+        return replace(
+            settle(evidence, terms), verdict=replace(wrong, ledger_id=evidence.ledger_id)
+        )
 
     monkeypatch.setattr(judgement, "settle", settled)
     sound = next(one for one in sample() if one not in LOSSES)
     row = rows(HALF, batch(sound), by_columns=True).to_pylist()[0]
     assert ["checkers_disagree"] == row["unknowns"]
-    assert row["detail"].startswith("standing: the first checker says indeterminate, the second sound")
+    assert row["detail"].startswith(
+        "standing: the first checker says indeterminate, the second sound"
+    )
 
 
-def test_a_ledger_of_the_sample_on_which_judging_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_of_the_sample_on_which_judging_raises_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As it would be without columns."""
 
     def raises(*_: object) -> judgement.Step:
@@ -169,7 +211,9 @@ def test_a_ledger_of_the_sample_on_which_judging_raises_is_set_aside(monkeypatch
     assert (["poison"], "KeyError: 'odd'") == (row["unknowns"], row["detail"])
 
 
-def test_what_was_found_in_one_batch_is_not_said_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_in_one_batch_is_not_said_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A ledger id that comes again is judged by what is said of it there."""
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
     find, calls = verdicts.healthy_ledgers, iter([True, False])
@@ -179,12 +223,17 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(monkeypatch: pytest
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     unknowns = rows(HALF, batch(hit), batch(hit), by_columns=True)["unknowns"].to_pylist()
-    assert [["checkers_disagree"], []] == [unknowns[0], [one for one in unknowns[1] if one == "checkers_disagree"]]
+    assert [["checkers_disagree"], []] == [
+        unknowns[0],
+        [one for one in unknowns[1] if one == "checkers_disagree"],
+    ]
 
 
 def test_more_copies_than_a_column_can_count_are_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are in every row."""
-    monkeypatch.setattr(verdicts, "healthy_ledgers", lambda *_: {0: COPIES_MAX + 1, 1: COPIES_MAX - 1})
+    monkeypatch.setattr(
+        verdicts, "healthy_ledgers", lambda *_: {0: COPIES_MAX + 1, 1: COPIES_MAX - 1}
+    )
     found = rows(TERMS, batch(0, 1), by_columns=True)
     for name in ("copies_expected", "copies_listed"):
         assert [COPIES_MAX, COPIES_MAX - 1] == found[name].to_pylist()

@@ -17,7 +17,9 @@ class Polled:
         self.watch = StallWatch(max_s, lambda: self.now_s)
 
     def stalled_after(self, progress: Hashable, within_s: int) -> int | None:
-        """The seconds after which a job that stays where it is counts as stalled; None: not within so many."""
+        """The seconds after which a job that stays where it is counts as stalled; None: not within
+        so many.
+        """
         for second in range(within_s + 1):
             if self.watch.is_stalled(progress):
                 return second
@@ -37,7 +39,12 @@ def test_a_job_is_stalled_once_its_progress_has_been_the_same_for_the_bound(poll
 
 def test_each_finished_task_and_each_new_stage_begins_the_bound_anew(polled: Polled):
     """The bound is on the time between two tasks, not on the job."""
-    for progress in ((frozenset({1}), 0), (frozenset({1}), 1), (frozenset({2}), 1), (frozenset({2}), 2)):
+    for progress in (
+        (frozenset({1}), 0),
+        (frozenset({1}), 1),
+        (frozenset({2}), 1),
+        (frozenset({2}), 2),
+    ):
         assert polled.stalled_after(progress, 58) is None
     assert polled.stalled_after((frozenset({2}), 2), 10) is not None
 

@@ -21,7 +21,9 @@ FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", N
 COUNT = st.integers(0, 2**53)
 BOOKIE = st.sampled_from(["b1", "bookie-2.example:3181", "a;b", "10.0.0.7:3181"])
 BOOKIES = st.frozensets(BOOKIE)
-RULE = st.builds(PlacementRule, st.sampled_from(Policy), st.booleans(), COUNT, st.booleans(), COUNT, COUNT, COUNT)
+RULE = st.builds(
+    PlacementRule, st.sampled_from(Policy), st.booleans(), COUNT, st.booleans(), COUNT, COUNT, COUNT
+)
 LOCATIONS = st.dictionaries(BOOKIE, st.text(max_size=5))
 AROUND = st.builds(
     Surroundings,
@@ -34,11 +36,32 @@ AROUND = st.builds(
     st.lists(LOCATIONS, max_size=2).map(tuple),
 )
 SWEEP = st.builds(Sweep, COUNT, COUNT, COUNT, COUNT, st.floats(0, 2**53))
-TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1), SWEEP)
+TERMS = st.builds(
+    Terms,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    RULE,
+    AROUND,
+    st.floats(0, 1),
+    SWEEP,
+)
 
 
 def about(terms: Terms) -> About:
-    return About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, terms, "warning", allow_empty=False)
+    return About(
+        "20260101T030000Z-000001",
+        "2026-01-01T03:00:00Z",
+        FACTS,
+        terms,
+        "warning",
+        allow_empty=False,
+    )
 
 
 @given(TERMS)
@@ -51,11 +74,15 @@ def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
 
 
 def test_what_a_run_went_through_is_read_as_it_was() -> None:
-    """Another version's run of a part, held against the run before, with its waits, gone on with twice."""
+    """Another version's run of a part, held against the run before, with its waits, gone on with
+    twice.
+    """
     told = replace(
         about(Terms(1, 2, 3, 4)),
         partial=True,
-        previous_population=LastPopulation("20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50, (90, 80), 2),
+        previous_population=LastPopulation(
+            "20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50, (90, 80), 2
+        ),
         unregistered_since_ms={"b1": 7},
         auditor_version="0.0.9",
         waits_ms=(5, 6),
@@ -67,7 +94,9 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
 def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
     """Sorted lists and sorted keys: two runs that saw the same write the same."""
     names = [f"b{number}" for number in range(50)]
-    around = Surroundings(writable=frozenset(names), locations=dict.fromkeys(reversed(names), "/r1"))
+    around = Surroundings(
+        writable=frozenset(names), locations=dict.fromkeys(reversed(names), "/r1")
+    )
     told = about(Terms(1, 2, 3, 4, around=around)).as_json()["terms"]["around"]
     assert sorted(names) == told["writable"] == list(told["locations"])
 
@@ -93,7 +122,9 @@ def test_a_file_that_lacks_something_is_refused(name: str) -> None:
     ],
 )
 def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None:
-    """Judging by half of the terms would be another judgement: OutputError, which people can read."""
+    """Judging by half of the terms would be another judgement: OutputError, which people can
+    read.
+    """
     told = about(Terms(1, 2, 3, 4)).as_json()
     told["terms"] = {**told["terms"], **damage}
     with pytest.raises(OutputError, match="was not written by this version"):

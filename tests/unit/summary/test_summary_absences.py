@@ -7,13 +7,21 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.absences import UNREGISTERED_MAX, absences_json, since_from, unregistered_json, unregistered_since
+from auditor.summary.absences import (
+    UNREGISTERED_MAX,
+    absences_json,
+    since_from,
+    unregistered_json,
+    unregistered_since,
+)
 
 NONE, WRITABLE = Registration.NONE, Registration.WRITABLE
 
 
 def look(at_ms: int, **bookies: Registration) -> Mapping[str, BookieRecord]:
-    return {name: BookieRecord(name, 0, at_ms, registration) for name, registration in bookies.items()}
+    return {
+        name: BookieRecord(name, 0, at_ms, registration) for name, registration in bookies.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,9 @@ def look(at_ms: int, **bookies: Registration) -> Mapping[str, BookieRecord]:
 def test_the_time_goes_on_over_runs_until_the_bookie_registers(
     registrations: tuple[Registration, ...], before: dict[str, int], since: dict[str, int]
 ):
-    """Whoever was registered at a look of this run counts from the first look behind it; a future time does not count."""
+    """Whoever was registered at a look of this run counts from the first look behind it; a future
+    time does not count.
+    """
     looks = [look(10 * at, b1=one) for at, one in enumerate(registrations, start=1)]
     assert since == unregistered_since(looks, before)
 
@@ -46,12 +56,15 @@ def test_what_one_run_writes_the_next_one_reads():
     """To the millisecond, sorted by id."""
     since = {"b2": 1_700_000_000_123, "b1": 0}
     told = unregistered_json(since)
-    assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [tuple(row.values()) for row in told]
+    assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [
+        tuple(row.values()) for row in told
+    ]
     assert since == since_from(told)
 
 
 @pytest.mark.parametrize(
-    "damaged", [None, 7, "x", [7], [{}], [{"bookie_id": "b", "since": "x"}], [{"bookie_id": "b", "since": 1}]]
+    "damaged",
+    [None, 7, "x", [7], [{}], [{"bookie_id": "b", "since": "x"}], [{"bookie_id": "b", "since": 1}]],
 )
 def test_what_is_damaged_is_not_remembered(damaged: object):
     """A bookie then counts from this run on."""
@@ -68,11 +81,15 @@ def test_however_many_bookies_are_gone_the_summary_is_bounded():
 
 def test_a_damaged_row_hides_no_other():
     """Each bookie is read by itself."""
-    assert {"b2": 1_000} == since_from([{"bookie_id": "b1"}, {"bookie_id": "b2", "since": "1970-01-01T00:00:01.000Z"}])
+    assert {"b2": 1_000} == since_from(
+        [{"bookie_id": "b1"}, {"bookie_id": "b2", "since": "1970-01-01T00:00:01.000Z"}]
+    )
 
 
 def test_the_fields_of_the_summary_have_their_names():
     """Bookies without a registration, and those that probably have another name."""
     renamed = [{"bookie_id": "b2"}]
     since = [{"bookie_id": "b1", "since": "1970-01-01T00:00:00.000Z"}]
-    assert {"bookies_unregistered": since, "bookies_renamed": renamed} == absences_json({"b1": 0}, renamed)
+    assert {"bookies_unregistered": since, "bookies_renamed": renamed} == absences_json(
+        {"b1": 0}, renamed
+    )

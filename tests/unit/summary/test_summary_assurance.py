@@ -1,4 +1,6 @@
-"""What the verdicts on a handful of ledgers rest on, and what is down for maintenance, without a table."""
+"""What the verdicts on a handful of ledgers rest on, and what is down for maintenance, without a
+table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def evidence(ledger_id: int, *looks: dict[str, AnswerStatus]) -> LedgerEvidence:
         tuple(
             Look(
                 LedgerRecord(ledger_id, number, 0, RecordStatus.FOUND),
-                {bookie: Answer(bookie, ledger_id, number, 0, status) for bookie, status in said.items()},
+                {
+                    bookie: Answer(bookie, ledger_id, number, 0, status)
+                    for bookie, status in said.items()
+                },
             )
             for number, said in enumerate(looks, 1)
         ),
@@ -30,11 +35,19 @@ def evidence(ledger_id: int, *looks: dict[str, AnswerStatus]) -> LedgerEvidence:
 
 def test_ledgers_are_counted_by_what_they_rest_on() -> None:
     """Those that were judged: two by lists, one by probes."""
-    unknown = Verdict(4, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), probes=Probes(3, 2))
-    sound = [Verdict(1, Standing.SOUND), Verdict(2, Standing.SOUND), Verdict(3, Standing.SOUND, probes=Probes(9, 5))]
+    unknown = Verdict(
+        4, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), probes=Probes(3, 2)
+    )
+    sound = [
+        Verdict(1, Standing.SOUND),
+        Verdict(2, Standing.SOUND),
+        Verdict(3, Standing.SOUND, probes=Probes(9, 5)),
+    ]
     judged = [(evidence(verdict.ledger_id, {"b1": HELD}), verdict) for verdict in (*sound, unknown)]
     found = assurance_of_ledgers(judged, Terms(0, 0, 1, 2), [])
-    assert (2, 1, 12, 7) == tuple(found[name] for name in ("listed", "probed", "probes", "random_probes"))
+    assert (2, 1, 12, 7) == tuple(
+        found[name] for name in ("listed", "probed", "probes", "random_probes")
+    )
 
 
 def test_the_bound_on_what_was_missed_has_six_digits() -> None:

@@ -1,4 +1,6 @@
-"""What explains most of the ledgers that are hit: each kind of cause beside the twin that is none."""
+"""What explains most of the ledgers that are hit: each kind of cause beside the twin that is
+none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,19 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, ids, lacking, said, scattered, spread
+from support.cause_worlds import (
+    BELOW,
+    FAILED,
+    MALFORMED,
+    MARKED,
+    World,
+    both,
+    ids,
+    lacking,
+    said,
+    scattered,
+    spread,
+)
 
 from auditor.summary.causes import CauseKind
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN
@@ -22,7 +36,9 @@ SPREADS = 300
 
 def marked(by_bookie: dict[str, Iterable[int]], **more: object) -> Hits:
     via = {bookie: ids(ledgers) for bookie, ledgers in by_bookie.items()}
-    return Hits({MARKED: ids(ledger for one in via.values() for ledger in one)}, {Via.MARKED: via}, **more)  # type: ignore[arg-type]
+    return Hits(
+        {MARKED: ids(ledger for one in via.values() for ledger in one)}, {Via.MARKED: via}, **more
+    )  # type: ignore[arg-type]
 
 
 def test_nothing_hit_has_no_cause():
@@ -35,7 +51,9 @@ def test_nothing_hit_has_no_cause():
 
 @pytest.mark.parametrize("bookies", [3, 5, 10, 50])
 def test_evenly_spread_loss_has_no_cause(bookies: int):
-    """Entries lost at random, few or many, in clusters large and small: no bookie, no rack, no period. Seeds 0 to 299."""
+    """Entries lost at random, few or many, in clusters large and small: no bookie, no rack, no
+    period. Seeds 0 to 299.
+    """
     false = []
     for seed in range(SPREADS):
         draw = random.Random(seed)
@@ -57,7 +75,9 @@ def test_two_ledgers_make_no_cause():
 
 
 def test_three_ledgers_of_a_large_bookie_are_chance():
-    """b1 lost entries of three of its ledgers, of which it has hundreds: nothing but where three losses fell."""
+    """b1 lost entries of three of its ledgers, of which it has hundreds: nothing but where three
+    losses fell.
+    """
     world = spread(5, 1_000, seed=3)
     mine = [ledger for ledger in world.naming("b1") if ledger % 97 == 1][:3]
     assert 3 == len(mine)
@@ -67,7 +87,9 @@ def test_three_ledgers_of_a_large_bookie_are_chance():
 def apart(**ledgers: int) -> World:
     """Each bookie with so many ledgers that name nobody else, all created at once."""
     named = [bookie for bookie, count in ledgers.items() for _ in range(count)]
-    return World({n: [bookie] for n, bookie in enumerate(named)}, times=dict.fromkeys(range(len(named)), 0))
+    return World(
+        {n: [bookie] for n, bookie in enumerate(named)}, times=dict.fromkeys(range(len(named)), 0)
+    )
 
 
 def test_three_ledgers_are_enough():
@@ -80,8 +102,9 @@ def test_three_ledgers_are_enough():
 @pytest.mark.parametrize("family", ["entry", "metadata", "mark", "unjudged"])
 @pytest.mark.parametrize("more", [False, True])
 def test_the_probability_counts_every_candidate_there_is(family: str, more: bool):
-    """Six bookies, three racks, two searches for a period; of marks the workers too. Malformed metadata
-    has periods alone, and silence has none. Families that are hit beside count as well."""
+    """Six bookies, three racks, two searches for a period; of marks the workers too. Malformed
+    metadata has periods alone, and silence has none. Families that are hit beside count as well.
+    """
     period, mine = ids(range(100, 110)), ids(SIX.naming("b1"))
     kinds = {"entry": BELOW, "metadata": MALFORMED, "mark": MARKED, "unjudged": "bookie_silent"}
     via = {"entry": Via.LACKING, "mark": Via.MARKED, "unjudged": Via.UNHEARD}
@@ -90,10 +113,14 @@ def test_the_probability_counts_every_candidate_there_is(family: str, more: bool
     both_hits = both(hits[family], hits["metadata"]) if more else hits[family]
     seen = Hits(both_hits.by_kind, both_hits.via, locked={"w1": ids([7]), "w2": ids([8])})
     (found,) = (one.candidate for one in SIX.causes(seen) if one.candidate.family == family)
-    candidates = {"entry": 11, "metadata": 2, "mark": 13, "unjudged": 9}[family] + (2 if more and family != "metadata" else 0)
+    candidates = {"entry": 11, "metadata": 2, "mark": 13, "unjudged": 9}[family] + (
+        2 if more and family != "metadata" else 0
+    )
     periods = 55 if family == "metadata" else 1
     one = found.contrast
-    chance = upper_tail(one.touched_hit, one.touched, one.touched_hit + one.others_hit, one.touched + one.others)
+    chance = upper_tail(
+        one.touched_hit, one.touched, one.touched_hit + one.others_hit, one.touched + one.others
+    )
     assert chance * candidates * periods == pytest.approx(one.p_value, rel=1e-9, abs=0)
 
 
@@ -114,26 +141,39 @@ def test_each_ledger_belongs_to_the_strongest_cause_of_what_is_left():
     """Bookies share what they lost; a gain shrinks when a stronger cause takes ledgers."""
     for seed in range(100):
         draw = random.Random(seed)
-        lost = {f"b{n}": set(draw.sample(range(40), draw.randint(3, 14))) for n in range(draw.randint(3, 9))}
-        ensembles = {n: [b for b in lost if n in lost[b]] or ["idle"] for n in range(40)} | {n: ["ok"] for n in range(40, 900)}
+        lost = {
+            f"b{n}": set(draw.sample(range(40), draw.randint(3, 14)))
+            for n in range(draw.randint(3, 9))
+        }
+        ensembles = {n: [b for b in lost if n in lost[b]] or ["idle"] for n in range(40)} | {
+            n: ["ok"] for n in range(40, 900)
+        }
         world = World(ensembles, times=dict.fromkeys(range(900), 0))
-        found = {one.candidate.subject: set(one.own.tolist()) for one in world.causes(lacking(**lost))}
+        found = {
+            one.candidate.subject: set(one.own.tolist()) for one in world.causes(lacking(**lost))
+        }
         assert dict(greedy(dict(lost))) == found, seed
 
 
 # Bookies
 
 
-@pytest.mark.parametrize(("bookies", "ledgers"), [(3, 10), (3, 200), (5, 20), (5, 200), (50, 100), (50, 2_000)])
+@pytest.mark.parametrize(
+    ("bookies", "ledgers"), [(3, 10), (3, 200), (5, 20), (5, 200), (50, 100), (50, 2_000)]
+)
 def test_a_wiped_bookie_is_a_cause(bookies: int, ledgers: int):
-    """Also where every ledger names it, so that no ledger is left to compare with: its copies are compared with theirs."""
+    """Also where every ledger names it, so that no ledger is left to compare with: its copies are
+    compared with theirs.
+    """
     world = spread(bookies, ledgers, seed=4)
     mine = world.naming("b1")
     (found,) = world.causes(lacking(b1=mine))
     assert ("bookie", "b1", len(mine)) == said([found])[0]
     one = found.candidate.contrast
     assert (len(mine), len(mine), 0) == (one.touched, one.touched_hit, one.others_hit)
-    assert sum(map(len, world.ensembles.values())) - len(mine) == one.others, "a ledger counts once for each other bookie"
+    assert sum(map(len, world.ensembles.values())) - len(mine) == one.others, (
+        "a ledger counts once for each other bookie"
+    )
 
 
 def test_one_bookie_alone_has_nothing_to_stand_out_from():
@@ -152,7 +192,9 @@ def test_a_wiped_bookie_is_seen_beside_scattered_loss(bookies: int):
 
 
 def test_two_wiped_bookies_do_not_hide_each_other():
-    """Of four: each is compared with those that are no cause. A ledger of both belongs to the one with more of them."""
+    """Of four: each is compared with those that are no cause. A ledger of both belongs to the one
+    with more of them.
+    """
     world = spread(4, 300, seed=7)
     causes = world.causes(lacking(b1=world.naming("b1"), b2=world.naming("b2")))
     assert {"b1", "b2"} == {one.candidate.subject for one in causes}
@@ -161,7 +203,9 @@ def test_two_wiped_bookies_do_not_hide_each_other():
 
 
 def test_a_cause_whose_ledgers_are_all_explained_is_none():
-    """Two wiped bookies of three that every ledger names: the second would say nothing that was not said."""
+    """Two wiped bookies of three that every ledger names: the second would say nothing that was not
+    said.
+    """
     world = spread(3, 50, seed=8)
     assert [("bookie", "b1", 50)] == said(world.causes(lacking(b1=range(50), b2=range(50))))
 
@@ -175,7 +219,9 @@ def test_a_bookie_that_leaves_ledgers_unjudged_is_a_cause():
 
 
 def test_what_one_bookie_does_to_two_families_is_two_causes():
-    """It lacks entries of some ledgers and is named by the marks of others: findings of one cause share a family."""
+    """It lacks entries of some ledgers and is named by the marks of others: findings of one cause
+    share a family.
+    """
     world = spread(6, 300, seed=10)
     mine = world.naming("b1")
     first, second = mine[: len(mine) // 2], mine[len(mine) // 2 :]
@@ -212,7 +258,9 @@ def test_a_wiped_rack_is_one_cause():
 def test_bookies_of_different_racks_are_two_causes():
     """The twin of a wiped rack."""
     causes = SIX.causes(lacking(b1=SIX.naming("b1"), b3=SIX.naming("b3")))
-    assert {("bookie", "b1"), ("bookie", "b3")} == {(kind, subject) for kind, subject, _ in said(causes)}
+    assert {("bookie", "b1"), ("bookie", "b3")} == {
+        (kind, subject) for kind, subject, _ in said(causes)
+    }
 
 
 def test_a_neighbour_that_lost_little_makes_no_lost_rack():
@@ -227,7 +275,9 @@ def test_two_wiped_bookies_make_no_lost_rack_of_five():
     racks = {f"b{n}": "/r1" if n <= 5 else "/r2" for n in range(1, 11)}
     world = spread(10, 400, seed=12).in_racks(racks)
     causes = world.causes(lacking(b1=world.naming("b1"), b2=world.naming("b2")))
-    assert {("bookie", "b1"), ("bookie", "b2")} == {(kind, subject) for kind, subject, _ in said(causes)}
+    assert {("bookie", "b1"), ("bookie", "b2")} == {
+        (kind, subject) for kind, subject, _ in said(causes)
+    }
 
 
 def test_where_all_bookies_are_in_one_rack_none_is_told():
@@ -247,7 +297,9 @@ def test_where_all_bookies_are_in_one_rack_none_is_told():
         ("rack", {"b1": 60, "b3": 10}),
     ],
 )
-def test_a_member_of_a_lost_rack_lost_a_quarter_of_the_worst_share(expected: str, lost: dict[str, int]):
+def test_a_member_of_a_lost_rack_lost_a_quarter_of_the_worst_share(
+    expected: str, lost: dict[str, int]
+):
     """Of its own ledgers, however many they are: b3 has ten, of which all are lost."""
     rack = {"b1": 200, "b2" if "b2" in lost else "b3": 200 if "b2" in lost else 10}
     world = apart(**rack, ok=9_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
@@ -278,7 +330,9 @@ def test_a_period_in_which_a_bug_lost_entries_is_a_cause():
 
 
 def test_a_period_may_have_sound_ledgers_and_other_times_may_have_hits():
-    """Four of five ledgers of the period, and some at all times. Its twin, in which half are hit, explains little."""
+    """Four of five ledgers of the period, and some at all times. Its twin, in which half are hit,
+    explains little.
+    """
     world = spread(6, 3_000, seed=14)
     rest = [*range(0, 1_000, 100), *range(1_300, 3_000, 100)]
     hit = [*(n for n in range(1_000, 1_300) if n % 5), *rest]
@@ -301,16 +355,27 @@ def test_a_period_needs_other_times_to_stand_out_from():
 
 
 def test_unrelated_kinds_are_not_lumped_into_a_period():
-    """In one hour two ledgers lack an entry, two fail placement, two have old marks and two are malformed: four misfortunes."""
-    kinds = {BELOW: ids([100, 101]), FAILED: ids([102, 103]), MARKED: ids([104, 105]), MALFORMED: ids([106, 107])}
+    """In one hour two ledgers lack an entry, two fail placement, two have old marks and two are
+    malformed: four misfortunes.
+    """
+    kinds = {
+        BELOW: ids([100, 101]),
+        FAILED: ids([102, 103]),
+        MARKED: ids([104, 105]),
+        MALFORMED: ids([106, 107]),
+    }
     assert [] == SIX.causes(Hits(kinds, {}))
-    assert [("period", 8)] == [(kind, n) for kind, _, n in said(SIX.causes(Hits({MALFORMED: ids(range(100, 108))}, {})))]
+    assert [("period", 8)] == [
+        (kind, n) for kind, _, n in said(SIX.causes(Hits({MALFORMED: ids(range(100, 108))}, {})))
+    ]
 
 
 def test_two_families_of_one_period_are_two_causes():
     """Each with its own ledgers."""
     causes = SIX.causes(Hits({BELOW: ids(range(100, 110)), MALFORMED: ids(range(105, 120))}, {}))
-    assert [("metadata", 15), ("entry", 10)] == [(one.candidate.family, len(one.own)) for one in causes]
+    assert [("metadata", 15), ("entry", 10)] == [
+        (one.candidate.family, len(one.own)) for one in causes
+    ]
 
 
 def test_a_bookie_is_a_plainer_reason_than_a_period():
@@ -320,14 +385,23 @@ def test_a_bookie_is_a_plainer_reason_than_a_period():
 
 
 def test_a_period_is_seen_beside_a_wiped_bookie():
-    """What the bookie does not explain is looked at by itself: its own ledgers count neither as hit nor as sound."""
+    """What the bookie does not explain is looked at by itself: its own ledgers count neither as hit
+    nor as sound.
+    """
     world = spread(10, 600, seed=17)
     mine = world.naming("b1")
     hit = [ledger for ledger in range(300, 350) if ledger not in set(mine)]
     causes = world.causes(both(lacking(b1=mine), scattered(world, hit, random.Random(17))))
-    assert [("bookie", len(mine)), ("period", len(hit))] == [(kind, n) for kind, _, n in said(causes)]
+    assert [("bookie", len(mine)), ("period", len(hit))] == [
+        (kind, n) for kind, _, n in said(causes)
+    ]
     one = causes[1].candidate.contrast
-    assert (len(hit), len(hit), 600 - len(mine) - len(hit), 0) == (one.touched, one.touched_hit, one.others, one.others_hit)
+    assert (len(hit), len(hit), 600 - len(mine) - len(hit), 0) == (
+        one.touched,
+        one.touched_hit,
+        one.others,
+        one.others_hit,
+    )
 
 
 def test_a_period_is_found_among_more_ledgers_than_edges():
@@ -357,11 +431,18 @@ def test_a_bookie_behind_half_of_a_period_is_the_plainer_reason():
 
 
 def test_a_period_may_explain_more_than_a_small_bookie_of_it():
-    """The ledgers of a wiped bookie are set apart, and a new bookie has less than half of the rest."""
+    """The ledgers of a wiped bookie are set apart, and a new bookie has less than half of the
+    rest.
+    """
     young = range(400, 430)
-    ensembles = {n: ["b1" if n % 9 == 0 else "b2" if n in young else f"b{3 + n % 7}"] for n in range(1_200)}
+    ensembles = {
+        n: ["b1" if n % 9 == 0 else "b2" if n in young else f"b{3 + n % 7}"] for n in range(1_200)
+    }
     world = World(ensembles)
-    hit = {f"b{n}": [one for one in range(400, 480) if ensembles[one] == [f"b{n}"]] for n in range(2, 10)}
+    hit = {
+        f"b{n}": [one for one in range(400, 480) if ensembles[one] == [f"b{n}"]]
+        for n in range(2, 10)
+    }
     causes = world.causes(lacking(b1=world.naming("b1"), **hit))
     assert [("bookie", len(world.naming("b1"))), ("period", sum(map(len, hit.values())))] == [
         (kind, n) for kind, _, n in said(causes)
@@ -373,7 +454,9 @@ def test_a_period_may_explain_more_than_a_small_bookie_of_it():
 
 @pytest.mark.parametrize("all_marked", [False, True])
 def test_disabled_auto_recovery_is_why_marks_stand(all_marked: bool):
-    """A fact of the cluster and no correlation: also where every ledger is marked. Enabled, it explains nothing."""
+    """A fact of the cluster and no correlation: also where every ledger is marked. Enabled, it
+    explains nothing.
+    """
     world = spread(5, 4 if all_marked else 100, seed=18)
     hits = Hits({MARKED: ids(range(4))}, {}, marked=4)
     (found,) = world.causes(hits, disabled=True)
@@ -383,7 +466,10 @@ def test_disabled_auto_recovery_is_why_marks_stand(all_marked: bool):
         found.candidate.contrast.touched_hit,
         found.candidate.contrast.p_value,
     )
-    assert (0, 0 if all_marked else 96) == (found.candidate.contrast.others_hit, found.candidate.contrast.others)
+    assert (0, 0 if all_marked else 96) == (
+        found.candidate.contrast.others_hit,
+        found.candidate.contrast.others,
+    )
     assert "autorecovery" not in {kind for kind, _, _ in said(world.causes(hits))}
 
 
@@ -395,7 +481,9 @@ def test_disabled_auto_recovery_explains_marks_alone():
 def test_a_worker_that_sits_on_its_locks_is_why_marks_stand():
     """By the holder of the lock; a worker whose other ledgers are well is no cause."""
     hit = range(0, 300, 30)
-    hits = Hits({MARKED: ids(hit)}, {}, locked={"w1": ids(hit), "w2": ids([30, *range(1, 29)])}, marked=38)
+    hits = Hits(
+        {MARKED: ids(hit)}, {}, locked={"w1": ids(hit), "w2": ids([30, *range(1, 29)])}, marked=38
+    )
     assert [("worker", "w1", 10)] == said(SIX.causes(hits))
 
 
@@ -410,7 +498,9 @@ def test_each_worker_needs_a_contrast_of_its_own():
 # Placement
 
 
-def failing(ledgers: Iterable[int], by_bookie: dict[str, Iterable[int]], crowds: dict[str, Iterable[int]]) -> Hits:
+def failing(
+    ledgers: Iterable[int], by_bookie: dict[str, Iterable[int]], crowds: dict[str, Iterable[int]]
+) -> Hits:
     return Hits(
         {FAILED: ids(ledgers)},
         {Via.MISPLACED: {bookie: ids(one) for bookie, one in by_bookie.items()}},
@@ -419,20 +509,28 @@ def failing(ledgers: Iterable[int], by_bookie: dict[str, Iterable[int]], crowds:
 
 
 def test_the_rack_that_fails_placement_is_the_cause():
-    """Ledgers with both bookies of /r1 fail; the twin, in which those of all racks do, has no cause."""
+    """Ledgers with both bookies of /r1 fail; the twin, in which those of all racks do, has no
+    cause.
+    """
     crowd = {
-        rack: [n for n, e in SIX.ensembles.items() if {b for b in RACKS if RACKS[b] == rack} <= set(e)]
+        rack: [
+            n for n, e in SIX.ensembles.items() if {b for b in RACKS if RACKS[b] == rack} <= set(e)
+        ]
         for rack in RACKS.values()
     }
     one = crowd["/r1"]
     hits = failing(one, {b: set(one) & set(SIX.naming(b)) for b in RACKS}, {"/r1": one})
     assert ("rack", "/r1", len(one)) == said(SIX.causes(hits))[0]
     every = [ledger for some in crowd.values() for ledger in some]
-    assert [] == said(SIX.causes(failing(every, {b: set(every) & set(SIX.naming(b)) for b in RACKS}, crowd)))
+    assert [] == said(
+        SIX.causes(failing(every, {b: set(every) & set(SIX.naming(b)) for b in RACKS}, crowd))
+    )
 
 
 def test_the_bookie_that_every_failing_ledger_names_is_the_cause():
-    """Its location is wrong: in small clusters too, where each of its neighbours is in many failing ledgers."""
+    """Its location is wrong: in small clusters too, where each of its neighbours is in many failing
+    ledgers.
+    """
     mine = SIX.naming("b2")
     hits = failing(mine, {b: set(mine) & set(SIX.naming(b)) for b in RACKS}, {})
     assert [("bookie", "b2", len(mine))] == said(SIX.causes(hits))
@@ -442,7 +540,10 @@ def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
     """Equal counts are told in one order, so that two runs over the same evidence agree."""
     world = World({n: [f"b{n % 9}"] for n in range(900)})
     lost = {f"b{n}": world.naming(f"b{n}")[::2] for n in (5, 1, 3)}
-    one, other = (world.causes(lacking(**dict(items))) for items in (list(lost.items()), list(lost.items())[::-1]))
+    one, other = (
+        world.causes(lacking(**dict(items)))
+        for items in (list(lost.items()), list(lost.items())[::-1])
+    )
     assert said(one) == said(other) == [("bookie", b, 50) for b in ("b1", "b3", "b5")]
 
 
@@ -452,7 +553,12 @@ def test_what_fails_placement_is_compared_with_all_that_it_touches():
     hit = [ledger for ledger in mine if ledger % 10]
     (found,) = SIX.causes(failing(hit, {"b2": hit}, {}))
     one = found.candidate.contrast
-    assert (len(hit), len(mine), 0, 300 - len(mine)) == (one.touched_hit, one.touched, one.others_hit, one.others)
+    assert (len(hit), len(mine), 0, 300 - len(mine)) == (
+        one.touched_hit,
+        one.touched,
+        one.others_hit,
+        one.others,
+    )
     rack = SIX.naming("b1", "b2")
     (found,) = SIX.causes(failing(rack[:90], {}, {"/r1": rack[:90]}))
     one = found.candidate.contrast

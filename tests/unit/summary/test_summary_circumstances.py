@@ -1,4 +1,6 @@
-"""What a summary says beside the counts: bookies that are gone or in maintenance, placement, what verdicts rest on."""
+"""What a summary says beside the counts: bookies that are gone or in maintenance, placement, what
+verdicts rest on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
-from auditor.summary.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
+from auditor.summary.assurance import (
+    BOOKIES_NAMED_MAX,
+    assurance_of_ledgers,
+    maintenance_of_ledgers,
+)
 from auditor.summary.circumstances import (
     assurance,
     away_bookies,
@@ -32,7 +38,14 @@ TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
 WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
 
 
-def bookie(name: str, greeting: Greeting | None, registration: Registration = WRITABLE, look: int = 1, *, cookie: bool = True):
+def bookie(
+    name: str,
+    greeting: Greeting | None,
+    registration: Registration = WRITABLE,
+    look: int = 1,
+    *,
+    cookie: bool = True,
+):
     return BookieRecord(name, look, 0, registration, "h", 1, cookie, "", greeting)
 
 
@@ -46,7 +59,10 @@ IDLE = bookie("idle", None)
 
 def rows(*told: dict[str, Any]) -> TableScan:
     """VERDICTS rows; what is not told is null."""
-    ledgers = [{"ledger_id": n, "standing": "sound", "assurance": "listed"} | one for n, one in enumerate(told)]
+    ledgers = [
+        {"ledger_id": n, "standing": "sound", "assurance": "listed"} | one
+        for n, one in enumerate(told)
+    ]
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
@@ -65,13 +81,20 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
 def test_nobody_is_gone_where_nobody_has_a_cookie():
     """Then cookies tell nothing."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
-    assert ([], 0, 0) == (gone_bookies(records), bookie_counts(records, 0)["gone"], bookie_counts(records, 0)["away"])
+    assert ([], 0, 0) == (
+        gone_bookies(records),
+        bookie_counts(records, 0)["gone"],
+        bookie_counts(records, 0)["away"],
+    )
 
 
 def test_few_of_many_that_are_away_are_named():
     """All are counted."""
     records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
-    assert (BOOKIES_NAMED_MAX, 40) == (len(away_bookies(records)), bookie_counts(records, 0)["away"])
+    assert (BOOKIES_NAMED_MAX, 40) == (
+        len(away_bookies(records)),
+        bookie_counts(records, 0)["away"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,57 +126,114 @@ def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
     """Without a policy nobody needs a location."""
     around = Surroundings(locations={"well": "/r1"})
     rack = replace(TERMS, around=around, placement=PlacementRule(Policy.RACK, java_compatible=True))
-    expected = {"policy": "rack", "compat": "java", "without_location": 1, "bookies_without_location": ["silent"]}
+    expected = {
+        "policy": "rack",
+        "compat": "java",
+        "without_location": 1,
+        "bookies_without_location": ["silent"],
+    }
     assert expected == placement([WELL, SILENT], rack)
-    none = {"policy": "none", "compat": "assigned", "without_location": 0, "bookies_without_location": []}
+    none = {
+        "policy": "none",
+        "compat": "assigned",
+        "without_location": 0,
+        "bookies_without_location": [],
+    }
     assert none == placement([WELL, SILENT], TERMS)
 
 
 def test_ledgers_count_by_what_their_verdicts_rest_on():
     """Those that were judged, sound or violated; an exempt ledger rests on nothing."""
-    table = rows({}, {"standing": "violated"}, {"standing": "exempt"}, probed(5, 3), probed(2, 0, "indeterminate"))
+    table = rows(
+        {},
+        {"standing": "violated"},
+        {"standing": "exempt"},
+        probed(5, 3),
+        probed(2, 0, "indeterminate"),
+    )
     said = assurance([WELL, UNABLE], TERMS, table, [])
-    assert (2, 1, 7, 3) == tuple(said[name] for name in ("listed", "probed", "probes", "random_probes"))
+    assert (2, 1, 7, 3) == tuple(
+        said[name] for name in ("listed", "probed", "probes", "random_probes")
+    )
     assert (["unable"], 3) == (said["bookies_unable"], said["probe_entries"])
 
 
 @pytest.mark.parametrize(
     ("bound", "random", "missing_on"),
-    [(0.03, 100, None), (1.0, 1, None), (None, 0, None), (None, 100, "unable"), (0.03, 100, "well")],
+    [
+        (0.03, 100, None),
+        (1.0, 1, None),
+        (None, 0, None),
+        (None, 100, "unable"),
+        (0.03, 100, "well"),
+    ],
 )
-def test_the_bound_holds_where_no_probe_found_an_entry_missing(bound: float | None, random: int, missing_on: str | None):
-    """Three over the number drawn at random; what a bookie lacks that can list says nothing about the sample."""
+def test_the_bound_holds_where_no_probe_found_an_entry_missing(
+    bound: float | None, random: int, missing_on: str | None
+):
+    """Three over the number drawn at random; what a bookie lacks that can list says nothing about
+    the sample.
+    """
     findings = [] if missing_on is None else [{"missing_on": {missing_on: [[0, 0]]}}]
-    assert bound == assurance([WELL, UNABLE], TERMS, rows(probed(random + 2, random)), findings)["missing_bound"]
+    assert (
+        bound
+        == assurance([WELL, UNABLE], TERMS, rows(probed(random + 2, random)), findings)[
+            "missing_bound"
+        ]
+    )
 
 
 def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
-    """Its probes count in the sample, so what they found missing counts as well, though a mark within grace excuses it."""
+    """Its probes count in the sample, so what they found missing counts as well, though a mark
+    within grace excuses it.
+    """
     excused = Verdict(
-        1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, probes=Probes(5, 3), lacks=(BookieLack("unable", 10, 1),)
+        1,
+        Standing.EXEMPT,
+        Exempt.MARKED_UNDERREPLICATED,
+        probes=Probes(5, 3),
+        lacks=(BookieLack("unable", 10, 1),),
     )
     row = probed(5, 3, "exempt") | {"lacks": [{"bookie_id": "unable", "expected": 10, "absent": 1}]}
-    look = Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND), {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)})
+    look = Look(
+        LedgerRecord(1, 1, 0, RecordStatus.FOUND),
+        {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)},
+    )
     by_ledger = assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, [])
-    assert (None, None) == (assurance([UNABLE], TERMS, rows(row), [])["missing_bound"], by_ledger["missing_bound"])
+    assert (None, None) == (
+        assurance([UNABLE], TERMS, rows(row), [])["missing_bound"],
+        by_ledger["missing_bound"],
+    )
 
 
 def test_single_ledgers_are_told_in_the_same_words():
-    """What `auditor ledger` says of its ledgers is what a run would, of the bookies that were asked."""
+    """What `auditor ledger` says of its ledgers is what a run would, of the bookies that were
+    asked.
+    """
     record = LedgerRecord(1, 1, 0, RecordStatus.FOUND)
-    statuses = {"unable": AnswerStatus.UNSUPPORTED, "gone": AnswerStatus.UNREGISTERED, "well": AnswerStatus.HELD}
+    statuses = {
+        "unable": AnswerStatus.UNSUPPORTED,
+        "gone": AnswerStatus.UNREGISTERED,
+        "well": AnswerStatus.HELD,
+    }
     look = Look(record, {b: Answer(b, 1, 1, 0, status) for b, status in statuses.items()})
     judged = [
         (LedgerEvidence(1, (look,)), Verdict(1, Standing.SOUND, probes=Probes(5, 3))),
         (
             LedgerEvidence(2, (look,)),
-            Verdict(2, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True),
+            Verdict(
+                2, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
+            ),
         ),
     ]
-    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"})))
+    terms = replace(
+        TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"}))
+    )
     by_rows = assurance([UNABLE], terms, rows(probed(5, 3), {"standing": "indeterminate"}), [])
     assert by_rows == assurance_of_ledgers(judged, terms, [])
-    found = {one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]}
+    found = {
+        one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]
+    }
     assert {"gone": "not_registered", "well": "answered"} == found
     assert 1 == maintenance_of_ledgers(judged, terms)["ledgers"]
 
@@ -162,20 +242,34 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
     """As they were last; one that answered at any look gave a word. A few of each, sorted."""
     back = [bookie("back", Greeting.ANSWERED), bookie("back", Greeting.SILENT, look=2)]
     found = unheard(
-        [*back, AWAY, UNABLE, WELL, IDLE, SILENT, bookie("mute", Greeting.SILENT), bookie("shut", Greeting.REFUSED)]
+        [
+            *back,
+            AWAY,
+            UNABLE,
+            WELL,
+            IDLE,
+            SILENT,
+            bookie("mute", Greeting.SILENT),
+            bookie("shut", Greeting.REFUSED),
+        ]
     )
     assert {
-        "silent": ["mute", "silent"], "refused": ["shut"], "unsupported": ["unable"], "unregistered": ["away"],
+        "silent": ["mute", "silent"], "refused": ["shut"], "unsupported": ["unable"],
+        "unregistered": ["away"],
         "address_unknown": [],
     } == found  # fmt: skip
-    assert BOOKIES_NAMED_MAX == len(unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)])["silent"])
+    assert BOOKIES_NAMED_MAX == len(
+        unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)])["silent"]
+    )
 
 
 def test_a_bookie_in_maintenance_that_answered_once_is_told_as_answering():
     """Whatever it did at the last look."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))
     records = [bookie("b", Greeting.ANSWERED), bookie("b", Greeting.SILENT, look=2)]
-    assert [{"bookie_id": "b", "found": "answered"}] == maintenance(records, terms, rows())["bookies"]
+    assert [{"bookie_id": "b", "found": "answered"}] == maintenance(records, terms, rows())[
+        "bookies"
+    ]
 
 
 def test_the_fields_of_the_summary_have_their_names():

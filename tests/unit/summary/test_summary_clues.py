@@ -13,13 +13,22 @@ from auditor.evidence.schemas import LEDGERS, VERDICTS
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
-from auditor.summary.clues import BIRTHS, MARKS, Clues, births, count_created, ledgers_by_locker, newest_marks
+from auditor.summary.clues import (
+    BIRTHS,
+    MARKS,
+    Clues,
+    births,
+    count_created,
+    ledgers_by_locker,
+    newest_marks,
+)
 from auditor.summary.hits import Hits, Via, union
 
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r3"}
 NO_VERDICTS = VERDICTS.empty_table()
 NOTHING_ELSE: dict[str, Any] = {
-    "lacking": {}, "unheard": {}, "marks": MARKS.empty_table(), "marked": np.array([], np.int64), "locked": {},
+    "lacking": {}, "unheard": {}, "marks": MARKS.empty_table(), "marked": np.array([], np.int64),
+    "locked": {},
 }  # fmt: skip
 
 
@@ -57,7 +66,9 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
 
 
 def test_of_what_is_not_reported_no_bookie_is_a_cause():
-    """A run that died after one look knows what a ledger lacks and says nothing of it: it is no hit, of no bookie."""
+    """A run that died after one look knows what a ledger lacks and says nothing of it: it is no
+    hit, of no bookie.
+    """
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
     assert {"b1": [7]} == told(seen.via[Via.LACKING])
@@ -66,14 +77,22 @@ def test_of_what_is_not_reported_no_bookie_is_a_cause():
 
 def test_findings_on_bookies_and_for_information_hit_no_ledger():
     """They are no ledgers to be explained."""
-    seen = hits(finding(Kind.BOOKIE_LOST_CONTENT, "b1"), finding(Kind.PLACEMENT_SOFT, 1), finding(Kind.LEDGER_STUCK, 2))
+    seen = hits(
+        finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+        finding(Kind.PLACEMENT_SOFT, 1),
+        finding(Kind.LEDGER_STUCK, 2),
+    )
     assert [] == seen.affected_ledgers().tolist()
 
 
 def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
     """Only reasons that a bookie as a whole is behind."""
     verdicts = pa.Table.from_pylist(
-        [{"ledger_id": 1, "unknowns": ["bookie_silent", "topology_unknown"]}, {"ledger_id": 2, "unknowns": []}], schema=VERDICTS
+        [
+            {"ledger_id": 1, "unknowns": ["bookie_silent", "topology_unknown"]},
+            {"ledger_id": 2, "unknowns": []},
+        ],
+        schema=VERDICTS,
     )
     assert {"bookie_silent": [1]} == told(hits(verdicts=verdicts).by_kind)
 
@@ -86,14 +105,21 @@ def test_bookies_of_failing_segments_are_told():
 
 def test_racks_that_failing_segments_crowd_are_told():
     """Two of their bookies or more in one segment."""
-    assert {"/r1": [1, 2]} == told(hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds)
+    assert {"/r1": [1, 2]} == told(
+        hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds
+    )
     assert {} == told(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
 
 
 def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
     """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
     before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
-    read = rows(record(1, 1, mark=before), record(1, 2, mark=after), record(2, 1, mark=before), record(3, 1, mark=Mark(0)))
+    read = rows(
+        record(1, 1, mark=before),
+        record(1, 2, mark=after),
+        record(2, 1, mark=before),
+        record(3, 1, mark=Mark(0)),
+    )
     locked = ledgers_by_locker(read.to_batches())
     assert {"w1": [1, 2], "w2": [1]} == told(locked)
     found = newest_marks(rows(record(1, 1, mark=before), record(1, 2, mark=after)))
@@ -107,14 +133,23 @@ def test_hits_are_kept_apart_by_family():
     mark = finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 8, missing_on={"b1": [[0, 1]]})
     seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
     assert ["entry", "mark", "metadata"] == seen.families()
-    assert [{"b1": [7]}, {"b1": [8]}, {}] == [told(seen.by_bookie(family)) for family in seen.families()]
+    assert [{"b1": [7]}, {"b1": [8]}, {}] == [
+        told(seen.by_bookie(family)) for family in seen.families()
+    ]
 
 
 def test_the_newest_mark_counts():
     """Whom it names missing and who holds its lock, as it was read last."""
     before = Mark(0, missing_replicas=("b1", "b2"), lock=ReplicationLock("w1", 5))
     after = Mark(0, missing_replicas=("b2",), lock=ReplicationLock("w2", 5))
-    marks = newest_marks(rows(record(1, 2, mark=after), record(1, 1, mark=before), record(2, 1), record(3, 1, mark=Mark(0))))
+    marks = newest_marks(
+        rows(
+            record(1, 2, mark=after),
+            record(1, 1, mark=before),
+            record(2, 1),
+            record(3, 1, mark=Mark(0)),
+        )
+    )
     seen = hits(marks=marks)
     assert {"b2": [1]} == told(seen.via[Via.MARKED])
     assert {"w2": [1]} == told(seen.locked)
@@ -122,7 +157,9 @@ def test_the_newest_mark_counts():
 
 def test_a_ledger_is_born_once():
     """As the first look saw its znode; a ledger that could not be read has no birth."""
-    told_rows = rows(record(1, 1), record(1, 2), record(2, 1), LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE))
+    told_rows = rows(
+        record(1, 1), record(1, 2), record(2, 1), LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE)
+    )
     batches = told_rows.select(BIRTHS).to_batches()
     born = births(batches, np.array([1, 3]))
     assert ([1], [10]) == (born.ledger_ids.tolist(), born.at_ms.tolist())
@@ -132,13 +169,20 @@ def test_a_ledger_is_born_once():
 
 def test_only_segments_that_fail_placement_misplace_bookies():
     """A segment of another finding misplaces nobody; neither does a finding without one."""
-    seen = hits(finding(Kind.ENTRY_WITHOUT_REPLICA, 7), finding(Kind.PLACEMENT_FAILED, 8, segment=None, missing_on={}))
+    seen = hits(
+        finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
+        finding(Kind.PLACEMENT_FAILED, 8, segment=None, missing_on={}),
+    )
     assert ({}, {}) == (seen.via[Via.MISPLACED], seen.crowds)
 
 
 def test_ledgers_found_for_their_mark_are_told():
     """Whether too old or beyond recovery; each once, ascending."""
-    kinds = ((Kind.UNDERREPLICATED_BEYOND_GRACE, 9), (Kind.UNDERREPLICATED_UNRECOVERABLE, 3), (Kind.ENTRY_WITHOUT_REPLICA, 5))
+    kinds = (
+        (Kind.UNDERREPLICATED_BEYOND_GRACE, 9),
+        (Kind.UNDERREPLICATED_UNRECOVERABLE, 3),
+        (Kind.ENTRY_WITHOUT_REPLICA, 5),
+    )
     clues = Clues(RACKS)
     assert [] == clues.marked_ledgers().tolist()
     for kind, ledger in (*kinds, *kinds):
@@ -149,11 +193,19 @@ def test_ledgers_found_for_their_mark_are_told():
 def test_batches_are_counted_together():
     """Tables come in pieces, and what a piece says is added to what others said."""
     verdicts = [
-        pa.Table.from_pylist([{"ledger_id": ledger, "unknowns": ["bookie_silent"]}], schema=VERDICTS) for ledger in (2, 1)
+        pa.Table.from_pylist(
+            [{"ledger_id": ledger, "unknowns": ["bookie_silent"]}], schema=VERDICTS
+        )
+        for ledger in (2, 1)
     ]
     assert {"bookie_silent": [1, 2]} == told(hits(verdicts=pa.concat_tables(verdicts)).by_kind)
-    read = [rows(record(n, 1, mark=Mark(0, missing_replicas=("b1",), lock=ReplicationLock("w1", 5)))) for n in (2, 1)]
-    assert {"w1": [1, 2]} == told(ledgers_by_locker(batch for table in read for batch in table.to_batches()))
+    read = [
+        rows(record(n, 1, mark=Mark(0, missing_replicas=("b1",), lock=ReplicationLock("w1", 5))))
+        for n in (2, 1)
+    ]
+    assert {"w1": [1, 2]} == told(
+        ledgers_by_locker(batch for table in read for batch in table.to_batches())
+    )
     seen = hits(marks=pa.concat_tables([newest_marks(one) for one in read]))
     assert ({"b1": [1, 2]}, {"w1": [1, 2]}) == (told(seen.via[Via.MARKED]), told(seen.locked))
     batches = [batch for table in read for batch in table.select(BIRTHS).to_batches()]
@@ -162,16 +214,25 @@ def test_batches_are_counted_together():
 
 def test_of_each_ledger_the_newest_mark_is_kept():
     """However many ledgers were looked at twice; none of no ledger."""
-    read = [record(ledger, look, mark=Mark(0, lock=ReplicationLock(f"w{look}", 5))) for ledger in (1, 2, 3) for look in (1, 2)]
+    read = [
+        record(ledger, look, mark=Mark(0, lock=ReplicationLock(f"w{look}", 5)))
+        for ledger in (1, 2, 3)
+        for look in (1, 2)
+    ]
     newest = newest_marks(rows(*read))
-    assert [(1, "w2"), (2, "w2"), (3, "w2")] == [(row["ledger_id"], row["holder"]) for row in newest.to_pylist()]
+    assert [(1, "w2"), (2, "w2"), (3, "w2")] == [
+        (row["ledger_id"], row["holder"]) for row in newest.to_pylist()
+    ]
     assert 0 == newest_marks(pa.Table.from_batches([], schema=LEDGERS)).num_rows
 
 
 def test_a_lock_without_a_name_is_no_workers():
     """Its holder could not be read."""
     nameless = rows(record(1, 1, mark=Mark(0, lock=ReplicationLock("", 5))))
-    assert ({}, {}) == (ledgers_by_locker(nameless.to_batches()), hits(marks=newest_marks(nameless)).locked)
+    assert ({}, {}) == (
+        ledgers_by_locker(nameless.to_batches()),
+        hits(marks=newest_marks(nameless)).locked,
+    )
 
 
 def test_ids_and_counts_stay_whole_numbers():

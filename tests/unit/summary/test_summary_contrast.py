@@ -14,7 +14,9 @@ def test_three_times_the_share_is_enough_and_less_is_not():
 
 
 def test_chance_is_no_contrast():
-    """Three of three against none of a hundred is rare; against none of three it is one in twenty."""
+    """Three of three against none of a hundred is rare; against none of three it is one in
+    twenty.
+    """
     assert compare(3, 3, 0, 100, 1).stands_out()
     assert not compare(3, 3, 0, 3, 1).stands_out()
 
@@ -64,13 +66,20 @@ def test_all_hit_alike_are_no_outliers():
 
 def test_a_small_group_with_a_large_share_hides_nobody():
     """b9 touches one ledger, which is hit: no evidence by itself, and no screen before b1."""
-    found = outliers({"b9": Group(1, 1), "b1": Group(30, 40), "b2": Group(1, 40), "b3": Group(0, 40)}, 4)
+    found = outliers(
+        {"b9": Group(1, 1), "b1": Group(30, 40), "b2": Group(1, 40), "b3": Group(0, 40)}, 4
+    )
     assert ["b1"] == list(found)
 
 
 def test_what_does_not_stand_out_is_part_of_the_rest():
-    """Six bookies of one ledger each, all hit, are more than the five at 0 %: the rest is not called unhit."""
-    small, well = {f"small{n}": Group(1, 1) for n in range(6)}, {f"ok{n}": Group(0, 100) for n in range(5)}
+    """Six bookies of one ledger each, all hit, are more than the five at 0 %: the rest is not
+    called unhit.
+    """
+    small, well = (
+        {f"small{n}": Group(1, 1) for n in range(6)},
+        {f"ok{n}": Group(0, 100) for n in range(5)},
+    )
     (one,) = outliers({**small, "b": Group(6, 8), **well}, 24).values()
     assert (6, 506) == (one.others_hit, one.others)
 
@@ -81,9 +90,12 @@ def test_each_outlier_stands_out_from_the_rest_that_is_told():
         random = Random(seed)
         touched = [random.choice((1, 2, 5, 40, 200)) for _ in range(random.randint(2, 9))]
         groups = {
-            f"b{n}": Group(random.choice((0, number // 20, number // 2, number)), number) for n, number in enumerate(touched)
+            f"b{n}": Group(random.choice((0, number // 20, number // 2, number)), number)
+            for n, number in enumerate(touched)
         }
         found = outliers(groups, len(groups))
         rest = [group for name, group in groups.items() if name not in found]
         told = (sum(group.hit for group in rest), sum(group.touched for group in rest))
-        assert all(told == (one.others_hit, one.others) and one.stands_out() for one in found.values()), f"seed {seed}"
+        assert all(
+            told == (one.others_hit, one.others) and one.stands_out() for one in found.values()
+        ), f"seed {seed}"

@@ -19,7 +19,9 @@ from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 
 
 def counted(*ledgers: LedgerMetadata, look: int = 1) -> float:
-    records = [LedgerRecord(n, look, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)]
+    records = [
+        LedgerRecord(n, look, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)
+    ]
     batch = table(LEDGERS, [ledger_row(record) for record in records]).select(DUE_COLUMNS)
     return fullest_bookie_copies([batch, batch.slice(0, 0)])
 
@@ -41,10 +43,16 @@ def test_entries_of_closed_ledgers_are_counted_by_bookie(expected: float, texts:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
-    """Against every entry of each bookie; at most one round of the ensemble too many for each segment."""
+    """Against every entry of each bookie; at most one round of the ensemble too many for each
+    segment.
+    """
     told = [tell(60 * seed + n) for n in range(Random(seed).randrange(1, 9))]
     states = [one.states[0].metadata for one in told if not one.base]
-    found = [one for one in states if one is not None and one.state is LedgerState.CLOSED and one.last_entry_id is not None]
+    found = [
+        one
+        for one in states
+        if one is not None and one.state is LedgerState.CLOSED and one.last_entry_id is not None
+    ]
     due: Counter[str] = Counter()
     for one in found:
         due.update({bookie: len(entries) for bookie, entries in expected_on(one).items()})
@@ -54,12 +62,18 @@ def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
 
 @pytest.mark.parametrize("write_quorum", [0, -1])
 def test_metadata_that_contradicts_itself_is_no_error(write_quorum: int):
-    """A write quorum that says nobody holds anything; a segment that ends before it begins; no ensemble."""
+    """A write quorum that says nobody holds anything; a segment that ends before it begins; no
+    ensemble.
+    """
     whole = ledger("e2 w1 a1 0:[b1 b2] closed 4")
     back = replace(whole, segments=(Segment(5, ("b1", "b1")), Segment(3, ("b1", "b2"))))
     assert 0 == counted(replace(whole, write_quorum=write_quorum))
     assert 1 == counted(back)
-    assert 0 == counted(replace(whole, segments=(Segment(0, ()),))) == counted(replace(whole, segments=()))
+    assert (
+        0
+        == counted(replace(whole, segments=(Segment(0, ()),)))
+        == counted(replace(whole, segments=()))
+    )
 
 
 def test_a_later_look_is_not_counted_again():
@@ -68,4 +82,6 @@ def test_a_later_look_is_not_counted_again():
 
 def test_metadata_that_claims_everything_counts_as_much_as_can_be_swept():
     """And overflows nothing."""
-    assert SWEPT_ENTRIES_MAX == counted(replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 1}"), length=0))
+    assert SWEPT_ENTRIES_MAX == counted(
+        replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 1}"), length=0)
+    )

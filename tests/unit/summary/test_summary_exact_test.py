@@ -27,7 +27,8 @@ def test_every_table_of_up_to_nine_things():
             for touched in range(total + 1):
                 for hit in range(touched + 1):
                     expected = float(counted(hit, touched, all_hit, total))
-                    assert upper_tail(hit, touched, all_hit, total) == pytest.approx(expected, rel=1e-9, abs=1e-12), (
+                    assert upper_tail(hit, touched, all_hit, total) == pytest.approx(expected,
+                    rel=1e-9, abs=1e-12), (
                         hit, touched, all_hit, total,
                     )  # fmt: skip
 
@@ -42,7 +43,13 @@ def test_large_tables_agree_with_counting(seed: int):
         hit = draw.randint(max(0, touched + all_hit - total), min(touched, all_hit))
         expected = float(counted(hit, touched, all_hit, total))
         found = upper_tail(hit, touched, all_hit, total)
-        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), (seed, hit, touched, all_hit, total)
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), (
+            seed,
+            hit,
+            touched,
+            all_hit,
+            total,
+        )
 
 
 def test_the_tail_falls_with_every_hit():
@@ -52,7 +59,9 @@ def test_the_tail_falls_with_every_hit():
 
 
 def test_ten_million_things_cost_milliseconds():
-    """At the mode, where the tails are longest; far out the probability is smaller than a double can be."""
+    """At the mode, where the tails are longest; far out the probability is smaller than a double
+    can be.
+    """
     begun = time.process_time()
     for hit in (1, 2_499_000, 2_500_000, 2_500_001, 2_510_000):
         assert 0 <= upper_tail(hit, 5_000_000, 5_000_000, 10_000_000) <= 1
@@ -64,7 +73,11 @@ def test_ten_million_things_cost_milliseconds():
 
 def test_what_is_unlikely_is_exact_in_its_first_digits():
     """However small: a probability of 10^-40 is not 0, and it is multiplied later."""
-    for hit, touched, all_hit, total in ((50, 50, 100, 1_000), (40, 60, 100, 1_000), (30, 30, 30, 500)):
+    for hit, touched, all_hit, total in (
+        (50, 50, 100, 1_000),
+        (40, 60, 100, 1_000),
+        (30, 30, 30, 500),
+    ):
         expected = float(counted(hit, touched, all_hit, total))
         assert upper_tail(hit, touched, all_hit, total) == pytest.approx(expected, rel=1e-6, abs=0)
 

@@ -34,12 +34,22 @@ def sighting(found: dict[str, Any] = LOSS, **changes: Any) -> Sighting:
 
 
 def judged(rows: dict[int, Row], **changes: Any) -> Judged:
-    given: dict[str, Any] = {"is_partial": False, "withholds": False, "are_references_known": True} | changes
-    return Judged(rows=rows, bookies={"b1": (Registration.WRITABLE, True)}, **({"terms": TERMS} | given))
+    given: dict[str, Any] = {
+        "is_partial": False,
+        "withholds": False,
+        "are_references_known": True,
+    } | changes
+    return Judged(
+        rows=rows, bookies={"b1": (Registration.WRITABLE, True)}, **({"terms": TERMS} | given)
+    )
 
 
 def traced(
-    found: list[dict[str, Any]], *before: Sighting, row: Row | None = SOUND, carried: tuple[Sighting, ...] = (), **changes: Any
+    found: list[dict[str, Any]],
+    *before: Sighting,
+    row: Row | None = SOUND,
+    carried: tuple[Sighting, ...] = (),
+    **changes: Any,
 ) -> History:
     """The history of a run that has `found`, after one that had `before`; `row` is ledger 7's."""
     rows = {} if row is None else {7: row}
@@ -49,7 +59,9 @@ def traced(
 
 def counts(history: History) -> dict[str, int]:
     assert history.changes is not None
-    return {name: number for name, number in history.changes.items() if type(number) is int and number}
+    return {
+        name: number for name, number in history.changes.items() if type(number) is int and number
+    }
 
 
 def test_a_finding_that_was_there_goes_on():
@@ -61,7 +73,10 @@ def test_a_finding_that_was_not_there_begins():
     """Here and now."""
     history = traced([LOSS])
     assert ([Chain(NOW, 1)], {"new": 1}) == (history.chains, counts(history))
-    assert history.changes is not None and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes["new_by_kind"]
+    assert (
+        history.changes is not None
+        and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes["new_by_kind"]
+    )
 
 
 def test_a_finding_that_became_worse_or_better_is_the_same_one():
@@ -78,7 +93,9 @@ def test_another_kind_on_a_bookie_is_another_finding():
 
 
 def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
-    """It judges bookies by the ledgers named: what it finds again is not new, what it does not find is not compared."""
+    """It judges bookies by the ledgers named: what it finds again is not new, what it does not find
+    is not compared.
+    """
     lost, other = (sighting(finding(Kind.BOOKIE_LOST_UNNOTICED, bookie)) for bookie in ("b1", "b2"))
     history = traced([finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")], lost, other, is_partial=True)
     assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
@@ -89,7 +106,9 @@ def test_placement_is_followed_by_segment():
     """A second segment that fails is new, the first one goes on."""
     one = finding(Kind.PLACEMENT_FAILED, 7)
     other = one | {"segment": one["segment"] | {"first_entry_id": 500}}
-    assert [Chain(FIRST, 4), Chain(NOW, 1)] == traced([one, other], sighting(one, setting={})).chains
+    assert [Chain(FIRST, 4), Chain(NOW, 1)] == traced(
+        [one, other], sighting(one, setting={})
+    ).chains
 
 
 def test_a_run_that_looked_and_found_nothing_ends_it():
@@ -98,13 +117,20 @@ def test_a_run_that_looked_and_found_nothing_ends_it():
     assert ((), {"resolved": 1}) == (tuple(history.unchecked), counts(history))
 
 
-@pytest.mark.parametrize("row", [UNKNOWN_ROW, Row("marked_underreplicated", ()), Row(None, (), "probed")])
+@pytest.mark.parametrize(
+    "row", [UNKNOWN_ROW, Row("marked_underreplicated", ()), Row(None, (), "probed")]
+)
 def test_a_run_that_could_not_look_hands_it_on(row: Row):
     """It does not count as one that saw it; the next one that does goes on."""
     history = traced([], sighting(), row=row)
     assert {"not_checked_again": 1} == counts(history)
     (kept,) = history.unchecked
-    assert (FIRST, 3, 1, False) == (kept.first_seen, kept.runs_seen, kept.runs_unchecked, kept.is_gone)
+    assert (FIRST, 3, 1, False) == (
+        kept.first_seen,
+        kept.runs_seen,
+        kept.runs_unchecked,
+        kept.is_gone,
+    )
     again = traced([LOSS], carried=(kept,))
     assert ([Chain(FIRST, 4)], {"still": 1}) == (again.chains, counts(again))
 
@@ -113,7 +139,11 @@ def test_what_is_handed_on_is_forgotten_after_a_month_of_nights():
     """A file of what nobody could check must not grow for ever."""
     last = sighting(runs_unchecked=UNCHECKED_RUNS_MAX - 1)
     assert 1 == len(traced([], carried=(last,), row=UNKNOWN_ROW).unchecked)
-    assert 0 == len(traced([], carried=(replace(last, runs_unchecked=UNCHECKED_RUNS_MAX),), row=UNKNOWN_ROW).unchecked)
+    assert 0 == len(
+        traced(
+            [], carried=(replace(last, runs_unchecked=UNCHECKED_RUNS_MAX),), row=UNKNOWN_ROW
+        ).unchecked
+    )
 
 
 def test_a_ledger_that_is_gone_is_said_once_and_handed_on_for_three_runs():
@@ -145,7 +175,10 @@ def test_what_is_not_known_stays_so():
     for unknown in ({"first_seen": None}, {"runs_seen": None}):
         assert [Chain(None, None)] == traced([LOSS], sighting(**unknown)).chains
     lost = unknown_history([keep_compared(LOSS)], "it is damaged")
-    assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (lost.chains, lost.changes)
+    assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (
+        lost.chains,
+        lost.changes,
+    )
     first = first_history([keep_compared(LOSS)], NOW)
     assert ([Chain(NOW, 1)], None) == (first.chains, first.changes)
 
@@ -158,11 +191,20 @@ def test_a_resumed_run_may_have_begun_before_the_one_it_is_compared_with():
 def test_a_run_of_named_ledgers_says_nothing_of_others():
     """Neither resolved nor unchecked; of what it names it knows the history."""
     other = sighting(finding(Kind.ENTRY_BELOW_ACK_QUORUM, 8))
-    history = traced([LOSS], sighting(), other, sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1")), is_partial=True)
+    history = traced(
+        [LOSS],
+        sighting(),
+        other,
+        sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1")),
+        is_partial=True,
+    )
     assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
 
 
 def test_what_is_withheld_is_not_resolved():
     """A run that withheld something about bookies says nothing against a finding on one."""
     lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
-    assert ({"resolved": 1}, {"not_checked_again": 1}) == (counts(traced([], lost)), counts(traced([], lost, withholds=True)))
+    assert ({"resolved": 1}, {"not_checked_again": 1}) == (
+        counts(traced([], lost)),
+        counts(traced([], lost, withholds=True)),
+    )

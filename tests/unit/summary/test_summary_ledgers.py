@@ -41,8 +41,12 @@ def test_no_ledger_at_all_adds_up():
         ((1, 2, 2), (1, 2, 2), "1 listed more than once (such as 2)"),
     ],
 )
-def test_what_does_not_add_up_is_told_with_the_ledger(listed: tuple[int, ...], judged: tuple[int, ...], says: str):
-    """One row dropped, doubled or invented, and the sentence names the ledger and says whose fault it is."""
+def test_what_does_not_add_up_is_told_with_the_ledger(
+    listed: tuple[int, ...], judged: tuple[int, ...], says: str
+):
+    """One row dropped, doubled or invented, and the sentence names the ledger and says whose fault
+    it is.
+    """
     with pytest.raises(AccountingError) as raised:
         account(column(*listed), column(*judged))
     assert says in str(raised.value)
@@ -60,7 +64,9 @@ def test_few_ledgers_are_named_however_many_are_lost():
     """The sentence stays a sentence."""
     with pytest.raises(AccountingError) as raised:
         account(column(*range(1000)), column())
-    assert f"1000 listed and never judged (such as {', '.join(map(str, range(NAMED_MAX)))})" in str(raised.value)
+    assert f"1000 listed and never judged (such as {', '.join(map(str, range(NAMED_MAX)))})" in str(
+        raised.value
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))

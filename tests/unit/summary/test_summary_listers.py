@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, LISTER_SILENT, Greeting
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    LISTER_SILENT,
+    Greeting,
+)
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 from auditor.summary.listers import listed_by_lister, listers_json
 
 
-def bookie(bookie_id: str, detail: str, look: int = 1, greeting: Greeting = Greeting.ANSWERED) -> BookieRecord:
-    return BookieRecord(bookie_id, look, look, Registration.WRITABLE, "h", 1, True, "", greeting, detail)
+def bookie(
+    bookie_id: str, detail: str, look: int = 1, greeting: Greeting = Greeting.ANSWERED
+) -> BookieRecord:
+    return BookieRecord(
+        bookie_id, look, look, Registration.WRITABLE, "h", 1, True, "", greeting, detail
+    )
 
 
 LISTED = f"{LISTED_BY_LISTER}h:3182"
@@ -17,7 +26,11 @@ LISTED = f"{LISTED_BY_LISTER}h:3182"
 
 def test_a_bookie_that_was_listed_at_any_look_counts() -> None:
     """At a later look it may be asked about no ledger."""
-    records = [bookie("b1", LISTED), bookie("b1", "its lister at h:3182 answers", 2), bookie("b2", "")]
+    records = [
+        bookie("b1", LISTED),
+        bookie("b1", "its lister at h:3182 answers", 2),
+        bookie("b2", ""),
+    ]
     assert {"b1": "h:3182"} == listed_by_lister(records)
     assert {"listed": 1, "silent": [], "not_believed": [], "unindexed": []} == listers_json(records)
 
@@ -32,13 +45,17 @@ def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:
         bookie("b2", silent, 2, Greeting.UNSUPPORTED),
     ]
     for ordered in (records, records[::-1]):
-        assert [{"bookie_id": "b2", "detail": "h:3182: no connection"}] == listers_json(ordered)["silent"]
+        assert [{"bookie_id": "b2", "detail": "h:3182: no connection"}] == listers_json(ordered)[
+            "silent"
+        ]
 
 
 def test_a_lister_that_was_contradicted_at_any_look_is_named() -> None:
     """With what its bookie denied."""
     records = [bookie("b1", f"{LISTER_CONTRADICTED}it lists entry 3"), bookie("b1", LISTED, 2)]
-    assert [{"bookie_id": "b1", "detail": "it lists entry 3"}] == listers_json(records)["not_believed"]
+    assert [{"bookie_id": "b1", "detail": "it lists entry 3"}] == listers_json(records)[
+        "not_believed"
+    ]
 
 
 def test_not_all_of_many_are_named() -> None:

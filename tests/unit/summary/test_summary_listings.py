@@ -22,8 +22,12 @@ def test_the_lowest_ids_that_are_gone_are_named() -> None:
 
 def test_listings_come_oldest_first_with_what_the_newest_says_is_gone() -> None:
     """Whatever the order of the rows; each with its own number of ids."""
-    rows = pa.Table.from_batches([table(LISTINGS, [listing_row(AGAIN, 50, [4]), listing_row(FIRST, 20, [4, 7])])])
-    assert ([Listing(20, 300), Listing(50, 200)], [4]) == listings_of(rows, {FIRST: 300, AGAIN: 200})
+    rows = pa.Table.from_batches(
+        [table(LISTINGS, [listing_row(AGAIN, 50, [4]), listing_row(FIRST, 20, [4, 7])])]
+    )
+    assert ([Listing(20, 300), Listing(50, 200)], [4]) == listings_of(
+        rows, {FIRST: 300, AGAIN: 200}
+    )
     assert ([Listing(20, 300)], [4, 7]) == listings_of(rows.slice(1), {FIRST: 300})
 
 

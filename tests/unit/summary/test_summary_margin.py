@@ -11,9 +11,20 @@ import pyarrow.compute as pc
 import pytest
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
-from auditor.summary.margin import SHOWN_IDS_MAX, copies_of_worst_entry, exposure_by_bookie, ledgers_in_order, losses_without
+from auditor.summary.margin import (
+    SHOWN_IDS_MAX,
+    copies_of_worst_entry,
+    exposure_by_bookie,
+    ledgers_in_order,
+    losses_without,
+)
 from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
-from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
+from auditor.summary.stored_doubts import (
+    ANSWER_COLUMNS,
+    VERDICT_COLUMNS,
+    ledgers_in_doubt,
+    with_doubts,
+)
 
 BOOKIES = [f"b{n}" for n in range(1, 7)]
 
@@ -55,13 +66,23 @@ class Ledger:
         """Its row of verdicts: copies counted one by one."""
         sets = self.write_sets()
         wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
-        lacks = {bookie: wanted[bookie] & missing for bookie, missing in self.lacks.items() if wanted[bookie] & missing}
+        lacks = {
+            bookie: wanted[bookie] & missing
+            for bookie, missing in self.lacks.items()
+            if wanted[bookie] & missing
+        }
         listed = sum(len(wanted[b] - lacks.get(b, set())) for b in BOOKIES if b not in self.answers)
-        counts = {"copies_expected": len(sets) * self.write_quorum, "copies_listed": max(0, listed - self.unexplained)}
+        counts = {
+            "copies_expected": len(sets) * self.write_quorum,
+            "copies_listed": max(0, listed - self.unexplained),
+        }
         return {
             "ledger_id": self.id,
             "unknowns": self.unknowns,
-            "lacks": [{"bookie_id": b, "expected": len(wanted[b]), "absent": len(lack)} for b, lack in lacks.items()],
+            "lacks": [
+                {"bookie_id": b, "expected": len(wanted[b]), "absent": len(lack)}
+                for b, lack in lacks.items()
+            ],
             **({**counts, "copies_read": 0, "copies_assumed": 0} if self.has_counts else {}),
         }
 
@@ -82,7 +103,9 @@ def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
             "last_entry_id": one.last,
             "write_quorum": one.write_quorum,
             "ack_quorum": one.ack_quorum,
-            "segments": [{"first_entry_id": first, "ensemble": ensemble} for first, ensemble in one.segments],
+            "segments": [
+                {"first_entry_id": first, "ensemble": ensemble} for first, ensemble in one.segments
+            ],
         }
         for one in ledgers
     ]
@@ -90,15 +113,26 @@ def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
 
 def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
     """The copies of a run that stored these ledgers. `older` are more rows of answers."""
-    verdicts = rows(VERDICTS, VERDICT_COLUMNS, list({one.id: one.verdict() for one in ledgers if one.has_verdict}.values()))
+    verdicts = rows(
+        VERDICTS,
+        VERDICT_COLUMNS,
+        list({one.id: one.verdict() for one in ledgers if one.has_verdict}.values()),
+    )
     said: list[dict[str, object]] = [
-        {"ledger_id": one.id, "bookie_id": bookie, "look": 2, "status": one.answers.get(bookie, "held")}
+        {
+            "ledger_id": one.id,
+            "bookie_id": bookie,
+            "look": 2,
+            "status": one.answers.get(bookie, "held"),
+        }
         for one in ledgers
         for bookie in {bookie for _, ensemble in one.segments for bookie in ensemble}
     ]
     answers = rows(ANSWERS, ANSWER_COLUMNS, [*said, *(older or [])])
     answers = answers.filter(pc.is_in(answers["ledger_id"], ledgers_in_doubt(verdicts)))
-    return with_doubts(promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))), verdicts, answers)
+    return with_doubts(
+        promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))), verdicts, answers
+    )
 
 
 def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
@@ -129,13 +163,29 @@ def drawn(draw: random.Random, ledger_id: int) -> Ledger:
     lacking = [b for b in draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2])) if b not in silent]
     return Ledger(
         ledger_id,
-        [(first, draw.choices(BOOKIES, k=size) if draw.random() < 0.2 else draw.sample(BOOKIES, size)) for first in firsts],
+        [
+            (
+                first,
+                (
+                    draw.choices(BOOKIES, k=size)
+                    if draw.random() < 0.2
+                    else draw.sample(BOOKIES, size)
+                ),
+            )
+            for first in firsts
+        ],
         last,
         quorum,
         draw.randint(1, quorum),
         unknowns=draw.choice([[], [], [], ["topology_unknown"], ["checkers_disagree"]]),
-        answers={bookie: draw.choice(["silent", "refused", "unregistered", "unsupported"]) for bookie in silent},
-        lacks={b: set(range(last + 1)) if draw.random() < 0.5 else {draw.randrange(last + 1)} for b in lacking},
+        answers={
+            bookie: draw.choice(["silent", "refused", "unregistered", "unsupported"])
+            for bookie in silent
+        },
+        lacks={
+            b: set(range(last + 1)) if draw.random() < 0.5 else {draw.randrange(last + 1)}
+            for b in lacking
+        },
         has_verdict=draw.random() < 0.95,
         has_counts=draw.random() < 0.95,
     )
@@ -153,7 +203,9 @@ def test_losses_are_those_of_every_entry_counted_by_itself(seed: int):
         harms = [expected_harms(one, down) for one in ledgers]
         expected = tuple(sum(harm[sort] for harm in harms) for sort in range(4))
         sorts = (found.no_copy, found.may_have_no_copy, found.below_ack, found.may_be_below_ack)
-        assert expected == tuple(sort.ledgers for sort in sorts), f"seed {seed}, down {sorted(down)}"
+        assert expected == tuple(sort.ledgers for sort in sorts), (
+            f"seed {seed}, down {sorted(down)}"
+        )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -165,7 +217,9 @@ def test_each_bookie_alone_is_as_bad_as_losing_it(seed: int):
     for bookie in BOOKIES:
         found = losses_without(copies, {bookie})
         for name in ("no_copy", "may_have_no_copy", "below_ack", "may_be_below_ack"):
-            assert getattr(found, name).ledgers == getattr(exposure, name).get(bookie, 0), f"seed {seed}, {bookie}, {name}"
+            assert getattr(found, name).ledgers == getattr(exposure, name).get(bookie, 0), (
+                f"seed {seed}, {bookie}, {name}"
+            )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -174,7 +228,13 @@ def test_ledgers_are_counted_by_the_copies_of_their_worst_entry(seed: int):
     draw = random.Random(seed)
     ledgers = [drawn(draw, n) for n in range(60)]
     for one in ledgers:
-        one.unknowns, one.answers, one.lacks, one.has_verdict, one.has_counts = [], {}, {}, True, True
+        one.unknowns, one.answers, one.lacks, one.has_verdict, one.has_counts = (
+            [],
+            {},
+            {},
+            True,
+            True,
+        )
     expected = Counter(min(len(set(held)) for held in one.write_sets().values()) for one in ledgers)
     assert dict(expected) == copies_of_worst_entry(stored(ledgers)), f"seed {seed}"
 
@@ -187,8 +247,18 @@ def harms(ledger: Ledger, *down: str) -> tuple[int, int]:
 
 def test_a_ledger_that_was_not_judged_still_counts():
     """No bookie answered. Both down: no copy is left. One down: the other may have none."""
-    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_silent"], answers={"b1": "silent", "b2": "silent"})
-    assert ((1, 0), (0, 1), (0, 0)) == (harms(ledger, "b1", "b2"), harms(ledger, "b1"), harms(ledger, "b3"))
+    ledger = Ledger(
+        1,
+        [(0, ["b1", "b2"])],
+        9,
+        unknowns=["bookie_silent"],
+        answers={"b1": "silent", "b2": "silent"},
+    )
+    assert ((1, 0), (0, 1), (0, 0)) == (
+        harms(ledger, "b1", "b2"),
+        harms(ledger, "b1"),
+        harms(ledger, "b3"),
+    )
 
 
 def test_an_unknown_topology_doubts_no_copy():
@@ -210,7 +280,9 @@ def test_a_marked_ledger_that_nobody_was_asked_about_is_doubtful():
 
 def test_a_bookie_that_refuses_one_ledger_has_no_sure_copy_of_it():
     """Its greeting is that of a bookie that answers."""
-    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_refused"], answers={"b2": "refused"})
+    ledger = Ledger(
+        1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_refused"], answers={"b2": "refused"}
+    )
     assert ((0, 1), (0, 0)) == (harms(ledger, "b1"), harms(ledger, "b2"))
 
 
@@ -233,7 +305,9 @@ def test_the_newest_answer_of_a_bookie_counts():
         {"ledger_id": 1, "bookie_id": "b2", "look": 1, "status": "held"},
     ]
     copies = stored([ledger], older)
-    assert [0, 1] == [losses_without(copies, {bookie}).may_have_no_copy.ledgers for bookie in ("b2", "b1")]
+    assert [0, 1] == [
+        losses_without(copies, {bookie}).may_have_no_copy.ledgers for bookie in ("b2", "b1")
+    ]
 
 
 def test_a_bookie_that_cannot_list_is_doubtful_only_if_nothing_else_explains_the_gap():
@@ -242,7 +316,9 @@ def test_a_bookie_that_cannot_list_is_doubtful_only_if_nothing_else_explains_the
     (row,) = ({"ledger_id": 1, "bookie_id": "b2", "look": 3, "status": "unsupported"},)
     copies = stored([ledger], [row])
     assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
-    unprobed = stored([Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "unsupported", "b3": "silent"})])
+    unprobed = stored(
+        [Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "unsupported", "b3": "silent"})]
+    )
     assert 1 == losses_without(unprobed, {"b1", "b3"}).may_have_no_copy.ledgers
 
 
@@ -258,12 +334,20 @@ def test_the_newest_look_counts():
     moved = [Ledger(n, [(0, ["b3", "b4"])], 5, look=2) for n in (1, 2, 3)]
     copies = stored([*moved, *(Ledger(n, [(0, ["b1", "b2"])], 5) for n in (2, 3, 1))])
     assert [1, 2, 3] == copies.ledger_ids.tolist()
-    assert (0, 3) == tuple(losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"}))
+    assert (0, 3) == tuple(
+        losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"})
+    )
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"state": "OPEN"}, {"status": "gone"}, {"last": -1}, {"status": "malformed"}, {"status": "gone", "state": None}],
+    [
+        {"state": "OPEN"},
+        {"status": "gone"},
+        {"last": -1},
+        {"status": "malformed"},
+        {"status": "gone", "state": None},
+    ],
 )
 def test_only_closed_ledgers_with_entries_count(change: dict[str, object]):
     """An open one has a writer that replaces bookies; a gone one has nothing to lose."""
@@ -300,8 +384,13 @@ def test_metadata_that_contradicts_itself_has_no_copies(ledger: Ledger):
 
 
 def test_promised_copies_are_counted_by_position_and_none_is_doubted():
-    """Of ten entries from 1 on: which position of the ensemble begins how many write sets, with ensembles of two sizes."""
-    ledgers = [Ledger(1, [(1, ["b1", "b2", "b3"])], 10), Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3)]
+    """Of ten entries from 1 on: which position of the ensemble begins how many write sets, with
+    ensembles of two sizes.
+    """
+    ledgers = [
+        Ledger(1, [(1, ["b1", "b2", "b3"])], 10),
+        Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3),
+    ]
     blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
     assert [[[2, 1], [0, 1]], [[3, 4, 3]]] == [block.begun.tolist() for block in blocks]
     assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
@@ -321,13 +410,18 @@ def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():
 
 def test_bookies_without_a_loss_are_left_out():
     """Wherever they stand among the others."""
-    exposure = exposure_by_bookie(stored([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)]))
+    exposure = exposure_by_bookie(
+        stored([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)])
+    )
     assert ({"b1": 1}, {"b1": 1}) == (exposure.no_copy, exposure.below_ack)
 
 
 def test_a_cluster_of_one_bookie_loses_everything_with_it():
     """Each ledger for itself, with doubts of its own."""
-    ledgers = [Ledger(n, [(0, ["b1"])], 5, 1, 1, answers={"b1": "silent"} if n == 2 else {}) for n in (1, 2, 3)]
+    ledgers = [
+        Ledger(n, [(0, ["b1"])], 5, 1, 1, answers={"b1": "silent"} if n == 2 else {})
+        for n in (1, 2, 3)
+    ]
     copies = stored(ledgers)
     assert {"b1": 3} == exposure_by_bookie(copies).no_copy
     assert [True, False, True] == ledgers_in_order(copies).tolist()
@@ -341,7 +435,9 @@ def test_what_explains_a_part_of_the_gap_leaves_the_others_in_doubt():
 
 def test_what_is_said_of_other_ledgers_and_bookies_doubts_no_copy():
     """An open ledger, and a bookie that only open ledgers name."""
-    opened = Ledger(2, [(0, ["b5", "b6"])], 5, state="OPEN", answers={"b5": "silent"}, lacks={"b6": {1}})
+    opened = Ledger(
+        2, [(0, ["b5", "b6"])], 5, state="OPEN", answers={"b5": "silent"}, lacks={"b6": {1}}
+    )
     gap = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"}, lacks={})
     older: list[dict[str, object]] = [
         {"ledger_id": 1, "bookie_id": "b6", "look": 3, "status": "silent"},

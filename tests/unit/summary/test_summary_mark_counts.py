@@ -27,7 +27,9 @@ def test_within_and_beyond_grace_add_up_to_the_total() -> None:
     """Of listed ledgers and of others alike; at exactly the grace a mark is within it."""
     verdicts = rows({}, marked(0), marked(GRACE_MS), marked(GRACE_MS + 1), {"is_mark_stale": False})
     told = marks_of(
-        verdicts, [UnlistedMark(GRACE_MS + 1, False), *[UnlistedMark(5, has) for has in (True, True, None)]], GRACE_MS
+        verdicts,
+        [UnlistedMark(GRACE_MS + 1, False), *[UnlistedMark(5, has) for has in (True, True, None)]],
+        GRACE_MS,
     )
     expected = {"total": 7, "within_grace": 5, "beyond_grace": 2, "stale": 0, "without_ledger": 1}
     assert expected == told["marks"]
@@ -45,7 +47,9 @@ def test_stale_marks_are_counted_at_any_age_and_named() -> None:
 
 
 def test_a_marked_ledger_that_was_deleted_meanwhile_has_no_ledger() -> None:
-    """It was listed and is gone, its mark is not: counted, and no measure of how late replication is."""
+    """It was listed and is gone, its mark is not: counted, and no measure of how late replication
+    is.
+    """
     gone = marked(9_000, standing="exempt", exempt="deleted")
     verdicts = rows(marked(4_000), gone)
     assert 1 == marks_of(verdicts, [], GRACE_MS)["marks"]["without_ledger"]

@@ -1,4 +1,6 @@
-"""Marks whose ledgers have no metadata: the finding on the cluster, its line, and what is withheld."""
+"""Marks whose ledgers have no metadata: the finding on the cluster, its line, and what is
+withheld.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,18 @@ from auditor.summary.mark_findings import MarkFindings, mark_findings
 from auditor.summary.seen_marks import AGAIN, LISTED, WHERE, mark_row, problem_row
 from auditor.summary.seen_marks import FIRST as FIRST_LOOK
 
-FACTS = ClusterFacts("zk://h:1/bk/ledgers", ("h:1",), "/bk/ledgers", "hierarchical", "inst", True, None)
+FACTS = ClusterFacts(
+    "zk://h:1/bk/ledgers", ("h:1",), "/bk/ledgers", "hierarchical", "inst", True, None
+)
 NOW_MS, GRACE_MS = 1_000_000, 100_000
-ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(NOW_MS, GRACE_MS, 16, 5), "warning", False)
+ABOUT = About(
+    "20260101T030000Z-000001",
+    "2026-01-01T03:00:00Z",
+    FACTS,
+    Terms(NOW_MS, GRACE_MS, 16, 5),
+    "warning",
+    False,
+)
 OLD = Mark(1_000)
 
 
@@ -39,7 +50,9 @@ def saw(run: Place, *rows: Row) -> None:
 
 def twice(ledger: int, first_ms: int, again_ms: int, mark: Mark = OLD) -> tuple[Row, Row]:
     """A mark without a ledger at both looks."""
-    return mark_row(ledger, FIRST_LOOK, first_ms, mark, False), mark_row(ledger, AGAIN, again_ms, mark, False)
+    return mark_row(ledger, FIRST_LOOK, first_ms, mark, False), mark_row(
+        ledger, AGAIN, again_ms, mark, False
+    )
 
 
 def line(found: MarkFindings) -> dict[str, Any]:
@@ -49,14 +62,22 @@ def line(found: MarkFindings) -> dict[str, Any]:
 
 
 def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
-    """One for all of them, on the cluster; with the ids, the oldest mark's path, and how far the looks lie apart."""
-    saw(run, *twice(9, 20_000, 70_000), *twice(7, 30_000, 60_000, Mark(500)), *twice(8, 5, 6, Mark(NOW_MS)))
+    """One for all of them, on the cluster; with the ids, the oldest mark's path, and how far the
+    looks lie apart.
+    """
+    saw(
+        run,
+        *twice(9, 20_000, 70_000),
+        *twice(7, 30_000, 60_000, Mark(500)),
+        *twice(8, 5, 6, Mark(NOW_MS)),
+    )
     found = mark_findings(run, ABOUT)
     told = line(found)
     names = ("kind", "ledger_id", "bookie_id")
     assert ["MARK_WITHOUT_LEDGER", None, None] == [told[name] for name in names]
     facts = {
-        "marks": 2, "some_ledgers": [7, 9], "oldest_age_ms": NOW_MS - 500, "grace_ms": GRACE_MS, "unchecked": 0,
+        "marks": 2, "some_ledgers": [7, 9], "oldest_age_ms": NOW_MS - 500, "grace_ms": GRACE_MS,
+        "unchecked": 0,
         "oldest_path": "/bk/ledgers/underreplication/ledgers/0000/0000/0000/0007/urL0000000007",
         "apart_ms": 30_000, "replication_disabled": True,
     }  # fmt: skip
@@ -65,7 +86,9 @@ def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
 
 
 def test_the_looks_of_the_finding_are_the_times_that_all_its_marks_were_seen_at(run: Place) -> None:
-    """The first look ended with the last mark, the second began with the first; each says how many marks."""
+    """The first look ended with the last mark, the second began with the first; each says how many
+    marks.
+    """
     saw(run, *twice(9, 20_000, 70_000), *twice(7, 30_000, 60_000))
     looks = [(look["at"], look["answers"]) for look in line(mark_findings(run, ABOUT))["looks"]]
     said = {"marks": "2 without a ledger"}
@@ -108,11 +131,17 @@ def test_a_partial_run_says_nothing_of_marks(run: Place) -> None:
     assert MarkFindings() == mark_findings(run, replace(ABOUT, partial=True))
 
 
-def test_a_finding_on_which_the_checkers_differ_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_on_which_the_checkers_differ_is_withheld(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the ids of its ledgers; its marks are counted all the same."""
     saw(run, *twice(1, 5, 6))
     ON_BOOKIES_AND_CLUSTER["one mark more has no ledger"].plant(monkeypatch, FIRST)
     found = mark_findings(run, ABOUT)
-    assert ((), (), (UnlistedMark(NOW_MS - 1_000, False),)) == (found.findings, found.ledger_ids, found.unlisted)
+    assert ((), (), (UnlistedMark(NOW_MS - 1_000, False),)) == (
+        found.findings,
+        found.ledger_ids,
+        found.unlisted,
+    )
     (difference,) = found.differ
     assert "MARK_WITHOUT_LEDGER on the cluster is withheld" in difference.sentence

@@ -9,16 +9,35 @@ import pytest
 from support.report_stories import finding
 
 from auditor.model.finding import CATALOGUE, Kind
-from auditor.summary.mute_state import AMONG, GROWS, RANGES_MAX, STAYS, State, state_of, why_outgrown
+from auditor.summary.mute_state import (
+    AMONG,
+    GROWS,
+    RANGES_MAX,
+    STAYS,
+    State,
+    state_of,
+    why_outgrown,
+)
 
 KIND = Kind.ENTRY_BELOW_ACK_QUORUM
 
 
-def loss(entries: list[list[int]], bookie: str = "b3", confirmed: int = 1, unknown: int = 0, **changes: Any) -> dict[str, Any]:
+def loss(
+    entries: list[list[int]],
+    bookie: str = "b3",
+    confirmed: int = 1,
+    unknown: int = 0,
+    **changes: Any,
+) -> dict[str, Any]:
     """Entries of ledger 7 that a bookie lacks."""
     copies = {"write_quorum": 3, "ack_quorum": 2, "confirmed": confirmed, "unknown": unknown}
     total = sum(last - first + 1 for first, last in entries)
-    given = {"entries": entries, "entries_total": total, "missing_on": {bookie: entries}, "copies": copies} | changes
+    given = {
+        "entries": entries,
+        "entries_total": total,
+        "missing_on": {bookie: entries},
+        "copies": copies,
+    } | changes
     return finding(KIND, 7, **given)
 
 
@@ -45,8 +64,14 @@ def test_the_same_finding_stays_muted_and_so_does_a_better_one():
         (loss([[0, 9]], confirmed=0, unknown=2), "an entry has 0 confirmed copies now and had 1"),
         (loss([[0, 9]], confirmed=1), "an entry has at most 1 copies now and had 2"),
         (loss([[0, 9]], copies=None), "its copies were not counted alike"),
-        (finding(Kind.ENTRY_WITHOUT_REPLICA, 7), "it is ENTRY_WITHOUT_REPLICA now and was ENTRY_BELOW_ACK_QUORUM"),
-        (finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7), "it is ENTRY_BELOW_WRITE_QUORUM now and was ENTRY_BELOW_ACK_QUORUM"),
+        (
+            finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
+            "it is ENTRY_WITHOUT_REPLICA now and was ENTRY_BELOW_ACK_QUORUM",
+        ),
+        (
+            finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7),
+            "it is ENTRY_BELOW_WRITE_QUORUM now and was ENTRY_BELOW_ACK_QUORUM",
+        ),
     ],
 )
 def test_what_is_worse_or_another_one_outgrows_its_mute(now: dict[str, Any], says: str):
@@ -62,7 +87,9 @@ def test_of_a_finding_that_is_cut_only_its_equal_is_the_same():
     other = "its entries are not those that were muted"
     assert other == why(loss(many, entries_total=499), cut)
     assert other == why(loss([*many[1:], [900, 900]], entries_total=500), cut)
-    assert other == why(cut, loss([[0, 1000]], entries_total=1001)), "cut now, whole when it was muted"
+    assert other == why(cut, loss([[0, 1000]], entries_total=1001)), (
+        "cut now, whole when it was muted"
+    )
 
 
 @pytest.mark.parametrize("kind", list(CATALOGUE), ids=str)
@@ -82,19 +109,25 @@ def test_each_fact_that_counts_is_one_of_its_kind_and_outgrows_the_mute(kind: Ki
 
 @pytest.mark.parametrize("kind", list(AMONG), ids=str)
 def test_what_a_finding_names_must_be_among_what_was_muted(kind: Kind):
-    """As many ledgers, but another one: it is not the finding that somebody accepted. Fewer of them are."""
+    """As many ledgers, but another one: it is not the finding that somebody accepted. Fewer of them
+    are.
+    """
     name, total, keys = AMONG[kind]
     one = finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1")
     item = one["facts"][name][0]
 
     def naming(*numbers: int, count: int | None = None) -> dict[str, Any]:
         items = [item | {keys[0]: f"n{number}"} if keys else number for number in numbers]
-        return one | {"facts": one["facts"] | {name: items, total: len(numbers) if count is None else count}}
+        return one | {
+            "facts": one["facts"] | {name: items, total: len(numbers) if count is None else count}
+        }
 
     assert "" == why(naming(1, 2), naming(1, 2, 3))
     assert "which was not muted" in why(naming(1, 4), naming(1, 2))
     assert "" == why(naming(1, 2, count=50), naming(1, 2, count=50))
-    assert "others than those" in why(naming(1, count=50), naming(1, 2, count=50)), "some of them are not named"
+    assert "others than those" in why(naming(1, count=50), naming(1, 2, count=50)), (
+        "some of them are not named"
+    )
 
 
 def test_every_kind_has_its_facts_that_count():

@@ -19,7 +19,9 @@ FOUND = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7, id="a7")
 
 
 def mute_of(found: dict[str, Any], until: date = TODAY) -> Mute:
-    return Mute(found["id"], until, "it is known", Kind(found["kind"]), "ledger 7", "run-1", state_of(found))
+    return Mute(
+        found["id"], until, "it is known", Kind(found["kind"]), "ledger 7", "run-1", state_of(found)
+    )
 
 
 def test_a_file_is_read_as_it_was_written():
@@ -57,7 +59,9 @@ def test_what_is_not_an_object_is_no_mute(line: str):
         parse_mutes(line)
 
 
-@pytest.mark.parametrize("name", ["copies_confirmed", "copies_unknown", "ensemble", "stays", "among"])
+@pytest.mark.parametrize(
+    "name", ["copies_confirmed", "copies_unknown", "ensemble", "stays", "among"]
+)
 @pytest.mark.parametrize("value", ["1", {"a": 1}])
 def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
     """It would be compared with a finding, in a run that is done with everything else."""
@@ -70,7 +74,9 @@ def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
 
 def test_a_line_ends_where_a_line_of_json_ends():
     """Other programs write separators of lines and paragraphs into texts as they are."""
-    line = json.dumps(json.loads(mute_of(FOUND).line()) | {"why": "one\u2028two"}, ensure_ascii=False)
+    line = json.dumps(
+        json.loads(mute_of(FOUND).line()) | {"why": "one\u2028two"}, ensure_ascii=False
+    )
     assert ["one\u2028two"] == [one.why for one in parse_mutes(line)]
 
 
@@ -84,7 +90,9 @@ def test_there_is_a_most_of_mutes():
 def test_a_mute_holds_to_the_end_of_its_day():
     """The day itself is muted, the next one is not, and says so."""
     mute = mute_of(FOUND)
-    assert {"until": "2026-12-01", "why": "it is known"} == apply_mutes([mute], [FOUND], TODAY).of(FOUND)
+    assert {"until": "2026-12-01", "why": "it is known"} == apply_mutes([mute], [FOUND], TODAY).of(
+        FOUND
+    )
     over = apply_mutes([mute], [FOUND], date(2026, 12, 2))
     assert (None, [mute]) == (over.of(FOUND), over.expired)
 
@@ -101,7 +109,9 @@ def test_two_findings_of_one_id_are_muted_apart():
     lost = finding(Kind.BOOKIE_LOST_CONTENT, "b1", id="b")
     applied = apply_mutes([mute_of(silent)], [silent, lost], TODAY)
     assert (None, True) == (applied.of(lost), applied.of(silent) is not None)
-    assert ["it is BOOKIE_LOST_CONTENT now and was BOOKIE_SILENT_YET_REGISTERED"] == [why for _, why in applied.outgrown]
+    assert ["it is BOOKIE_LOST_CONTENT now and was BOOKIE_SILENT_YET_REGISTERED"] == [
+        why for _, why in applied.outgrown
+    ]
 
 
 def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
@@ -110,8 +120,12 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
     second = first | {"id": "p2"}
     other = finding(Kind.PLACEMENT_FAILED, 8, id="p3")
     mutes = [mute_of(first), mute_of(other)]
-    half = mutes_json(apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None)
+    half = mutes_json(
+        apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None
+    )
     assert (2, {"PLACEMENT_FAILED": 1}) == (half["findings"], half["by_kind"])
     mutes.append(replace(mutes[0], id="p2"))
-    whole = mutes_json(apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None)
+    whole = mutes_json(
+        apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None
+    )
     assert (3, {"PLACEMENT_FAILED": 2}) == (whole["findings"], whole["by_kind"])

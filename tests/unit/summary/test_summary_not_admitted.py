@@ -24,7 +24,9 @@ def table(schema: pa.Schema, details: list[str]) -> pa.Table:
         "status": ["refused"] * len(details),
         "detail": details,
     }
-    columns = [pa.array(given.get(field.name, [None] * len(details)), field.type) for field in schema]
+    columns = [
+        pa.array(given.get(field.name, [None] * len(details)), field.type) for field in schema
+    ]
     return pa.table(columns, schema=schema)
 
 

@@ -66,7 +66,9 @@ def test_there_is_no_file_without_an_id() -> None:
 
 
 def test_the_run_is_told_what_only_these_know() -> None:
-    """Whether the listing was short, the unlisted marks, the next baseline, and whether references are known."""
+    """Whether the listing was short, the unlisted marks, the next baseline, and whether references
+    are known.
+    """
     assert {
         "listing_was_short": True,
         "unlisted_marks": (UnlistedMark(5, True),),
@@ -74,14 +76,17 @@ def test_the_run_is_told_what_only_these_know() -> None:
         "are_references_known": False,
     } == ALL.as_run_facts()
     assert {
-        "listing_was_short": False, "unlisted_marks": (), "baseline": None, "are_references_known": True,
+        "listing_was_short": False, "unlisted_marks": (), "baseline": None,
+        "are_references_known": True,
     } == NOTHING.as_run_facts()  # fmt: skip
 
 
 @pytest.mark.parametrize("told", [("short",), ()])
 def test_a_short_listing_alone_makes_the_listing_short(told: tuple[str, ...]) -> None:
     """Sentences on marks and references do not."""
-    found = OnCluster(Population(withheld=told), MarkFindings(withheld=("m",)), ReferenceFindings(withheld=("r",)))
+    found = OnCluster(
+        Population(withheld=told), MarkFindings(withheld=("m",)), ReferenceFindings(withheld=("r",))
+    )
     assert bool(told) is found.as_run_facts()["listing_was_short"]
 
 
@@ -94,16 +99,32 @@ def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
         run.write_table("evidence/listings", rows, f"l{listing}")
     marks = [mark_row(500, look, look, Mark(1_000), False) for look in (1, 2)]
     run.write_table("evidence/marks", table(MARKS, marks), "all")
-    topic = TopicRecord(parse_topic("public/default/t"), 5, TopicStatus.FOUND, ManagedLedger((closed(700),)))
+    topic = TopicRecord(
+        parse_topic("public/default/t"), 5, TopicStatus.FOUND, ManagedLedger((closed(700),))
+    )
     uses = [row for look in (1, 2) for row in reference_rows(topic, look)]
     run.write_table("evidence/references", table(REFERENCES, uses), "all")
     gone = [ledger_row(LedgerRecord(700, look, 1_000 * look, RecordStatus.GONE)) for look in (1, 2)]
     run.write_table("evidence/referenced_ledgers", table(LEDGERS, gone), "all")
     run.write_table("evidence/ledgers", table(LEDGERS, []), "all")
-    facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+    facts = ClusterFacts(
+        "zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None
+    )
     terms = Terms(1_000_000, 1_000, 16, 5)
-    about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, terms, "warning", False, previous_population=LAST)
+    about = About(
+        "20260101T030000Z-000001",
+        "2026-01-01T03:00:00Z",
+        facts,
+        terms,
+        "warning",
+        False,
+        previous_population=LAST,
+    )
     found = findings_on_cluster(run, about)
     kinds = [json.loads(line)["kind"] for line in found.findings]
-    assert ["LEDGER_POPULATION_DROPPED", "MARK_WITHOUT_LEDGER", "REFERENCED_LEDGER_MISSING"] == kinds
+    assert [
+        "LEDGER_POPULATION_DROPPED",
+        "MARK_WITHOUT_LEDGER",
+        "REFERENCED_LEDGER_MISSING",
+    ] == kinds
     assert () == found.differ

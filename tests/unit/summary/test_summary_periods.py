@@ -36,20 +36,34 @@ def ends(moments: Sequence[Moment]) -> tuple[int, int] | None:
 @pytest.mark.parametrize(
     ("expected", "moments"),
     [
-        ((5, 5), [(5, 75, 100), (9, 250, 1_000)]),  # three quarters, and three times the others' share: just enough
+        (
+            (5, 5),
+            [(5, 75, 100), (9, 250, 1_000)],
+        ),  # three quarters, and three times the others' share: just enough
         (None, [(5, 74, 100), (9, 240, 1_000)]),  # less than three quarters
         (None, [(5, 75, 100), (9, 251, 1_000)]),  # less than three times
         ((5, 5), [(5, 2_000, 2_000), (9, 0, 1)]),  # one other ledger is one to stand out from
         (None, [(5, 2_000, 2_000)]),  # without others there is none
-        ((6, 6), [(5, 760, 1_000), (6, 20, 20), (9, 2_600, 10_000)]),  # (5, 6) is less likely, and has no contrast
-        ((3, 4), [(1, 0, 500), (3, 30, 30), (4, 30, 30), (5, 0, 1), (9, 0, 500)]),  # the next ms is outside
+        (
+            (6, 6),
+            [(5, 760, 1_000), (6, 20, 20), (9, 2_600, 10_000)],
+        ),  # (5, 6) is less likely, and has no contrast
+        (
+            (3, 4),
+            [(1, 0, 500), (3, 30, 30), (4, 30, 30), (5, 0, 1), (9, 0, 500)],
+        ),  # the next ms is outside
         ((3, 3), [(3, 30, 30), (7, 0, 900), (9, 30, 30)]),  # the earliest of equals
-        ((3, 7), [(1, 0, 500), (3, 40, 40), (5, 4, 5), (7, 40, 40), (9, 1, 500)]),  # what lies between belongs to it
+        (
+            (3, 7),
+            [(1, 0, 500), (3, 40, 40), (5, 4, 5), (7, 40, 40), (9, 1, 500)],
+        ),  # what lies between belongs to it
         (None, [(1, 0, 500), (3, 1, 1), (9, 0, 400)]),  # one of nine hundred may be chance
         ((3, 3), [(1, 0, 500_000), (3, 1, 1), (9, 0, 500_000)]),  # one of a million may not
     ],
 )
-def test_the_period_is_the_least_likely_with_enough_contrast(expected: tuple[int, int] | None, moments: Sequence[Moment]):
+def test_the_period_is_the_least_likely_with_enough_contrast(
+    expected: tuple[int, int] | None, moments: Sequence[Moment]
+):
     """Three quarters of its ledgers are hit, and three times as many as at other times."""
     assert expected == ends(moments)
 
@@ -67,7 +81,11 @@ def test_the_period_agrees_with_trying_each():
         draw = np.random.default_rng(seed)
         there = draw.integers(1, 12, 9)
         low, high = sorted(draw.integers(0, 9, 2).tolist())
-        share = np.where((np.arange(9) >= low) & (np.arange(9) <= high), draw.choice([0.85, 0.97, 1.0]), draw.choice([0, 0.05]))
+        share = np.where(
+            (np.arange(9) >= low) & (np.arange(9) <= high),
+            draw.choice([0.85, 0.97, 1.0]),
+            draw.choice([0, 0.05]),
+        )
         hit = draw.binomial(there, share)
         moments = [(10 * n, int(hit[n]), int(there[n])) for n in range(9)] + [(100, 0, 200)]
         best: tuple[float, tuple[int, int] | None] = (1e-9, None)
@@ -76,8 +94,16 @@ def test_the_period_agrees_with_trying_each():
         for first, last in ((one, other) for one in at for other in at if one <= other):
             mine, here = int(hit[first : last + 1].sum()), int(there[first : last + 1].sum())
             rest_hit, rest = all_hit - mine, every - here
-            ratio = log_likelihood(mine, here) + log_likelihood(rest_hit, rest) - log_likelihood(all_hit, every)
-            if mine * rest >= 3 * rest_hit * here and 4 * mine >= 3 * here and ratio > best[0] + 1e-9:
+            ratio = (
+                log_likelihood(mine, here)
+                + log_likelihood(rest_hit, rest)
+                - log_likelihood(all_hit, every)
+            )
+            if (
+                mine * rest >= 3 * rest_hit * here
+                and 4 * mine >= 3 * here
+                and ratio > best[0] + 1e-9
+            ):
                 best = ratio, (10 * first, 10 * last)
         found = period_in(moments)
         found_any += found is not None
@@ -91,7 +117,8 @@ def test_every_period_that_was_searched_counts_as_a_candidate():
     assert found is not None
     chance = 6 * 7 * upper_tail(30, 30, 32, 930)
     assert (30, 30, 2, 900, 3) == (
-        found.contrast.touched_hit, found.contrast.touched, found.contrast.others_hit, found.contrast.others, found.explained,
+        found.contrast.touched_hit, found.contrast.touched, found.contrast.others_hit,
+        found.contrast.others, found.explained,
     )  # fmt: skip
     assert chance == pytest.approx(found.contrast.p_value, rel=1e-9, abs=0)
 

@@ -1,4 +1,6 @@
-"""What the written listings say of the cluster: the finding, or that the listing that was audited was short."""
+"""What the written listings say of the cluster: the finding, or that the listing that was audited
+was short.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from auditor.summary.population import population
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 LAST = LastPopulation("20251231T030000Z-000001", "2025-12-31T03:01:00Z", 200, 50)
 ABOUT = About(
-    "20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False,
+    "20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning",
+    False,
     previous_population=LAST,
 )  # fmt: skip
 
@@ -36,11 +39,17 @@ def run(tmp_path: Path) -> Place:
 def listed(run: Place, listing: int, count: int, gone: list[int] | None = None) -> None:
     """One listing as a run writes it."""
     run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(count)]), "all")
-    run.write_table("evidence/listings", table(LISTINGS, [listing_row(listing, listing * 60_000, gone or [])]), f"l{listing}")
+    run.write_table(
+        "evidence/listings",
+        table(LISTINGS, [listing_row(listing, listing * 60_000, gone or [])]),
+        f"l{listing}",
+    )
 
 
 def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Place):
-    """Neither ledger nor bookie; both listings are its looks; the witness names the runs, the counts and some ids."""
+    """Neither ledger nor bookie; both listings are its looks; the witness names the runs, the
+    counts and some ids.
+    """
     listed(run, FIRST, 99)
     listed(run, AGAIN, 98, gone=[150, 151])
     said = population(run, ABOUT)
@@ -50,24 +59,32 @@ def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Pla
     names = ("kind", "family", "severity", "ledger_id", "bookie_id", "entries", "assurance")
     assert expected == tuple(found[name] for name in names)
     assert ["99 ledgers", "98 ledgers"] == [look["answers"]["listing"] for look in found["looks"]]
-    assert ["1970-01-01T00:01:00.000Z", "1970-01-01T00:02:00.000Z"] == [look["at"] for look in found["looks"]]
+    assert ["1970-01-01T00:01:00.000Z", "1970-01-01T00:02:00.000Z"] == [
+        look["at"] for look in found["looks"]
+    ]
     expected_witness = (
-        f"Run {LAST.run_id}, finished at {LAST.finished_at}, listed 200 ledgers of this cluster (instance inst). This run "
-        "listed 99, and 98 when it listed them again 1 min later: 49 % of the earlier number. --population-drop is 50 %. "
-        "Bookies delete the data of ledgers without metadata. Some that are gone: 150 and 151."
+        f"Run {LAST.run_id}, finished at {LAST.finished_at}, listed 200 ledgers of this cluster"
+        " (instance inst). This run listed 99, and 98 when it listed them again 1 min later: 49 %"
+        " of the earlier number. --population-drop is 50 %. Bookies delete the data of ledgers"
+        " without metadata. Some that are gone: 150 and 151."
     )
     assert expected_witness == found["witness"]
     assert () == said.withheld
 
 
 def test_ledgers_of_the_second_listing_were_not_judged_though_there_is_a_finding(run: Place):
-    """Both listings are far too short, and the second names more than the first: the run is not complete."""
+    """Both listings are far too short, and the second names more than the first: the run is not
+    complete.
+    """
     listed(run, FIRST, 10)
     listed(run, AGAIN, 80)
     said = population(run, ABOUT)
     assert 1 == len(said.findings)
     (sentence,) = said.withheld
-    assert "listed again at the end of this run there were 80: what was not there at first was not judged" in sentence
+    assert (
+        "listed again at the end of this run there were 80: what was not there at first was not"
+        " judged" in sentence
+    )
 
 
 def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place):
@@ -91,13 +108,17 @@ def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place)
 def test_the_next_run_is_held_against_the_last_one_that_was_not_short(
     run: Place, counts: tuple[int, ...], baseline: LastPopulation | None
 ):
-    """After a drop that stays, after one that was back, and where it could not be listed again; else against this one."""
+    """After a drop that stays, after one that was back, and where it could not be listed again;
+    else against this one.
+    """
     for listing, count in zip((FIRST, AGAIN), counts, strict=False):
         listed(run, listing, count)
     assert baseline == population(replace(run, missing_is_empty=True), ABOUT).baseline
 
 
-def test_a_finding_on_which_the_checkers_differ_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch):
+def test_a_finding_on_which_the_checkers_differ_is_withheld(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+):
     """The next run is held against the same one all the same, and what was not judged is said."""
     listed(run, FIRST, 10)
     listed(run, AGAIN, 80)
@@ -115,7 +136,9 @@ def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
     listed(run, AGAIN, 9)
     other = replace(ABOUT, previous_population=replace(LAST, run_id="x", listed=900))
     elsewhere = replace(ABOUT, facts=replace(FACTS, instance_id="elsewhere"))
-    ids = [json.loads(population(run, about).findings[0])["id"] for about in (ABOUT, other, elsewhere)]
+    ids = [
+        json.loads(population(run, about).findings[0])["id"] for about in (ABOUT, other, elsewhere)
+    ]
     assert ids[0] == ids[1] != ids[2]
 
 
@@ -126,7 +149,10 @@ def test_what_is_back_at_the_second_listing_accuses_nobody_and_was_not_judged(ru
     said = population(run, ABOUT)
     assert () == said.findings
     (sentence,) = said.withheld
-    assert all(words in sentence for words in ("99 ledgers were listed", "had listed 200", "there were 200", "run again"))
+    assert all(
+        words in sentence
+        for words in ("99 ledgers were listed", "had listed 200", "there were 200", "run again")
+    )
 
 
 def test_what_could_not_be_listed_again_is_said(run: Place):
@@ -150,11 +176,17 @@ def test_a_run_that_died_before_it_noted_its_listing_says_nothing(run: Place):
 
 def test_some_of_what_is_gone_is_named():
     """The lowest ids that were there and are not; new ledgers are none of them."""
-    before, now = (table(LISTING, [(n,) for n in ids]).column(0) for ids in (range(100), (0, 2, *range(500, 600))))
+    before, now = (
+        table(LISTING, [(n,) for n in ids]).column(0)
+        for ids in (range(100), (0, 2, *range(500, 600)))
+    )
     assert [1, *range(3, 2 + GONE_NAMED_MAX)] == some_gone(before, now)
 
 
 def test_what_a_run_is_held_against_is_read_as_it_was_written():
     """run.json holds it, so that a replay judges the same."""
     assert ABOUT == About.from_json(json.loads(json.dumps(ABOUT.as_json())))
-    assert About.from_json(replace(ABOUT, previous_population=None).as_json()).previous_population is None
+    assert (
+        About.from_json(replace(ABOUT, previous_population=None).as_json()).previous_population
+        is None
+    )

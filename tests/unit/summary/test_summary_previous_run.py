@@ -22,9 +22,16 @@ from auditor.summary.run_summary import NO_PREVIOUS, Previous
 
 RUN_ID = "20260101T030000Z-000001"
 CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
-FACTS = ClusterFacts("zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None)
+FACTS = ClusterFacts(
+    "zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None
+)
 ENDED = "2026-01-01T03:00:00Z"
-WHOLE = {"run_id": "r1", "finished_at": ENDED, "ledgers": {"listed": 812}, "totals": {"LEDGER_STUCK": 1}}
+WHOLE = {
+    "run_id": "r1",
+    "finished_at": ENDED,
+    "ledgers": {"listed": 812},
+    "totals": {"LEDGER_STUCK": 1},
+}
 """What the summary of a run of the whole cluster says."""
 
 
@@ -66,7 +73,9 @@ def test_a_run_that_counted_nothing_lets_counters_start_at_nothing(root: Place) 
 
 
 def test_without_a_finished_run_there_is_nothing_to_continue_from(root: Place) -> None:
-    """Neither in a new OUTPUT, nor where latest.json names a run that was removed or did not finish."""
+    """Neither in a new OUTPUT, nor where latest.json names a run that was removed or did not
+    finish.
+    """
     assert NO_PREVIOUS == known(root)
     root.write_text(LATEST, json.dumps({"run": f"run-{RUN_ID}"}))
     assert NO_PREVIOUS == known(root)
@@ -90,7 +99,9 @@ def test_without_a_finished_run_there_is_nothing_to_continue_from(root: Place) -
 def test_the_last_runs_number_of_ledgers_is_known(
     root: Place, expected: LastPopulation | None, changes: dict[str, object]
 ) -> None:
-    """Only if it looked at the whole cluster and says how many there were; its totals count all the same."""
+    """Only if it looked at the whole cluster and says how many there were; its totals count all the
+    same.
+    """
     finished(root, **(WHOLE | changes))
     assert (expected, 1) == (known(root).population(50), known(root).totals["LEDGER_STUCK"])
 
@@ -101,13 +112,20 @@ def test_a_summary_without_its_ledgers_has_no_number_to_compare_with(root: Place
     assert (None, {"LEDGER_STUCK": 1}) == (known(root).baseline, known(root).totals)
 
 
-BASELINE = {"baseline_run": "r0", "baseline_finished_at": "2025-12-31T03:00:00Z", "baseline_listed": 2_000}
+BASELINE = {
+    "baseline_run": "r0",
+    "baseline_finished_at": "2025-12-31T03:00:00Z",
+    "baseline_listed": 2_000,
+}
 
 
 @pytest.mark.parametrize(
     ("expected", "named"),
     [
-        (LastPopulation("r0", "2025-12-31T03:00:00Z", 2_000, 50, (812, 810), 3), {"low_listed": [812, 810], "low_runs": 3}),
+        (
+            LastPopulation("r0", "2025-12-31T03:00:00Z", 2_000, 50, (812, 810), 3),
+            {"low_listed": [812, 810], "low_runs": 3},
+        ),
         (LastPopulation("r0", "2025-12-31T03:00:00Z", 2_000, 50), {}),
     ],
 )
@@ -116,7 +134,10 @@ def test_a_run_after_a_drop_names_the_run_to_compare_with(
 ) -> None:
     """Not its own number, and with what the runs since then listed."""
     finished(root, **WHOLE, population={**BASELINE, **named})
-    assert (expected, replace(expected, drop_percent=0)) == (known(root).population(50), known(root).baseline)
+    assert (expected, replace(expected, drop_percent=0)) == (
+        known(root).population(50),
+        known(root).baseline,
+    )
 
 
 def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> None:
@@ -137,10 +158,16 @@ def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> No
         (False, {}),
     ],
 )
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(root: Place, is_same: bool, theirs: dict[str, object]) -> None:
+def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(
+    root: Place, is_same: bool, theirs: dict[str, object]
+) -> None:
     """Two old clusters without an instance id are not one."""
     uri = "zk://h:2181,h2:2181/ledgers"
-    finished(root, cluster={"metadata_service_uri": uri, "instance_id": None, **theirs}, totals={"LEDGER_STUCK": 7})
+    finished(
+        root,
+        cluster={"metadata_service_uri": uri, "instance_id": None, **theirs},
+        totals={"LEDGER_STUCK": 7},
+    )
     previous = known(root, replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
     assert is_same == (previous != NO_PREVIOUS)
 
@@ -163,7 +190,9 @@ def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "../../etc"}', '{"run": "run-x"}'])
-def test_a_latest_that_cannot_be_read_lets_counters_start_at_nothing(root: Place, text: str) -> None:
+def test_a_latest_that_cannot_be_read_lets_counters_start_at_nothing(
+    root: Place, text: str
+) -> None:
     """A run is not lost over it."""
     finished(root, totals={"METADATA_MALFORMED": 7})
     root.write_text(LATEST, text)
@@ -183,7 +212,9 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     """Neither is an error; a finished run has what it wrote."""
     run = Output(root).start(RUN_ID)
     assert (None, []) == (read_summary(run), read_findings(run))
-    found: list[dict[str, Any]] = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
+    found: list[dict[str, Any]] = [
+        told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)
+    ]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     write_json(run, "summary.json", {"a": 1})
     assert ({"a": 1}, found) == (read_summary(run), read_findings(run))

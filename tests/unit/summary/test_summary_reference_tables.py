@@ -12,9 +12,28 @@ from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment, ZnodeStamp
-from auditor.model.topic import DataLedger, ManagedLedger, Position, SchemaVersion, TopicRecord, TopicStatus
-from auditor.summary.reference_tables import ids_read_again, referenced_ids, suspect_ids, unlisted_ids
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
+from auditor.model.topic import (
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    TopicRecord,
+    TopicStatus,
+)
+from auditor.summary.reference_tables import (
+    ids_read_again,
+    referenced_ids,
+    suspect_ids,
+    unlisted_ids,
+)
 from auditor.wire.topic_paths import parse_topic
 
 WHOLE = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, 9, 100, (Segment(0, ("b1", "b2", "b3")),))
@@ -30,15 +49,24 @@ def write(run: Place, *topics: TopicRecord, ledgers: Iterable[int] = (), look: i
     """Write what one look read of topics, and sound ledgers of ten entries."""
     rows = [row for one in topics for row in reference_rows(one, look)]
     run.write_table("evidence/references", table(REFERENCES, rows), f"look-{look}")
-    found = [LedgerRecord(one, 1, 5, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), WHOLE) for one in ledgers]
+    found = [
+        LedgerRecord(one, 1, 5, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), WHOLE) for one in ledgers
+    ]
     run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, found)), f"look-{look}")
 
 
-def topic(*ledgers: DataLedger, name: str = "t", terminated: Position | None = None, schema: int | None = None) -> TopicRecord:
+def topic(
+    *ledgers: DataLedger,
+    name: str = "t",
+    terminated: Position | None = None,
+    schema: int | None = None,
+) -> TopicRecord:
     """A topic that was found; `schema` is the entry of ledger 7 that its schema is in."""
     schemas = () if schema is None else (SchemaVersion(0, Position(7, schema)),)
     managed = ManagedLedger(ledgers, terminated)
-    return TopicRecord(parse_topic(f"public/default/{name}"), 5, TopicStatus.FOUND, managed, schemas=schemas)
+    return TopicRecord(
+        parse_topic(f"public/default/{name}"), 5, TopicStatus.FOUND, managed, schemas=schemas
+    )
 
 
 def test_a_ledger_is_unlisted_if_only_a_topic_names_it(run: Place) -> None:
@@ -92,6 +120,8 @@ def test_no_ledger_was_read_again_where_no_table_was_written(run: Place) -> None
 
 def test_only_the_second_look_counts_as_reading_again(run: Place) -> None:
     """Ascending, each once."""
-    rows = [LedgerRecord(n, look, 5, RecordStatus.GONE) for n, look in ((7, 1), (9, 2), (8, 2), (9, 2))]
+    rows = [
+        LedgerRecord(n, look, 5, RecordStatus.GONE) for n, look in ((7, 1), (9, 2), (8, 2), (9, 2))
+    ]
     run.write_table("evidence/referenced_ledgers", table(LEDGERS, map(ledger_row, rows)), "all")
     assert [8, 9] == ids_read_again(run).tolist()

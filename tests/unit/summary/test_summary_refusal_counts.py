@@ -19,21 +19,30 @@ def rows(*cells: tuple[Any, ...]) -> pa.Table:
     """(bookie, ledger, look, status[, detail])."""
     padded = [(*one, EIO if one[3] == "refused" else "")[:5] for one in cells]
     columns = list(zip(*padded, strict=True)) or [()] * 5
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, REQUESTED, strict=True)], schema=REQUESTED)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, REQUESTED, strict=True)],
+        schema=REQUESTED,
+    )
 
 
-def lists(status: str = "refused", ledgers: range = range(1, 4), looks: tuple[int, ...] = (1, 2)) -> list[tuple[Any, ...]]:
+def lists(
+    status: str = "refused", ledgers: range = range(1, 4), looks: tuple[int, ...] = (1, 2)
+) -> list[tuple[Any, ...]]:
     return [("b1", ledger, look, status) for ledger in ledgers for look in looks]
 
 
 def test_every_request_refused_is_counted_by_its_status():
-    """Lists and reads, each status once with its number, the most frequent first; greetings are no request."""
+    """Lists and reads, each status once with its number, the most frequent first; greetings are no
+    request.
+    """
     answers = rows(*lists(), ("b1", 9, 1, "refused", EUA), ("b1", None, 1, "answered"))
     found = refusals(answers, rows(("b1", 1, 1, "refused"), ("b1", 2, 1, "refused", EUA)))
     assert {"b1": Refusals(3, (1, 2, 3), 7, 2, (("EIO", 7), ("EUA", 2)))} == found
 
 
-@pytest.mark.parametrize("status", ["held", "no_such_ledger", "timed_out", "silent", "invalid", "too_large"])
+@pytest.mark.parametrize(
+    "status", ["held", "no_such_ledger", "timed_out", "silent", "invalid", "too_large"]
+)
 def test_one_list_that_ended_otherwise_and_it_does_not_fail(status: str):
     """Silence, time-outs and nonsense are no error status; an answer is an answer."""
     assert {} == refusals(rows(*lists(), ("b1", 9, 1, status)), rows())
@@ -49,7 +58,9 @@ def test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail(statu
 def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
     """A wrong certificate or password of ours is no fault of how it serves."""
     refused = f"{NOT_ADMITTED}the bookie offers no TLS"
-    unasked = [("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)]
+    unasked = [
+        ("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)
+    ]
     assert {} == refusals(rows(*unasked), rows())
     assert {} == refusals(rows(*lists(), unasked[0]), rows())
     assert {} == refusals(rows(*lists()), rows(unasked[0]))
@@ -78,5 +89,7 @@ def test_few_ledgers_are_named():
 def test_statuses_come_with_the_most_frequent_first():
     """Those of equal number by name; the name is all before the first colon."""
     details = ["EUA: a", "EIO: x", "EBUSY: a: b: c", "EUA: d"]
-    found = refusals(rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows())
+    found = refusals(
+        rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows()
+    )
     assert (("EUA", 2), ("EBUSY", 1), ("EIO", 1)) == found["b1"].statuses

@@ -24,7 +24,10 @@ FAILS = Refusals(2, (1, 2), 4, 0, (("EIO", 4),))
 def run() -> Tables:
     """A run in which two bookies have greeted us."""
     run = Tables()
-    greetings = [greeting_row("b1", 1, 0, Greeting.ANSWERED, ""), greeting_row("b2", 1, 0, Greeting.REFUSED, EIO)]
+    greetings = [
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        greeting_row("b2", 1, 0, Greeting.REFUSED, EIO),
+    ]
     run.write_table("evidence/answers", table(ANSWERS, greetings), "greetings")
     run.write_table("evidence/reads", table(READS, []), "none")
     return run
@@ -32,14 +35,22 @@ def run() -> Tables:
 
 def lists(run: Tables, bookie: str, status: AnswerStatus, *ledgers: int) -> None:
     """The bookie's lists of these ledgers, at two looks."""
-    rows = [answer_row(Answer(bookie, one, look, 0, status, detail=EIO)) for one in ledgers for look in (1, 2)]
+    rows = [
+        answer_row(Answer(bookie, one, look, 0, status, detail=EIO))
+        for one in ledgers
+        for look in (1, 2)
+    ]
     run.write_table("evidence/answers", table(ANSWERS, rows), f"{bookie}-{status.value}")
 
 
-def reads(run: Tables, bookie: str, status: ReadStatus, *ledgers: int, is_search: bool | None = None) -> None:
+def reads(
+    run: Tables, bookie: str, status: ReadStatus, *ledgers: int, is_search: bool | None = None
+) -> None:
     """Its reads of an entry of these ledgers, at two looks."""
     rows = [
-        read_row(EntryRead(bookie, one, 0, look, 0, status, EIO, is_search=is_search)) for one in ledgers for look in (1, 2)
+        read_row(EntryRead(bookie, one, 0, look, 0, status, EIO, is_search=is_search))
+        for one in ledgers
+        for look in (1, 2)
     ]
     run.write_table("evidence/reads", table(READS, rows), f"{bookie}-{status.value}-{is_search}")
 
@@ -49,7 +60,9 @@ def found(run: Tables) -> dict[str, Refusals]:
 
 
 @pytest.mark.parametrize("status", [HELD, AnswerStatus.NO_SUCH_LEDGER])
-def test_a_bookie_that_refuses_while_another_serves_is_counted(run: Tables, status: AnswerStatus) -> None:
+def test_a_bookie_that_refuses_while_another_serves_is_counted(
+    run: Tables, status: AnswerStatus
+) -> None:
     """Whatever is no refusal to the other one: a list, or that it has no such ledger."""
     lists(run, "b1", status, 1)
     lists(run, "b2", REFUSED, 1, 2)
@@ -57,7 +70,9 @@ def test_a_bookie_that_refuses_while_another_serves_is_counted(run: Tables, stat
 
 
 def test_where_no_bookie_serves_nobody_is_counted(run: Tables) -> None:
-    """Our own credentials are at fault then; silence and lists that make no sense are no service."""
+    """Our own credentials are at fault then; silence and lists that make no sense are no
+    service.
+    """
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", AnswerStatus.INVALID, 1)
     reads(run, "b1", ReadStatus.NO_ENTRY, 1)
@@ -65,7 +80,9 @@ def test_where_no_bookie_serves_nobody_is_counted(run: Tables) -> None:
 
 
 def test_where_nothing_was_refused_nobody_is_counted(run: Tables) -> None:
-    """A greeting that was refused is no request about a ledger. Who serves is not looked for then."""
+    """A greeting that was refused is no request about a ledger. Who serves is not looked for
+    then.
+    """
     lists(run, "b1", HELD, 1)
     lists(run, "b2", HELD, 2)
     assert ({}, ["evidence/answers", "evidence/reads"]) == (found(run), run.asked)

@@ -26,7 +26,9 @@ def test_where_nobody_was_asked_no_bookie_has_another_name() -> None:
 
 
 def test_the_bookie_that_holds_what_the_gone_one_should_is_its_new_name() -> None:
-    """Of each ledger that was compared; by its lists, or by the entries that its lists leave out."""
+    """Of each ledger that was compared; by its lists, or by the entries that its lists leave
+    out.
+    """
     assert "new" == name_of_g(listed("new", 1, *DUE), listed("other", 1, 0))
     assert "new" == name_of_g(listed("new", 2, *DUE), listed("new", 1, *DUE))
     assert name_of_g(listed("new", 1, *DUE), listed("new", 2, 0)) is None

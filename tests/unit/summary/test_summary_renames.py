@@ -1,4 +1,6 @@
-"""Which gone bookies are looked for under another name, by which ledgers, and what the answers show."""
+"""Which gone bookies are looked for under another name, by which ledgers, and what the answers
+show.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def cases(run: Place, *known: str) -> list[tuple[str, list[int]]]:
         ([("a", [1]), ("g", [1])], needs(1) + needs(1, bookie="a")),
     ],
 )
-def test_a_bookie_without_registration_and_cookie_is_looked_for(expected: list[Any], answers: list[Any]) -> None:
+def test_a_bookie_without_registration_and_cookie_is_looked_for(
+    expected: list[Any], answers: list[Any]
+) -> None:
     """Bookies that left a cookie may come back under their own name."""
     assert expected == cases(run_with(answers=answers, ledgers=states(1)))
 
@@ -49,7 +53,9 @@ def test_only_so_many_bookies_are_looked_for() -> None:
 
 def test_the_lowest_ledgers_are_compared() -> None:
     """So many, with the metadata that says what the bookie should hold."""
-    (case,) = rename_cases(run_with(answers=needs(9, 7, 2, 4, 3), ledgers=states(9, 7, 2, 4, 3)), ())
+    (case,) = rename_cases(
+        run_with(answers=needs(9, 7, 2, 4, 3), ledgers=states(9, 7, 2, 4, 3)), ()
+    )
     assert ("g", dict.fromkeys((2, 3, 4), WRITTEN)) == (case.gone, case.ledgers)
     assert RENAME_LEDGERS_MAX == len(case.ledgers)
 
@@ -64,7 +70,9 @@ def test_the_lowest_ledgers_are_compared() -> None:
     ],
 )
 def test_a_ledger_that_the_bookie_should_hold_nothing_of_is_not_compared(now: str | None) -> None:
-    """It was re-replicated, is open or empty, or was deleted: what counts is how it was read last, in whatever order."""
+    """It was re-replicated, is open or empty, or was deleted: what counts is how it was read last,
+    in whatever order.
+    """
     later = states(1, look=2, written=None if now is None else ledger(now))
     for told in (states(1) + later, later + states(1)):
         assert [("g", [2])] == cases(run_with(answers=needs(1, 2), ledgers=told + states(2)))
@@ -82,7 +90,11 @@ def test_only_so_many_ledgers_are_looked_at_for_some_to_compare() -> None:
 
 
 def found(*rows: Any, ledgers: list[Any] | None = None) -> dict[str, Renamed]:
-    return renames(run_with(renames=[greeting("new"), *rows], ledgers=states(1, 2) if ledgers is None else ledgers))
+    return renames(
+        run_with(
+            renames=[greeting("new"), *rows], ledgers=states(1, 2) if ledgers is None else ledgers
+        )
+    )
 
 
 def test_where_nobody_was_asked_no_bookie_has_another_name() -> None:
@@ -91,11 +103,15 @@ def test_where_nobody_was_asked_no_bookie_has_another_name() -> None:
 
 
 def test_the_bookie_that_holds_what_the_gone_one_should_is_its_new_name() -> None:
-    """With the ledgers that were compared; by its lists, or by the entries that its lists leave out."""
+    """With the ledgers that were compared; by its lists, or by the entries that its lists leave
+    out.
+    """
     assert {"g": Renamed("new", (1,))} == found(listed("new", 1, *DUE), listed("other", 1, 0))
     assert {"g": Renamed("new", (1, 2))} == found(listed("new", 2, *DUE), listed("new", 1, *DUE))
     assert {} == found(listed("new", 1, *DUE), listed("new", 2, 0))
-    assert {"g": Renamed("new", (1,))} == found(listed("new", 1, *DUE[1:]), *read("new", 1, {0: "present"}))
+    assert {"g": Renamed("new", (1,))} == found(
+        listed("new", 1, *DUE[1:]), *read("new", 1, {0: "present"})
+    )
     assert {} == found(listed("new", 1, *DUE[1:]), *read("new", 1, {0: "no_entry"}))
     assert {} == found(listed("new", 1, *DUE[1:]), *read("other", 1, {0: "present"}))
 
@@ -103,7 +119,9 @@ def test_the_bookie_that_holds_what_the_gone_one_should_is_its_new_name() -> Non
 def test_a_bookie_that_cannot_list_is_known_by_entries_that_were_read() -> None:
     """The first, the middle and the last of what the gone one should hold."""
     cannot = listed("new", 1, can_list=False)
-    assert {"g": Renamed("new", (1,))} == found(cannot, *read("new", 1, dict.fromkeys((0, 4, 9), "present")))
+    assert {"g": Renamed("new", (1,))} == found(
+        cannot, *read("new", 1, dict.fromkeys((0, 4, 9), "present"))
+    )
     assert {} == found(cannot, *read("new", 1, dict.fromkeys((0, 9), "present")))
 
 
@@ -123,5 +141,7 @@ def test_where_every_ledger_changed_meanwhile_nothing_is_compared() -> None:
 def test_a_ledger_that_is_gone_by_now_shows_nothing() -> None:
     """Neither alone nor beside one that is there."""
     told = states(1, 2) + states(1, look=2, written=None)
-    assert {"g": Renamed("new", (2,))} == found(listed("new", 1, 0), listed("new", 2, *DUE), ledgers=told)
+    assert {"g": Renamed("new", (2,))} == found(
+        listed("new", 1, 0), listed("new", 2, *DUE), ledgers=told
+    )
     assert {} == found(listed("new", 1, *DUE), ledgers=told)

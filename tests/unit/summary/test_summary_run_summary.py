@@ -31,7 +31,15 @@ from auditor.summary.run_summary import (
     summarise,
 )
 
-FACTS = ClusterFacts("zk+hierarchical://zk1:2181/ledgers", ("zk1:2181",), "/ledgers", "hierarchical", "inst", False, None)
+FACTS = ClusterFacts(
+    "zk+hierarchical://zk1:2181/ledgers",
+    ("zk1:2181",),
+    "/ledgers",
+    "hierarchical",
+    "inst",
+    False,
+    None,
+)
 TERMS = Terms(9_000, 1_000, 16, 5)
 COSTS = Costs(
     zookeeper_reads=40, zookeeper_reads_failed=3, bookie_requests=60, bookie_bytes=9000, retries=2,
@@ -42,8 +50,10 @@ COSTS = Costs(
 def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, Any]:
     """A row of VERDICTS; what is not told is null."""
     row = {
-        "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [], "findings": [],
-        "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing", "detail": "",
+        "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [],
+        "findings": [],
+        "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing",
+        "detail": "",
     }  # fmt: skip
     assert set(cells) <= set(row), cells
     return row | cells
@@ -55,15 +65,20 @@ def verdicts(*rows: dict[str, Any]) -> TableScan:
 
 def facts(**changes: Any) -> RunFacts:
     values = {
-        "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:01:00Z",
-        "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False, "nobody_answered": False,
+        "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z",
+        "finished_at": "2026-01-01T00:01:00Z",
+        "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False,
+        "nobody_answered": False,
         "partial": False, "not_there": 0, "withheld": (), "terms": TERMS,
     }  # fmt: skip
     return RunFacts(**(values | changes))
 
 
 def summary(
-    *rows: dict[str, Any], findings: tuple[dict[str, Any], ...] = (), previous: Previous = NO_PREVIOUS, **changes: Any
+    *rows: dict[str, Any],
+    findings: tuple[dict[str, Any], ...] = (),
+    previous: Previous = NO_PREVIOUS,
+    **changes: Any,
 ) -> dict[str, Any]:
     lines = [json.dumps(one) for one in findings]
     return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, previous)
@@ -74,37 +89,64 @@ MIXED = (
     verdict(2, "exempt", exempt="open"),
     verdict(3, "exempt", exempt="marked_underreplicated", mark_age_ms=5_500),
     verdict(4, "indeterminate", unknowns=["bookie_silent", "answer_timeout"]),
-    verdict(5, "violated", unknowns=["bookie_silent"], listing_false_negatives=2, mark_age_ms=1_000),
+    verdict(
+        5, "violated", unknowns=["bookie_silent"], listing_false_negatives=2, mark_age_ms=1_000
+    ),
     verdict(6),
 )
 
 
 def test_the_standings_add_up_to_the_ledgers_listed():
     """listed = sound + exempt + indeterminate + violated."""
-    assert {"listed": 6, "sound": 2, "exempt": 2, "indeterminate": 1, "violated": 1} == summary(*MIXED)["ledgers"]
+    assert {"listed": 6, "sound": 2, "exempt": 2, "indeterminate": 1, "violated": 1} == summary(
+        *MIXED
+    )["ledgers"]
 
 
 def test_every_word_of_the_contract_is_counted_zero_included():
     """A reason that nobody has is a zero, not a gap."""
     said = summary(*MIXED)
-    assert {r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt} == said["exempt"]
-    assert {r.value: {"bookie_silent": 2, "answer_timeout": 1}.get(r.value, 0) for r in Unknown} == said["indeterminate"]
+    assert {
+        r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt
+    } == said["exempt"]
+    assert {
+        r.value: {"bookie_silent": 2, "answer_timeout": 1}.get(r.value, 0) for r in Unknown
+    } == said["indeterminate"]
     assert {k.value: {"ledgers": 0, "bookies": 0, "findings": 0} for k in Kind} == said["findings"]
-    assert {"load": 1.235, "ask": 0.0, "judge": 0.0, "second_look": 0.0, "report": 0.0} == said["duration_s"]
+    assert {"load": 1.235, "ask": 0.0, "judge": 0.0, "second_look": 0.0, "report": 0.0} == said[
+        "duration_s"
+    ]
 
 
 def test_reasons_count_whatever_the_standing():
     """A violated ledger with a silent bookie is not complete, and not covered."""
     said = summary(verdict(1), verdict(2, "violated", unknowns=["bookie_silent"]))
-    assert (False, 0.5, 1) == (said["complete"], said["coverage"], said["indeterminate"]["bookie_silent"])
+    assert (False, 0.5, 1) == (
+        said["complete"],
+        said["coverage"],
+        said["indeterminate"]["bookie_silent"],
+    )
 
 
 def test_a_reason_beside_an_exemption_leaves_the_run_incomplete():
-    """A marked ledger of which a registered bookie said nothing: it stays exempt, and the run says that it does not know."""
-    said = summary(verdict(1), verdict(2, "exempt", exempt="marked_underreplicated", unknowns=["bookie_silent"]))
+    """A marked ledger of which a registered bookie said nothing: it stays exempt, and the run says
+    that it does not know.
+    """
+    said = summary(
+        verdict(1),
+        verdict(2, "exempt", exempt="marked_underreplicated", unknowns=["bookie_silent"]),
+    )
     assert (1, 0) == (said["ledgers"]["exempt"], said["ledgers"]["indeterminate"])
-    assert (1, 1) == (said["exempt"]["marked_underreplicated"], said["indeterminate"]["bookie_silent"])
-    assert (False, 0.5, "INCOMPLETE", 3) == (said["complete"], said["coverage"], said["outcome"], said["exit_code"])
+    assert (1, 1) == (
+        said["exempt"]["marked_underreplicated"],
+        said["indeterminate"]["bookie_silent"],
+    )
+    assert (False, 0.5, "INCOMPLETE", 3) == (
+        said["complete"],
+        said["coverage"],
+        said["outcome"],
+        said["exit_code"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,18 +183,27 @@ def test_the_oldest_mark_is_told_in_seconds():
 
 def test_an_empty_cluster_is_incomplete_unless_that_was_said_to_be_right():
     """A wrong root lists no ledger either."""
-    assert ("INCOMPLETE", 3, 1.0) == tuple(summary()[key] for key in ("outcome", "exit_code", "coverage"))
+    assert ("INCOMPLETE", 3, 1.0) == tuple(
+        summary()[key] for key in ("outcome", "exit_code", "coverage")
+    )
     accepted = summary(allow_empty=True)
-    assert ("SOUND", 0, True) == tuple(accepted[key] for key in ("outcome", "exit_code", "complete"))
+    assert ("SOUND", 0, True) == tuple(
+        accepted[key] for key in ("outcome", "exit_code", "complete")
+    )
 
 
 def test_when_nobody_answered_nothing_is_complete():
     """Not even when all ledgers happened to be exempt."""
     said = summary(verdict(1, "exempt", exempt="open"), nobody_answered=True)
-    assert ("INCOMPLETE", 3, False) == tuple(said[key] for key in ("outcome", "exit_code", "complete"))
+    assert ("INCOMPLETE", 3, False) == tuple(
+        said[key] for key in ("outcome", "exit_code", "complete")
+    )
 
 
-CRITICAL, WARNING = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5), told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
+CRITICAL, WARNING = (
+    told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5),
+    told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6),
+)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +236,9 @@ def test_a_finding_goes_before_what_could_not_be_judged(
         ("VIOLATED", (CRITICAL,), False),
     ],
 )
-def test_the_outcome_ignores_fail_on(expected: str, findings: tuple[dict[str, Any], ...], complete: bool):
+def test_the_outcome_ignores_fail_on(
+    expected: str, findings: tuple[dict[str, Any], ...], complete: bool
+):
     """The word says what was found, the code what cron should do."""
     assert expected == outcome_of(findings, complete=complete)
 
@@ -199,17 +252,23 @@ def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ..
 
 
 def test_findings_come_worst_first_then_by_kind_and_ledger():
-    """However they lie in the tables: severity, kind in the order of the catalogue, ledger, segment."""
+    """However they lie in the tables: severity, kind in the order of the catalogue, ledger,
+    segment.
+    """
     late = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
     early = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
     second = {**late, "segment": {**late["segment"], "first_entry_id": 50}}
     bookie = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")
     silent = told.finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1:3181")
     rows = verdicts(
-        verdict(900, "violated", findings=[json.dumps(WARNING), json.dumps(second), json.dumps(late)]),
+        verdict(
+            900, "violated", findings=[json.dumps(WARNING), json.dumps(second), json.dumps(late)]
+        ),
         verdict(100, "violated", findings=[json.dumps(early)]),
     )
-    found = [json.loads(line) for line in findings_of(rows, [json.dumps(silent), json.dumps(bookie)])]
+    found = [
+        json.loads(line) for line in findings_of(rows, [json.dumps(silent), json.dumps(bookie)])
+    ]
     assert [early, late, second, bookie, WARNING, silent] == found
 
 
@@ -223,21 +282,36 @@ def test_a_kind_counts_its_subjects_and_its_findings():
 
 
 def test_totals_grow_by_the_findings_that_are_new():
-    """A finding that was there at the last run is not counted again; other kinds keep their totals."""
+    """A finding that was there at the last run is not counted again; other kinds keep their
+    totals.
+    """
     before = Previous(
-        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2}, {}, frozenset({(CRITICAL["id"], CRITICAL["kind"])})
+        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
+        {},
+        frozenset({(CRITICAL["id"], CRITICAL["kind"])}),
     )
     fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
     totals = before.totals_after([CRITICAL, fresh, WARNING])
-    assert Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1) == Counter(totals) + Counter()
+    assert (
+        Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1)
+        == Counter(totals) + Counter()
+    )
     assert set(totals) == {kind.value for kind in CATALOGUE}
 
 
 @pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
 def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
-    """The first ten, in the order of their ids; others have a detail too and are not named for it."""
-    rows = [verdict(n, "indeterminate", unknowns=[reason], detail=f"so was {n}") for n in range(20, 0, -1)]
-    said = summary(*rows, verdict(30, "indeterminate", unknowns=["metadata_unreadable"], detail="no permission"))
+    """The first ten, in the order of their ids; others have a detail too and are not named for
+    it.
+    """
+    rows = [
+        verdict(n, "indeterminate", unknowns=[reason], detail=f"so was {n}")
+        for n in range(20, 0, -1)
+    ]
+    said = summary(
+        *rows,
+        verdict(30, "indeterminate", unknowns=["metadata_unreadable"], detail="no permission"),
+    )
     assert [{"ledger_id": n, "detail": f"so was {n}"} for n in range(1, 11)] == said[reason]
     assert [] == said["poison" if reason == "checkers_disagree" else "checkers_disagree"]
 
@@ -252,7 +326,10 @@ def test_requests_add_up_over_runs_by_outcome():
 
 def test_findings_count_what_they_are_on():
     """Ledgers, bookies, or the one cluster, of which there is nothing to count but the finding."""
-    lost, dropped = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"), told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    lost, dropped = (
+        told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
+        told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
+    )
     counted = findings_by_kind([CRITICAL, lost, dropped])
     assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL["kind"]]
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost["kind"]]
@@ -268,7 +345,9 @@ def test_a_listing_that_was_short_is_no_clean_bill():
 def test_bookies_count_as_of_the_last_look():
     """Who answered at any look answered; the others by what they did last."""
 
-    def record(bookie: str, look: int, registration: Registration, greeting: Greeting | None) -> BookieRecord:
+    def record(
+        bookie: str, look: int, registration: Registration, greeting: Greeting | None
+    ) -> BookieRecord:
         return BookieRecord(bookie, look, 0, registration, "h", 1, True, "", greeting)
 
     writable, readonly, none = Registration.WRITABLE, Registration.READONLY, Registration.NONE
@@ -280,7 +359,8 @@ def test_bookies_count_as_of_the_last_look():
     ]  # fmt: skip
     said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS)["bookies"]
     expected = {
-        "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1, "refused": 1, "unsupported": 1,
+        "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1,
+        "refused": 1, "unsupported": 1,
         "away": 1, "gone": 0, "listed_by_lister": 0,
     }  # fmt: skip
     assert expected == said
@@ -289,7 +369,8 @@ def test_bookies_count_as_of_the_last_look():
 def test_the_requests_of_the_contract_are_all_told():
     """Reads, requests, bytes, retries, confirming reads, and what lists left out."""
     expected = {
-        "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2, "confirming_reads": 5,
+        "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2,
+        "confirming_reads": 5,
         "listing_false_negatives": 2,
     }  # fmt: skip
     assert expected == summary(*MIXED)["requests"]
@@ -297,7 +378,9 @@ def test_the_requests_of_the_contract_are_all_told():
 
 def test_each_standing_and_severity_has_its_word():
     """The words of the tables are those of the model."""
-    assert {"sound", "exempt", "indeterminate", "violated"} == {standing.word for standing in Standing}
+    assert {"sound", "exempt", "indeterminate", "violated"} == {
+        standing.word for standing in Standing
+    }
     assert {"info", "warning", "critical"} == {severity.word for severity in Severity}
 
 
@@ -309,7 +392,12 @@ def test_a_finding_that_got_worse_is_new():
 
 def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
     """A slip in a list of ids is no clean bill of health."""
-    done = summary(verdict(7, "exempt", exempt="deleted"), partial=True, not_there=1, withheld=("1 of the ledgers ...",))
+    done = summary(
+        verdict(7, "exempt", exempt="deleted"),
+        partial=True,
+        not_there=1,
+        withheld=("1 of the ledgers ...",),
+    )
     assert ("INCOMPLETE", 3, True, ["1 of the ledgers ..."]) == (
         done["outcome"], done["exit_code"], done["partial"], done["withheld"],
     )  # fmt: skip
@@ -329,12 +417,19 @@ def test_findings_of_one_ledger_come_by_their_segment():
 
 def test_a_summary_says_which_run_of_which_cluster_it_is():
     """Under the names of the contract, as they were given."""
-    given = {"run_id": "r7", "started_at": "then", "finished_at": "later", "resumed_at": ("between",), "nobody_answered": True}
+    given = {
+        "run_id": "r7",
+        "started_at": "then",
+        "finished_at": "later",
+        "resumed_at": ("between",),
+        "nobody_answered": True,
+    }
     said = summary(verdict(1), **given)
     assert given | {"resumed_at": ["between"]} == {name: said[name] for name in given}
     assert (__version__, False) == (said["auditor_version"], said["replication_disabled"])
     assert {
-        "metadata_service_uri": FACTS.metadata_service_uri, "instance_id": "inst", "root": "/ledgers", "hosts": ["zk1:2181"],
+        "metadata_service_uri": FACTS.metadata_service_uri, "instance_id": "inst",
+        "root": "/ledgers", "hosts": ["zk1:2181"],
     } == said["cluster"]  # fmt: skip
 
 
@@ -343,26 +438,39 @@ def test_what_was_found_decides_the_outcome_and_the_code():
     assert ("SOUND", 0) == tuple(summary(verdict(1))[name] for name in ("outcome", "exit_code"))
     for fail_on, code in (("warning", 1), ("critical", 0)):
         said = summary(verdict(6, "violated"), findings=(WARNING,), fail_on=fail_on)
-        assert ("VIOLATED", code, 1) == (said["outcome"], said["exit_code"], said["findings"][WARNING["kind"]]["findings"])
+        assert ("VIOLATED", code, 1) == (
+            said["outcome"],
+            said["exit_code"],
+            said["findings"][WARNING["kind"]]["findings"],
+        )
     said = summary(verdict(1, "indeterminate", unknowns=["checkers_disagree"]), fail_on="never")
     assert ("AUDITOR_FAULT", 4) == (said["outcome"], said["exit_code"])
 
 
 def test_totals_go_on_from_the_last_run():
     """Of findings and of requests."""
-    previous = Previous({CRITICAL["kind"]: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset())
+    previous = Previous(
+        {CRITICAL["kind"]: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset()
+    )
     said = summary(verdict(5, "violated"), findings=(CRITICAL,), previous=previous)
-    assert (5, {"answered": 137, "failed": 4}) == (said["totals"][CRITICAL["kind"]], said["request_totals"]["zookeeper_reads"])
+    assert (5, {"answered": 137, "failed": 4}) == (
+        said["totals"][CRITICAL["kind"]],
+        said["request_totals"]["zookeeper_reads"],
+    )
 
 
 def test_requests_that_all_failed_were_not_answered():
     """Nothing is counted below zero, and nothing appears."""
     costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
-    assert {"answered": 0, "failed": 7} == NO_PREVIOUS.request_totals_after(costs)["bookie_requests"]
+    assert {"answered": 0, "failed": 7} == NO_PREVIOUS.request_totals_after(costs)[
+        "bookie_requests"
+    ]
 
 
 def test_the_next_run_is_held_against_this_one():
-    """Or against what this one was held against, where that is kept. A run of a part leaves nothing."""
+    """Or against what this one was held against, where that is kept. A run of a part leaves
+    nothing.
+    """
     names = ("baseline_run", "baseline_finished_at", "baseline_listed", "low_listed", "low_runs")
     said = summary(*MIXED, run_id="r7", finished_at="later")["population"]
     assert dict(zip(names, ("r7", "later", 6, [], 0), strict=True)) == said
@@ -375,7 +483,9 @@ def test_the_next_run_is_held_against_this_one():
 def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
     """Whatever the last run was held to; before the first run there is nothing."""
     kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
-    assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == Previous({}, {}, frozenset(), kept).population(30)
+    assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == Previous(
+        {}, {}, frozenset(), kept
+    ).population(30)
     assert None is NO_PREVIOUS.population(30)
 
 

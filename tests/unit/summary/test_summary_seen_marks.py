@@ -10,9 +10,20 @@ from auditor.first_checker.marks_without_ledger import MarkLook, SeenMark
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
 from auditor.summary.mark_counts import UnlistedMark
-from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, SeenMarks, mark_row, problem_row, seen_marks, suspects_of
+from auditor.summary.seen_marks import (
+    AGAIN,
+    FIRST,
+    LISTED,
+    SeenMarks,
+    mark_row,
+    problem_row,
+    seen_marks,
+    suspects_of,
+)
 
-TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=1_000, confirming_reads_max=1, looks_max=2)
+TERMS = Terms(
+    judged_at_ms=10_000, underreplication_grace_ms=1_000, confirming_reads_max=1, looks_max=2
+)
 OLD, YOUNG = Mark(2_000, 3_000), Mark(9_500)
 
 
@@ -37,19 +48,28 @@ def test_what_was_seen_is_read_as_it_was() -> None:
     twice = SeenMark(7, MarkLook(40, 2_000, 3_000, False), MarkLook(60, 2_000, 3_000, False))
     once = SeenMark(8, MarkLook(50, 2_000, 3_000, False))
     gone = SeenMark(9, MarkLook(30, 9_500, None, True), MarkLook(70, None, None, None))
-    assert SeenMarks((twice, once, gone), (SeenMark(5, MarkLook(20, 2_000, 3_000, None)),), "no permission") == read
+    assert (
+        SeenMarks(
+            (twice, once, gone), (SeenMark(5, MarkLook(20, 2_000, 3_000, None)),), "no permission"
+        )
+        == read
+    )
     assert SeenMarks() == seen_marks(rows())
 
 
 def test_a_row_has_each_value_in_its_column() -> None:
     """Times of the mark are null where it was gone; a problem is of no ledger."""
     some, none, problem = rows(
-        mark_row(7, FIRST, 40, OLD, False), mark_row(9, AGAIN, 70, None, True), problem_row(80, "no permission")
+        mark_row(7, FIRST, 40, OLD, False),
+        mark_row(9, AGAIN, 70, None, True),
+        problem_row(80, "no permission"),
     ).to_pylist()
     names = MARKS.names
     assert [7, FIRST, 40, 2_000, 3_000, False, ""] == [some[name] for name in names]
     assert [9, AGAIN, 70, None, None, True, ""] == [none[name] for name in names]
-    assert [None, LISTED, 80, None, None, None, "no permission"] == [problem[name] for name in names]
+    assert [None, LISTED, 80, None, None, None, "no permission"] == [
+        problem[name] for name in names
+    ]
 
 
 def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:

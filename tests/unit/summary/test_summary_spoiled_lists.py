@@ -10,7 +10,13 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS
-from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, Answer, AnswerStatus, Greeting
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    Answer,
+    AnswerStatus,
+    Greeting,
+)
 from auditor.summary.spoiled_lists import spoiled_ledgers
 
 WHERE = f"{LISTED_BY_LISTER}h:3182"
@@ -19,7 +25,10 @@ WHERE = f"{LISTED_BY_LISTER}h:3182"
 def test_ledgers_that_were_listed_before_or_after_are_spoiled() -> None:
     """By that lister: not those of other listers, of the bookie itself, or without a list."""
     run = cast(Place, Tables())
-    listed = [Answer("b1", ledger, look, 0, AnswerStatus.HELD, detail=WHERE) for ledger, look in ((1, 1), (2, 2))]
+    listed = [
+        Answer("b1", ledger, look, 0, AnswerStatus.HELD, detail=WHERE)
+        for ledger, look in ((1, 1), (2, 2))
+    ]
     others = [
         Answer("b2", 3, 1, 0, AnswerStatus.HELD, detail=WHERE),
         Answer("b1", 4, 1, 0, AnswerStatus.HELD),

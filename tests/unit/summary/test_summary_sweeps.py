@@ -1,4 +1,6 @@
-"""The field `sampling`: what one run and all runs of a series promise, and what is handed to the next."""
+"""The field `sampling`: what one run and all runs of a series promise, and what is handed to the
+next.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,23 @@ from auditor.summary.sweeps import (
 )
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)
-ABOUT = About("r", "2026-03-01T02:00:00Z", FACTS, Terms(0, 0, 16, 5, sweep=Sweep(99, budget=500)), "warning", False)
+ABOUT = About(
+    "r",
+    "2026-03-01T02:00:00Z",
+    FACTS,
+    Terms(0, 0, 16, 5, sweep=Sweep(99, budget=500)),
+    "warning",
+    False,
+)
 
 
 def night(number: int) -> str:
     return f"2026-03-{number + 1:02}T02:00:00Z"
 
 
-def ran(step: int, turn: int, *, number: int = 0, seed: int = 7, probed: int = 5, partial: bool = False) -> SweptRun:
+def ran(
+    step: int, turn: int, *, number: int = 0, seed: int = 7, probed: int = 5, partial: bool = False
+) -> SweptRun:
     return SweptRun(Sweep(seed, turn, 500, step), night(number), partial, probed, 4_000.0)
 
 
@@ -71,9 +82,13 @@ def test_runs_add_up_to_what_their_draws_give_together(seed: int):
 
 
 def test_runs_of_one_step_are_one_span():
-    """From a turn of theirs to the next one; a turn before them, or one that was left out, begins another."""
+    """From a turn of theirs to the next one; a turn before them, or one that was left out, begins
+    another.
+    """
     span = Span(64, 2, 5, 4, night(0))
-    assert [False, True, True, True, False] == [span.can_take(Sweep(7, turn, 500, 64)) for turn in (1, 2, 5, 6, 7)]
+    assert [False, True, True, True, False] == [
+        span.can_take(Sweep(7, turn, 500, 64)) for turn in (1, 2, 5, 6, 7)
+    ]
     assert not span.can_take(Sweep(7, 5, 500, 128))
     (told,) = after(64, 64, 64)[0]["series"]["spans"]
     assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == told
@@ -88,7 +103,10 @@ def test_a_span_draws_each_place_once():
 def test_the_smallest_run_counts():
     """One ledger that rests on probes, of which each entry was read."""
     field = sampling_json(ran(1, 0, probed=1), None)
-    assert ({"1": 1.0, "10": 1.0, "100": 1.0, "1000": 1.0}, 1) == (field["bounds"], field["series"]["next_turn"])
+    assert ({"1": 1.0, "10": 1.0, "100": 1.0, "1000": 1.0}, 1) == (
+        field["bounds"],
+        field["series"]["next_turn"],
+    )
 
 
 def test_a_whole_series_finds_every_loss():
@@ -108,7 +126,9 @@ def test_no_bound_is_rounded_up():
 
 @pytest.mark.parametrize("changes", [{"partial": True}, {"probed": 0}])
 def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
-    """A run of named ledgers, and one in which no ledger rests on probes: nothing is added, nothing forgotten."""
+    """A run of named ledgers, and one in which no ledger rests on probes: nothing is added, nothing
+    forgotten.
+    """
     before = after(64, 64)[0]
     series = series_from(before)
     assert series is not None
@@ -116,7 +136,9 @@ def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
     assert before["series"] == field["series"]
     assert (field["accumulated"] is None) == (field["bounds"] is None) == ("probed" in changes)
     off = sampling_json(ran(0, 2), series)
-    assert (None, None, None, before["series"]) == tuple(off[name] for name in ("step", "bounds", "accumulated", "series"))
+    assert (None, None, None, before["series"]) == tuple(
+        off[name] for name in ("step", "bounds", "accumulated", "series")
+    )
 
 
 def test_without_a_series_nothing_is_handed_on():
@@ -126,7 +148,9 @@ def test_without_a_series_nothing_is_handed_on():
 
 
 def test_another_seed_begins_a_series_anew():
-    """Draws from other places to start are not of one series: what was promised before is forgotten."""
+    """Draws from other places to start are not of one series: what was promised before is
+    forgotten.
+    """
     series = series_from(after(*[64] * 20)[0])
     field = sampling_json(ran(64, 9, number=5, seed=8), series)
     assert {"runs": 1, "since": night(5), "bounds": field["bounds"]} == field["accumulated"]
@@ -134,10 +158,14 @@ def test_another_seed_begins_a_series_anew():
 
 
 def test_a_turn_that_was_taken_already_promises_no_more():
-    """Two runs may begin behind the same one: an older run is resumed. A loss must then be older than both."""
+    """Two runs may begin behind the same one: an older run is resumed. A loss must then be older
+    than both.
+    """
     series = series_from(after(64, 64, 64)[0])
     assert series is not None
-    field = sampling_json(SweptRun(Sweep(7, 1, 500, 64), "2026-02-27T00:00:00Z", False, 5, 4_000.0), series)
+    field = sampling_json(
+        SweptRun(Sweep(7, 1, 500, 64), "2026-02-27T00:00:00Z", False, 5, 4_000.0), series
+    )
     assert {"runs": 4, "since": "2026-02-27T00:00:00Z"}.items() <= field["accumulated"].items()
     assert bounds_json([Draw(64, turn) for turn in range(3)]) == field["accumulated"]["bounds"]
     assert 3 == field["series"]["next_turn"]
@@ -148,7 +176,9 @@ def test_old_spans_are_forgotten():
     steps = [64, 128] * 40
     field, draws = after(*steps[:28])
     assert 28 == len(field["series"]["spans"]) == len(draws)
-    series = Series(7, 80, 1.0, tuple(Span(step, n, n, 1, night(0)) for n, step in enumerate(steps)))
+    series = Series(
+        7, 80, 1.0, tuple(Span(step, n, n, 1, night(0)) for n, step in enumerate(steps))
+    )
     kept = series.after(Sweep(7, 80, 500, 64), night(1), 1.0).spans
     assert (SPANS_MAX, 80) == (len(kept), kept[-1].last_turn)
 
@@ -161,7 +191,10 @@ def _with_span(step: int, first_turn: int, runs: int = 1) -> Json:
 @pytest.mark.parametrize(
     "damage",
     [None, 7, {}, {"series": None}, {"series": 3}, {"series": {"seed": 1}}]
-    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))]
+    + [
+        _with_span(step, first)
+        for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))
+    ]
     + [_with_span(4, 0, runs=0)],
 )
 def test_a_field_that_is_damaged_begins_a_series_anew(damage: object):
@@ -171,7 +204,9 @@ def test_a_field_that_is_damaged_begins_a_series_anew(damage: object):
 
 
 def test_the_next_run_takes_its_turn_of_the_series():
-    """With the seed of the series and its own budget; without one it begins one with its own seed."""
+    """With the seed of the series and its own budget; without one it begins one with its own
+    seed.
+    """
     series = Series(7, 12, 4_000.0)
     expected = replace(ABOUT, terms=replace(ABOUT.terms, sweep=Sweep(7, 12, 500, 0, 4_000.0)))
     assert (expected, ABOUT) == (continue_series(ABOUT, series), continue_series(ABOUT, None))

@@ -1,4 +1,6 @@
-"""Which topics the findings on ledgers hit, worst first, and who owns a ledger that does not say."""
+"""Which topics the findings on ledgers hit, worst first, and who owns a ledger that does not
+say.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,33 @@ LOST, COPY = "ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_WRITE_QUORUM"
 STATS = "pulsar-admin topics stats-internal persistent://public/default/"
 
 
-def topic(name: str, *ledgers: int | DataLedger, cursors: dict[str, Cursor] | None = None, **more: Any) -> TopicRecord:
+def topic(
+    name: str, *ledgers: int | DataLedger, cursors: dict[str, Cursor] | None = None, **more: Any
+) -> TopicRecord:
     """A topic that was found; a number is a closed ledger of ten entries."""
     data = tuple(closed(one) if isinstance(one, int) else one for one in ledgers)
     subscriptions = tuple(Subscription(*one) for one in (cursors or {}).items())
     name = name if "/" in name else f"public/default/{name}"
-    return TopicRecord(parse_topic(name), 5, TopicStatus.FOUND, ManagedLedger(data), subscriptions, **more)
+    return TopicRecord(
+        parse_topic(name), 5, TopicStatus.FOUND, ManagedLedger(data), subscriptions, **more
+    )
 
 
-def found(ledger_id: int | None, kind: str = LOST, *ranges: tuple[int, int], **more: Any) -> dict[str, Any]:
+def found(
+    ledger_id: int | None, kind: str = LOST, *ranges: tuple[int, int], **more: Any
+) -> dict[str, Any]:
     """A line of findings.jsonl, as far as topics depend on it."""
     told = {"kind": kind, "ledger_id": ledger_id, "entries": [list(one) for one in ranges]}
     total = sum(last - first + 1 for first, last in ranges)
     return {**told, "entries_total": total, "owner": None, "next": ["look"], **more}
 
 
-def write(run: Place, first: Iterable[TopicRecord], again: Iterable[TopicRecord], problems: Sequence[Row] = ()) -> None:
+def write(
+    run: Place,
+    first: Iterable[TopicRecord],
+    again: Iterable[TopicRecord],
+    problems: Sequence[Row] = (),
+) -> None:
     """Write what both looks read of topics."""
     rows = [*problems, *(row for one in first for row in reference_rows(one, 1))]
     rows += [row for one in again for row in reference_rows(one, 2)]
@@ -75,7 +88,9 @@ def lines_of(hits: TopicHits) -> list[dict[str, Any]]:
 
 def test_findings_are_handed_on_where_topics_were_not_looked_for(run: Place) -> None:
     """As they are; nothing is known of topics."""
-    assert TopicHits(["x"], (), {"topics_hit": None, "topics_worst": None}) == topic_hits(run, ["x"])
+    assert TopicHits(["x"], (), {"topics_hit": None, "topics_worst": None}) == topic_hits(
+        run, ["x"]
+    )
 
 
 def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
@@ -90,9 +105,15 @@ def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
 
 
 @pytest.mark.parametrize(("mark_delete", "expected"), [(7, ["s"]), (8, [])])
-def test_all_losses_of_a_ledger_block_and_nothing_else_does(run: Place, mark_delete: int, expected: list[str]) -> None:
+def test_all_losses_of_a_ledger_block_and_nothing_else_does(
+    run: Place, mark_delete: int, expected: list[str]
+) -> None:
     """Of two findings with losses both count; entry 9 has a copy left."""
-    findings = [found(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)), found(7, LOST, (4, 4)), found(7, COPY, (9, 9))]
+    findings = [
+        found(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)),
+        found(7, LOST, (4, 4)),
+        found(7, COPY, (9, 9)),
+    ]
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], *findings))
     assert expected == line["subscriptions_blocked"]
@@ -104,25 +125,38 @@ def test_all_losses_of_a_ledger_block_and_nothing_else_does(run: Place, mark_del
 def test_a_subscription_behind_the_named_losses_may_be_blocked_by_others(
     run: Place, mark_delete: int, blocked: list[str], possibly: list[str]
 ) -> None:
-    """A finding names its first ranges alone; whoever acknowledged the whole ledger needs none of it."""
+    """A finding names its first ranges alone; whoever acknowledged the whole ledger needs none of
+    it.
+    """
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
-    (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (4, 4), entries_total=2)))
-    assert (blocked, possibly) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
+    (line,) = lines_of(
+        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (4, 4), entries_total=2))
+    )
+    assert (blocked, possibly) == (
+        line["subscriptions_blocked"],
+        line["subscriptions_possibly_blocked"],
+    )
 
 
 def test_a_finding_that_names_all_losses_leaves_nobody_in_doubt(run: Place) -> None:
     """The ranges add up to the total, each with both of its ends."""
     cursors = {"s": Cursor(None, Position(7, 6))}
-    (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (1, 2), (4, 6))))
+    (line,) = lines_of(
+        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (1, 2), (4, 6)))
+    )
     assert ([], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
 @pytest.mark.parametrize(("mark_delete", "expected"), [(-1, ["s"]), (9, ["s"])])
-def test_a_missing_ledger_of_unknown_length_lost_all_entries(run: Place, mark_delete: int, expected: list[str]) -> None:
+def test_a_missing_ledger_of_unknown_length_lost_all_entries(
+    run: Place, mark_delete: int, expected: list[str]
+) -> None:
     """However far the subscription is; nothing more is lost than all."""
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     record = topic("t", DataLedger(7), 8, cursors=cursors)
-    (line,) = lines_of(hits_of(run, [record], found(7, "REFERENCED_LEDGER_MISSING", entries_total=0)))
+    (line,) = lines_of(
+        hits_of(run, [record], found(7, "REFERENCED_LEDGER_MISSING", entries_total=0))
+    )
     assert (expected, []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
@@ -137,14 +171,20 @@ def test_a_missing_ledger_of_unknown_length_lost_its_first_entry(run: Place) -> 
 def test_losses_of_which_none_is_named_leave_a_subscription_in_doubt(run: Place) -> None:
     """Only a missing ledger lost all of its entries."""
     cursors = {"s": Cursor(None, Position(6, 9))}
-    (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, entries_total=3)))
+    (line,) = lines_of(
+        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, entries_total=3))
+    )
     assert ([], ["s"]) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
 def test_a_missing_ledger_of_known_length_lost_no_more(run: Place) -> None:
     """A subscription that acknowledged its last entry goes on."""
     cursors = {"s": Cursor(None, Position(7, 9)), "u": Cursor(None, Position(7, 8))}
-    (line,) = lines_of(hits_of(run, [topic("t", 7, 8, cursors=cursors)], found(7, "REFERENCED_LEDGER_MISSING", (0, 9))))
+    (line,) = lines_of(
+        hits_of(
+            run, [topic("t", 7, 8, cursors=cursors)], found(7, "REFERENCED_LEDGER_MISSING", (0, 9))
+        )
+    )
     assert (["u"], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
@@ -171,20 +211,35 @@ def test_messages_and_schemas_are_losses_and_a_cursor_is_none(run: Place) -> Non
         topic("schema", schemas=(SchemaVersion(0, Position(8, 1)),)),
     ]
     lines = lines_of(hits_of(run, topics, found(7), found(8)))
-    assert {"cursor": False, "schema": True} == {one["topic"].rpartition("/")[2]: one["has_loss"] for one in lines}
+    assert {"cursor": False, "schema": True} == {
+        one["topic"].rpartition("/")[2]: one["has_loss"] for one in lines
+    }
     assert [[], []] == [one["subscriptions_possibly_blocked"] for one in lines]
 
 
 def test_what_is_in_long_term_storage_is_not_hit(run: Place) -> None:
     """Nor what no finding names, nor what is no more than information."""
     topics = [topic("offloaded", closed(7, offloaded=True)), topic("sound", 8), topic("stuck", 9)]
-    assert () == hits_of(run, topics, found(7), found(9, "LEDGER_STUCK"), found(None, "LEDGER_POPULATION_DROPPED")).lines
+    assert (
+        ()
+        == hits_of(
+            run,
+            topics,
+            found(7),
+            found(9, "LEDGER_STUCK"),
+            found(None, "LEDGER_POPULATION_DROPPED"),
+        ).lines
+    )
 
 
 def test_each_ledger_and_each_kind_is_told_once_in_order(run: Place) -> None:
     """Kinds in the order of the catalogue, ledgers ascending."""
-    record = topic("t", 7, 8, cursors={"s": Cursor(8, Position(6, 3)), "u": Cursor(8, Position(6, 3))})
-    (line,) = lines_of(hits_of(run, [record], found(8, COPY), found(7, LOST, (1, 1)), found(8, LOST, (2, 2))))
+    record = topic(
+        "t", 7, 8, cursors={"s": Cursor(8, Position(6, 3)), "u": Cursor(8, Position(6, 3))}
+    )
+    (line,) = lines_of(
+        hits_of(run, [record], found(8, COPY), found(7, LOST, (1, 1)), found(8, LOST, (2, 2)))
+    )
     assert ([LOST, COPY], [7, 8]) == (line["kinds"], line["ledgers"])
 
 
@@ -214,7 +269,9 @@ def test_a_subscription_that_could_not_be_read_is_not_judged(run: Place) -> None
 
 
 def ranked() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
-    """Topics, worst first: by a loss, by who is blocked, by who may be, by ledgers, by name; and the findings."""
+    """Topics, worst first: by a loss, by who is blocked, by who may be, by ledgers, by name; and
+    the findings.
+    """
     sure, unsure = Cursor(None, Position(1, 0)), Cursor(9, Position(1, 0))
     topics = [
         topic("z/a/blocked-two", 11, cursors={"s": sure, "u": sure}),
@@ -231,7 +288,9 @@ def ranked() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
 
 
 def test_topics_stand_worst_first(run: Place) -> None:
-    """Losses, then blocked subscriptions, then possibly blocked ones, then ledgers, then the name."""
+    """Losses, then blocked subscriptions, then possibly blocked ones, then ledgers, then the
+    name.
+    """
     topics, findings = ranked()
     hits = hits_of(run, topics, *findings)
     assert [str(one.topic) for one in topics] == [one["topic"] for one in lines_of(hits)]
@@ -242,7 +301,13 @@ def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Pla
     """By the same order as topics, but for ledgers, in whose place are topics."""
     hits = hits_of(run, ranked()[0], *ranked()[1])
     worst = hits.summary["topics_worst"]
-    words = ("namespace", "with_loss", "subscriptions_blocked", "subscriptions_possibly_blocked", "topics")
+    words = (
+        "namespace",
+        "with_loss",
+        "subscriptions_blocked",
+        "subscriptions_possibly_blocked",
+        "topics",
+    )
     rows = [
         ("v/a", 2, 0, 0, 2),
         ("z/a", 1, 2, 0, 1),
@@ -256,7 +321,8 @@ def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Pla
     assert dict(zip(names, (6, 3, 2, 6), strict=True)) == {name: worst[name] for name in names}
     assert {*names, "worst_namespaces", "worst_topics"} == worst.keys()
     brief = {
-        "topic": "persistent://z/a/blocked-two", "namespace": "z/a", "has_loss": True, "kinds": [LOST], "ledgers": 1,
+        "topic": "persistent://z/a/blocked-two", "namespace": "z/a", "has_loss": True,
+        "kinds": [LOST], "ledgers": 1,
         "subscriptions_blocked": 2, "subscriptions_possibly_blocked": 0,
     }  # fmt: skip
     assert brief == worst["worst_topics"][0]
@@ -266,7 +332,9 @@ def test_namespaces_that_are_hit_alike_stand_by_topics_and_name(run: Place) -> N
     """More topics first."""
     topics = [topic("t/c/1", 1), topic("t/b/1", 2), topic("t/d/1", 3), topic("t/d/2", 4)]
     hits = hits_of(run, topics, *(found(n, COPY) for n in (1, 2, 3, 4)))
-    assert ["t/d", "t/b", "t/c"] == [one["namespace"] for one in hits.summary["topics_worst"]["worst_namespaces"]]
+    assert ["t/d", "t/b", "t/c"] == [
+        one["namespace"] for one in hits.summary["topics_worst"]["worst_namespaces"]
+    ]
 
 
 def test_the_summary_names_ten_of_each(run: Place) -> None:
@@ -278,7 +346,9 @@ def test_the_summary_names_ten_of_each(run: Place) -> None:
     assert (12, 12, 12) == (hits.summary["topics_hit"], worst["namespaces"], worst["with_loss"])
 
 
-def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(run: Place, tmp_path: Path) -> None:
+def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(
+    run: Place, tmp_path: Path
+) -> None:
     """A topic that was not listed may be hit; the findings have their owners all the same."""
     assert 0 == hits_of(run, []).summary["topics_hit"]
     blind = place(str(tmp_path / "blind"))
@@ -297,12 +367,14 @@ def test_hits_are_counted_where_not_all_topics_were_listed(run: Place) -> None:
 def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> None:
     """By the name of the topic; messages come before cursors. The line is compact and ASCII."""
     cursors = {"s": Cursor(7, Position(6, 3)), "v": Cursor(8, Position(6, 3))}
-    hits = hits_of(run, [topic("ü", 7), topic("a", 7, cursors=cursors)], found(7), found(8), found(9))
+    hits = hits_of(
+        run, [topic("ü", 7), topic("a", 7, cursors=cursors)], found(7), found(8), found(9)
+    )
     assert (
         '{"kind":"ENTRY_WITHOUT_REPLICA","ledger_id":7,"entries":[],"entries_total":0,"owner":{"application":"pulsar",'
         '"component":"managed-ledger","name":"public/default/persistent/a"},'
-        f'"next":["look","{STATS}a"]}}'
-    ) == hits.findings[0]
+        f'"next":["look","{STATS}a"]}}' == hits.findings[0]
+    )
     assert "public/default/persistent/a cursor v" == json.loads(hits.findings[1])["owner"]["name"]
     assert json.dumps(found(9)) == hits.findings[2]
 
@@ -310,13 +382,18 @@ def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> No
 @pytest.mark.parametrize(
     ("commands", "expected"),
     [
-        (["look", "CHANGES THE CLUSTER: a", "b"], ["look", f"{STATS}t", "CHANGES THE CLUSTER: a", "b"]),
+        (
+            ["look", "CHANGES THE CLUSTER: a", "b"],
+            ["look", f"{STATS}t", "CHANGES THE CLUSTER: a", "b"],
+        ),
         (["CHANGES THE CLUSTER: a"], [f"{STATS}t", "CHANGES THE CLUSTER: a"]),
         (["look", "again"], ["look", "again", f"{STATS}t"]),
         ([f"{STATS}t", "look"], [f"{STATS}t", "look"]),
     ],
 )
-def test_the_topic_is_looked_at_before_anything_is_changed(run: Place, commands: list[str], expected: list[str]) -> None:
+def test_the_topic_is_looked_at_before_anything_is_changed(
+    run: Place, commands: list[str], expected: list[str]
+) -> None:
     """Behind the other looks, once."""
     (line,) = hits_of(run, [topic("t", 7)], found(7, next=commands)).findings
     assert expected == json.loads(line)["next"]

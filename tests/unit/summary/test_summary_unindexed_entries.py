@@ -31,7 +31,12 @@ def run(*answers: Answer, ledgers: tuple[LedgerRecord, ...] = (READ,)) -> Place:
 
 def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
     """Of all looks; bookies and ledgers in order."""
-    answers = [replace(SENT, bookie_id="b2"), replace(SENT, look=2, read_unlisted=(5,)), SENT, replace(SENT, ledger_id=3)]
+    answers = [
+        replace(SENT, bookie_id="b2"),
+        replace(SENT, look=2, read_unlisted=(5,)),
+        SENT,
+        replace(SENT, ledger_id=3),
+    ]
     told = [
         {"bookie_id": "b1", "ledgers": 2, "some": [[3, 4], [7, 4]]},
         {"bookie_id": "b2", "ledgers": 1, "some": [[7, 4]]},
@@ -48,7 +53,11 @@ def test_only_a_bookie_that_must_have_flushed_is_said() -> None:
     assert [] == unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 4)))
     assert [] == unindexed_json(run(SENT, ledgers=(later, READ)))
     assert [] == unindexed_json(run(SENT, ledgers=(gone,))) == unindexed_json(run(SENT, ledgers=()))
-    assert 1 == len(unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 6), ledgers=(gone, later, READ))))
+    assert 1 == len(
+        unindexed_json(
+            run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 6), ledgers=(gone, later, READ))
+        )
+    )
 
 
 def test_what_lies_in_a_missing_log_is_indexed() -> None:
@@ -59,7 +68,10 @@ def test_what_lies_in_a_missing_log_is_indexed() -> None:
 
 def test_bookies_and_ledgers_are_bounded() -> None:
     """The first of them, and the number of a bookie's ledgers."""
-    bookies, ledgers = [f"b{n:02}" for n in range(BOOKIES_NAMED_MAX + 1)], range(LEDGERS_NAMED_MAX + 1)
+    bookies, ledgers = (
+        [f"b{n:02}" for n in range(BOOKIES_NAMED_MAX + 1)],
+        range(LEDGERS_NAMED_MAX + 1),
+    )
     answers = [replace(SENT, bookie_id=bookie, ledger_id=n) for bookie in bookies for n in ledgers]
     told = unindexed_json(run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers)))
     assert bookies[:BOOKIES_NAMED_MAX] == [one["bookie_id"] for one in told]
@@ -71,4 +83,6 @@ def test_the_field_stands_beside_the_others() -> None:
     """In `listers` of the summary."""
     summary = {"run_id": "r", "listers": {"listed": 2}}
     told = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
-    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": told}} == add_unindexed(summary, run(SENT))
+    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": told}} == add_unindexed(
+        summary, run(SENT)
+    )

@@ -68,8 +68,14 @@ class Counted:
 def done_by(suspects_max: int, ledgers_max: int = 0) -> tuple[StagesBySize, list[str]]:
     """The stages, and what each way has done so far."""
     done: list[str] = []
-    spark, here = cast(Stages, Recorder("spark", done)), cast(InProcessStages, Recorder("here", done))
-    return StagesBySize(lambda: spark, here, cast(Suspects, Counted()), suspects_max, ledgers_max), done
+    spark, here = (
+        cast(Stages, Recorder("spark", done)),
+        cast(InProcessStages, Recorder("here", done)),
+    )
+    return (
+        StagesBySize(lambda: spark, here, cast(Suspects, Counted()), suspects_max, ledgers_max),
+        done,
+    )
 
 
 SIZES = [
@@ -89,17 +95,30 @@ class Termed:
 
 
 def test_other_terms_hold_for_both_ways() -> None:
-    """Or the driver would read other entries than Spark's tasks, and each would miss what the other read."""
+    """Or the driver would read other entries than Spark's tasks, and each would miss what the other
+    read.
+    """
     before, after = Terms(1, 0, 16, 5), Terms(1, 0, 16, 5, sweep=Sweep(3, 4, 100, 64))
     spark, here = cast(Stages, Termed(before)), cast(InProcessStages, Termed(before))
     stages = StagesBySize(lambda: spark, here, cast(Suspects, Counted()), 7, 9)
     changed = stages.with_terms(after)
-    assert (after, after, after) == (changed.terms, changed.on_spark().terms, changed.in_process.terms)
-    assert (before, stages.suspects, 7, 9) == (stages.terms, changed.suspects, changed.suspects_max, changed.ledgers_max)
+    assert (after, after, after) == (
+        changed.terms,
+        changed.on_spark().terms,
+        changed.in_process.terms,
+    )
+    assert (before, stages.suspects, 7, 9) == (
+        stages.terms,
+        changed.suspects,
+        changed.suspects_max,
+        changed.ledgers_max,
+    )
 
 
 @pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)
-def test_the_first_look_goes_by_the_ledgers_that_were_listed(suspects_max: int, ledgers_max: int, way: str) -> None:
+def test_the_first_look_goes_by_the_ledgers_that_were_listed(
+    suspects_max: int, ledgers_max: int, way: str
+) -> None:
     """Up to the bound and including it this process does it; with either bound 0 it never does."""
     stages, done = done_by(suspects_max, ledgers_max)
     stages.read_ledgers(1, EVERYTHING, None)
@@ -109,7 +128,9 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(suspects_max: int, 
     assert [f"{way} {stage}" for stage in ("read_ledgers", "plan", "ask_lists", "judge")] == done
 
 
-def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A bound of 1 is a bound, not a never."""
     monkeypatch.setattr(Counted, "count_listed", lambda _: 1)
     stages, done = done_by(1, 1)
@@ -129,7 +150,10 @@ def test_a_run_of_few_ledgers_has_no_stage_on_spark_however_many_are_suspect() -
 
 def portions(*parents: int) -> list[ListingPartition]:
     """Portions of a listing with so many parents each."""
-    return [ListingPartition(tuple(f"/{portion}/{n}" for n in range(count))) for portion, count in enumerate(parents)]
+    return [
+        ListingPartition(tuple(f"/{portion}/{n}" for n in range(count)))
+        for portion, count in enumerate(parents)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +210,9 @@ def test_ledgers_that_are_named_are_written_here() -> None:
     ("suspects_max", "way"),
     [(0, "spark"), (LEFT_BY_A_LOOK - 1, "spark"), (LEFT_BY_A_LOOK, "here"), (1_000, "here")],
 )
-def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(suspects_max: int, way: str) -> None:
+def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(
+    suspects_max: int, way: str
+) -> None:
     """Up to the bound and including it this process does it; with 0 it never does."""
     stages, done = done_by(suspects_max)
     stages.read_ledgers(2)

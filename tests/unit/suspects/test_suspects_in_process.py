@@ -22,8 +22,12 @@ SOON_S = 5.0
 
 
 def test_what_the_work_yields_is_yielded() -> None:
-    """From a thread of its own, so that the main thread may look for signals. None is a value like another."""
-    first, *more = _unless_stopped(StopRequest(), lambda: (one() for one in [threading.current_thread, lambda: None, dict]))
+    """From a thread of its own, so that the main thread may look for signals. None is a value like
+    another.
+    """
+    first, *more = _unless_stopped(
+        StopRequest(), lambda: (one() for one in [threading.current_thread, lambda: None, dict])
+    )
     assert threading.main_thread() is not first
     assert [None, {}] == more
 
@@ -38,7 +42,9 @@ def test_work_goes_on_ahead_of_the_writer_by_some_batches_alone() -> None:
             yield number
 
     ahead = [len(made) - number for number in _unless_stopped(StopRequest(), work)]
-    assert max(ahead) <= in_process.BATCHES_AHEAD + 3, "those that wait, one at each end, and the one that is counted"
+    assert max(ahead) <= in_process.BATCHES_AHEAD + 3, (
+        "those that wait, one at each end, and the one that is counted"
+    )
     assert list(range(100)) == made
 
 
@@ -59,7 +65,9 @@ def test_work_that_nobody_waits_for_any_more_ends_as_it_yields() -> None:
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
-def test_a_writer_may_be_slower_than_the_work(monkeypatch: pytest.MonkeyPatch, is_abandoned: bool) -> None:
+def test_a_writer_may_be_slower_than_the_work(
+    monkeypatch: pytest.MonkeyPatch, is_abandoned: bool
+) -> None:
     """The work waits with its next row until there is room, or until nobody wants it."""
     monkeypatch.setattr(in_process, "POLL_S", 0.01)
     full, ended = threading.Event(), threading.Event()
@@ -131,11 +139,19 @@ def test_a_signal_that_came_behind_the_last_row_counts() -> None:
 
 
 def children() -> set[str]:
-    """Return the process ids of this process's children; other tests may have left a server running."""
-    return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+    """Return the process ids of this process's children; other tests may have left a server
+    running.
+    """
+    return {
+        pid
+        for path in Path("/proc/self/task").glob("*/children")
+        for pid in path.read_text().split()
+    }
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists the children of a process")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="only Linux lists the children of a process"
+)
 def test_a_signal_ends_the_child_that_judges() -> None:
     """At once, and no process is left behind."""
     stop, others = StopRequest(), children()

@@ -107,7 +107,9 @@ def run(tmp_path: Path) -> Place:
 
 def stages_of(run: Place, left: LeftOver, stop: StopRequest | None = None) -> InProcessStages:
     suspects = cast(Suspects, left)
-    return InProcessStages(stop or StopRequest(), run, suspects, ADDRESS, FACTS, TERMS, LIMITS, JUDGING)
+    return InProcessStages(
+        stop or StopRequest(), run, suspects, ADDRESS, FACTS, TERMS, LIMITS, JUDGING
+    )
 
 
 def patch(monkeypatch: pytest.MonkeyPatch, name: str, worker: Worker) -> Worker:
@@ -128,7 +130,9 @@ def seen_by(worker: Worker) -> list[list[int]]:
     return [batch.column("ledger_id").to_pylist() for batch in worker.given]
 
 
-def test_what_the_look_before_left_open_is_read(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_look_before_left_open_is_read(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of one shard in one batch, at the whole rate, without the marks of the first look."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12, "reads": 9}))
     left = LeftOver()
@@ -140,7 +144,9 @@ def test_what_the_look_before_left_open_is_read(run: Place, monkeypatch: pytest.
     assert batch_of(COUNTED_LEDGERS, *reader.rows).to_pylist() == rows.to_pylist()
 
 
-def test_a_shard_without_suspects_has_its_file_too(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_without_suspects_has_its_file_too(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ids are integers, also where there are none."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS))
     left = LeftOver()
@@ -150,7 +156,9 @@ def test_a_shard_without_suspects_has_its_file_too(run: Place, monkeypatch: pyte
     assert 0 == file_of(run, "evidence/ledgers/look-02-shard-0003", COUNTED_LEDGERS).num_rows
 
 
-def test_a_stage_that_finds_nothing_has_its_file_too(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_finds_nothing_has_its_file_too(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without rows, but with columns: a stage without a file has not been done."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
     patch(monkeypatch, "list_asker", Worker(ANSWERS))
@@ -167,7 +175,9 @@ def test_a_stage_that_finds_nothing_has_its_file_too(run: Place, monkeypatch: py
     assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
 
 
-def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_judging_left_wanting_lists_is_asked_about(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each registered bookie is greeted first. Whom to ask is found out in a child."""
     question = {"bookie_id": "b1", "ledger_id": 4, "expected_bytes": 7}
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, question))
@@ -177,7 +187,9 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatc
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
     assert [((JUDGING,), {"careful": True, "has_listers": False})] == asker.made_with
     assert [[4]] == seen_by(asker)
-    assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], "what was said at the first look"
+    assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], (
+        "what was said at the first look"
+    )
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
     assert [batch_of(QUESTIONS, *greetings, question)] == lists.given
@@ -185,10 +197,14 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatc
     assert batch_of(ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
 
 
-def test_questions_are_answered_so_many_at_a_time(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_are_answered_so_many_at_a_time(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What bookies said of more than that is in memory as rows."""
     monkeypatch.setattr(in_process, "QUESTIONS_AT_ONCE", 3)
-    asked = [{"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)]
+    asked = [
+        {"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)
+    ]
     patch(monkeypatch, "asker_of", Worker(QUESTIONS, *asked))
     lists = patch(monkeypatch, "list_asker", Worker(ANSWERS))
     left = LeftOver()
@@ -206,7 +222,9 @@ def unasked(tmp_path: Path) -> Place:
     return run
 
 
-def test_the_first_look_asks_about_every_ledger_of_the_shard(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_look_asks_about_every_ledger_of_the_shard(
+    unasked: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing that bookies said is looked for: there is no such table yet."""
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
     patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
@@ -214,11 +232,17 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(unasked: Place, mon
     left.by_call["recorded", SHARD] = [2, 4]
     stages_of(unasked, left).ask_lists(1, DIRECTORY, SHARD)
     assert [[2, 4]] == seen_by(asker)
-    assert [0, 0] == [len(row["answers"] or row["reads"] or ()) for batch in asker.given for row in batch.to_pylist()]
+    assert [0, 0] == [
+        len(row["answers"] or row["reads"] or ())
+        for batch in asker.given
+        for row in batch.to_pylist()
+    ]
     assert 1 == file_of(unasked, "evidence/answers/look-01-shard-0003", ANSWERS).num_rows
 
 
-def test_the_first_look_reads_the_listed_ledgers_with_the_marks(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_look_reads_the_listed_ledgers_with_the_marks(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The marks were listed before, all at once."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12}))
     marks = {12: cast(Mark, "a mark")}
@@ -230,7 +254,9 @@ def test_the_first_look_reads_the_listed_ledgers_with_the_marks(run: Place, monk
     assert 1 == file_of(run, "evidence/ledgers/look-01-shard-0003", COUNTED_LEDGERS).num_rows
 
 
-def test_the_first_look_judges_what_was_read_with_what_was_said(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_look_judges_what_was_read_with_what_was_said(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All that want lists were asked about."""
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
@@ -243,7 +269,9 @@ def test_the_first_look_judges_what_was_read_with_what_was_said(run: Place, monk
     assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
 
 
-def test_the_plan_has_each_bookies_questions(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_has_each_bookies_questions(
+    unasked: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """How many there are, and the bytes of their answers. Nobody is asked."""
     rows = [("b1", 2, 7), ("b2", 2, 5), ("b1", 4, 8)]
     questions = [dict(zip(QUESTIONS.names, row, strict=False)) for row in rows]
@@ -256,7 +284,9 @@ def test_the_plan_has_each_bookies_questions(unasked: Place, monkeypatch: pytest
     assert {"evidence/ledgers/first.parquet"} == unasked.files_in("evidence")
 
 
-def test_the_plan_of_a_cluster_without_ledgers_is_empty(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_of_a_cluster_without_ledgers_is_empty(
+    unasked: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No question is a plan too."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
     left = LeftOver()
@@ -303,13 +333,17 @@ PORTIONS = [ListingPartition(("/a",)), ListingPartition(("/b",))]
 
 @pytest.mark.parametrize("ids_max", [None, 4])
 def test_all_portions_are_listed_into_one_file(run: Place, ids_max: int | None) -> None:
-    """Behind a sync, in one session, whose reads are counted. The cells for counts stay empty: the driver's are elsewhere."""
+    """Behind a sync, in one session, whose reads are counted. The cells for counts stay empty: the
+    driver's are elsewhere.
+    """
     store, counts = Listed(3, 5), ReadCounts(reads=1, reads_ok=1)
     stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
     assert stages.list_ledgers(PORTIONS, ids_max, "evidence/listing")
     assert ["open", "sync", "/a", "/b", "closed"] == store.said
     rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING).to_pylist()
-    assert [dict(zip(COUNTED_LISTING.names, (i, None, None), strict=True)) for i in (3, 5, 3, 5)] == rows
+    assert [
+        dict(zip(COUNTED_LISTING.names, (i, None, None), strict=True)) for i in (3, 5, 3, 5)
+    ] == rows
     assert (3, 3) == (counts.reads, counts.reads_ok)
 
 
@@ -323,7 +357,9 @@ def test_more_ledgers_than_they_may_be_are_not_written(run: Place) -> None:
     assert 2 == counts.reads
 
 
-def test_the_reads_that_a_judging_demanded_are_made(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reads_that_a_judging_demanded_are_made(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All in one batch."""
     row = {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "reads": 1}
     entries = patch(monkeypatch, "entry_reader", Worker(COUNTED_READS, row))
@@ -351,14 +387,21 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     left = LeftOver()
     left.by_call[(look - 1, SHARD) if only is None else (look, *only)] = [2, 3]
     stages_of(run, left).judge(look, 1, SHARD, only, again_without={3: "differs"})
-    options = {"careful": True, "were_asked": were_asked, "differing": {3: "differs"}, "by_columns": False}
+    options = {
+        "careful": True,
+        "were_asked": were_asked,
+        "differing": {3: "differs"},
+        "by_columns": False,
+    }
     assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
     rows = file_of(run, f"steps/look-{look}-judging-1/suspects", STEPS)
     assert batch_of(STEPS, *worker.rows).to_pylist() == rows.to_pylist()
 
 
-def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of no one shard."""
     worker = Worker(STEPS)
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))

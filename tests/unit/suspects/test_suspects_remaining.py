@@ -44,10 +44,16 @@ def row(ledger_id: int, todo: Todo) -> dict[str, object]:
 
 
 def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
-    """Each as often as it is listed: what is there twice must not pass for once. All shards together are counted."""
+    """Each as often as it is listed: what is there twice must not pass for once. All shards
+    together are counted.
+    """
     run = place(str(tmp_path))
-    run.write_table("evidence/listing", pa.Table.from_pydict({"ledger_id": [9, 4, 5, 2]}, LISTING), "one")
-    run.write_table("evidence/listing", pa.Table.from_pydict({"ledger_id": [3, 4, 6]}, LISTING), "other")
+    run.write_table(
+        "evidence/listing", pa.Table.from_pydict({"ledger_id": [9, 4, 5, 2]}, LISTING), "one"
+    )
+    run.write_table(
+        "evidence/listing", pa.Table.from_pydict({"ledger_id": [3, 4, 6]}, LISTING), "other"
+    )
     assert [3, 4, 4, 5] == Suspects(run).listed_ledgers(Shard(1, 3, 5))
     assert 7 == Suspects(run).count_listed()
 
@@ -55,7 +61,10 @@ def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
 def recorded(root: Path, *rows: tuple[int, int]) -> Suspects:
     """The ledgers of a run with records of ledgers at looks."""
     run = place(str(root))
-    cells = [{**dict.fromkeys(LEDGERS.names), "ledger_id": ledger_id, "look": look} for ledger_id, look in rows]
+    cells = [
+        {**dict.fromkeys(LEDGERS.names), "ledger_id": ledger_id, "look": look}
+        for ledger_id, look in rows
+    ]
     run.write_table("evidence/ledgers", pa.Table.from_pylist(cells, LEDGERS), "one")
     return Suspects(run)
 
@@ -92,7 +101,9 @@ def test_open_are_those_of_the_shard_alone(tmp_path: Path) -> None:
 
 def test_left_are_those_of_one_judging(tmp_path: Path) -> None:
     """With the todo that is asked for."""
-    run = run_with(tmp_path, (2, 0, {4: Todo.LISTS, 2: Todo.LISTS, 3: Todo.LOOK}), (2, 1, {9: Todo.LISTS}))
+    run = run_with(
+        tmp_path, (2, 0, {4: Todo.LISTS, 2: Todo.LISTS, 3: Todo.LOOK}), (2, 1, {9: Todo.LISTS})
+    )
     assert [2, 4] == Suspects(run).ledgers_left(2, 0, Todo.LISTS)
 
 

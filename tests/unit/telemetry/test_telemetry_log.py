@@ -16,7 +16,9 @@ from auditor.telemetry import log
 def logging_as_it_was():
     """Setting up a process's log must not outlive the test."""
     names = ["", log.LOGGER, "kazoo", "py4j", "pyspark", "urllib3"]
-    before = {name: (logging.getLogger(name).level, logging.getLogger(name).handlers[:]) for name in names}
+    before = {
+        name: (logging.getLogger(name).level, logging.getLogger(name).handlers[:]) for name in names
+    }
     yield
     for name, (level, handlers) in before.items():
         logging.getLogger(name).setLevel(level)
@@ -38,7 +40,13 @@ def test_json_is_one_object_a_line():
     assert out.getvalue().isascii()
     (event,) = events(out)
     assert event.pop("timestamp").endswith("Z")
-    assert event == {"event": "listed", "level": "info", "run": "run-1", "ledgers": 7, "owner": "two\nlines 语"}
+    assert event == {
+        "event": "listed",
+        "level": "info",
+        "run": "run-1",
+        "ledgers": 7,
+        "owner": "two\nlines 语",
+    }
 
 
 def test_each_violation_is_one_complete_event():
@@ -49,9 +57,16 @@ def test_each_violation_is_one_complete_event():
     counts = log.violations(logger, findings, log_format="json")
     said = events(out)
     first = said[0]
-    assert findings[0].items() <= first.items() and first["event"] == "violation" and first["level"] == "warning"
+    assert (
+        findings[0].items() <= first.items()
+        and first["event"] == "violation"
+        and first["level"] == "warning"
+    )
     assert sum(e["event"] == "violation" for e in said) == 31
-    assert [(e["kind"], e["findings"]) for e in said[-2:]] == [("BOOKIE_LOST_UNNOTICED", 1), ("ENTRY_BELOW_WRITE_QUORUM", 30)]
+    assert [(e["kind"], e["findings"]) for e in said[-2:]] == [
+        ("BOOKIE_LOST_UNNOTICED", 1),
+        ("ENTRY_BELOW_WRITE_QUORUM", 30),
+    ]
     assert counts == {"BOOKIE_LOST_UNNOTICED": 1, "ENTRY_BELOW_WRITE_QUORUM": 30}
 
 
@@ -96,14 +111,20 @@ def test_a_terminal_gets_the_counts_alone():
 def test_a_critical_violation_is_an_error():
     """Levels follow severity."""
     out = io.StringIO()
-    log.violation(log.setup(log_format="json", stream=out), stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1))
+    log.violation(
+        log.setup(log_format="json", stream=out), stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1)
+    )
     assert events(out)[0]["level"] == "error"
 
 
 def test_a_muted_violation_is_no_warning():
-    """An alert on warnings in the log must not page for what is known; the event says until when."""
+    """An alert on warnings in the log must not page for what is known; the event says until
+    when.
+    """
     out = io.StringIO()
-    muted = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"})
+    muted = stories.finding(
+        Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"}
+    )
     log.violation(log.setup(log_format="json", stream=out), muted)
     (event,) = events(out)
     assert ("info", {"until": "2027-01-31", "why": "known"}) == (event["level"], event["muted"])
@@ -118,7 +139,9 @@ def test_a_muted_violation_is_no_warning():
     ],
 )
 def test_how_much_is_said(expected, options):
-    """quiet: warnings; default: our steps; verbose: our details and the libraries' steps. Warnings always."""
+    """quiet: warnings; default: our steps; verbose: our details and the libraries' steps. Warnings
+    always.
+    """
     out = io.StringIO()
     logger = log.setup(log_format="json", stream=out, **options)
     logger.debug("auditor debug")

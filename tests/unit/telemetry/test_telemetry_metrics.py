@@ -30,33 +30,53 @@ def samples(text: str) -> dict[tuple[str, frozenset[str]], float]:
 
 
 def told(**changes: object) -> dict[tuple[str, frozenset[str]], float]:
-    return samples(metrics.exposition(stories.summary(**changes), cluster="prod", spark_version="4.3.0"))
+    return samples(
+        metrics.exposition(stories.summary(**changes), cluster="prod", spark_version="4.3.0")
+    )
 
 
 def test_every_series_of_the_contract_is_there_at_zero():
-    """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an alert sees the change."""
+    """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an
+    alert sees the change.
+    """
     found = set(told())
-    expected = {(LAST + "violations", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()}
-    expected |= {(LAST + "muted_findings", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()}
+    expected = {
+        (LAST + "violations", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()
+    }
+    expected |= {
+        (LAST + "muted_findings", frozenset({k.value, f.severity.word}))
+        for k, f in CATALOGUE.items()
+    }
     expected |= {(P + "violations_total", frozenset({k.value})) for k in Kind}
     expected |= {(LAST + "ledgers", frozenset({s.word})) for s in Standing}
     expected |= {(LAST + "indeterminate_ledgers", frozenset({r.value})) for r in Unknown}
     expected |= {(LAST + "exempt_ledgers", frozenset({r.value})) for r in Exempt}
     expected |= {(LAST + "outcome", frozenset({o})) for o in OUTCOMES}
-    expected |= {(LAST + "duration_seconds", frozenset({s})) for s in ("load", "ask", "judge", "second_look", "report")}
     expected |= {
-        (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "failed")
+        (LAST + "duration_seconds", frozenset({s}))
+        for s in ("load", "ask", "judge", "second_look", "report")
+    }
+    expected |= {
+        (P + f"{n}_total", frozenset({o}))
+        for n in ("bookie_requests", "zookeeper_reads")
+        for o in ("answered", "failed")
     }
     single = (
-        LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
-        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers", LAST + "verified_copies_ratio",
+        LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds",
+        LAST + "timestamp_seconds",
+        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
+        LAST + "verified_copies_ratio",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
     expected |= {(LAST + "marks", frozenset({state})) for state in states}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
     lengths = ("1", "10", "100", "1000")
-    expected |= {(LAST + "loss_found_ratio", frozenset({n, runs})) for n in lengths for runs in ("this", "all")}
+    expected |= {
+        (LAST + "loss_found_ratio", frozenset({n, runs}))
+        for n in lengths
+        for runs in ("this", "all")
+    }
     expected.add((P + "build_info", frozenset({"0.1.0", "4.3.0"})))
     assert expected == found
 
@@ -74,9 +94,15 @@ def test_muted_findings_are_a_gauge_beside_the_violations():
     """The violations stay whole; of a stored run that knows no mutes nothing is muted."""
     summary, _ = stories.wiped_bookie(30)
     one = frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})
-    for muted, fields in ((7.0, {"mutes": {"by_kind": {"ENTRY_BELOW_WRITE_QUORUM": 7}}}), (0.0, {})):
+    for muted, fields in (
+        (7.0, {"mutes": {"by_kind": {"ENTRY_BELOW_WRITE_QUORUM": 7}}}),
+        (0.0, {}),
+    ):
         found = samples(metrics.exposition(summary | fields, cluster="prod"))
-        assert (muted, 30.0) == (found[LAST + "muted_findings", one], found[LAST + "violations", one])
+        assert (muted, 30.0) == (
+            found[LAST + "muted_findings", one],
+            found[LAST + "violations", one],
+        )
 
 
 def test_a_finding_on_the_cluster_counts_one():
@@ -87,15 +113,21 @@ def test_a_finding_on_the_cluster_counts_one():
 
 
 def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
-    """So that an alert on ledgers that cannot be judged subtracts those for which there is a known reason."""
+    """So that an alert on ledgers that cannot be judged subtracts those for which there is a known
+    reason.
+    """
     maintenance = {"bookies": [{"bookie_id": "b1", "found": "silent"}], "ledgers": 12}
     series = told(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
     assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
-    assert (900, 80) == tuple(series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed"))
+    assert (900, 80) == tuple(
+        series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed")
+    )
 
 
 def test_marks_and_verified_copies_are_gauges():
-    """Each state of the summary; a share of no copy at all is no number, so that no alert takes it for one."""
+    """Each state of the summary; a share of no copy at all is no number, so that no alert takes it
+    for one.
+    """
     marks = {"total": 7, "within_grace": 4, "beyond_grace": 3, "stale": 2, "without_ledger": 1}
     series = told(marks=marks, verified_ratio=0.015)
     assert marks == {state: series[LAST + "marks", frozenset({state})] for state in marks}
@@ -104,8 +136,13 @@ def test_marks_and_verified_copies_are_gauges():
 
 
 def test_how_sure_a_loss_is_found_is_a_gauge():
-    """By this run and by all; no number where no ledger was judged so, so that no alert takes it for one."""
-    sampling = {"bounds": {"1": 0.25, "1000": 1.0}, "accumulated": {"bounds": {"1": 0.75, "1000": 1.0}}}
+    """By this run and by all; no number where no ledger was judged so, so that no alert takes it
+    for one.
+    """
+    sampling = {
+        "bounds": {"1": 0.25, "1000": 1.0},
+        "accumulated": {"bounds": {"1": 0.75, "1000": 1.0}},
+    }
     series, name = told(sampling=sampling), LAST + "loss_found_ratio"
     assert (0.25, 0.75) == tuple(series[name, frozenset({"1", runs})] for runs in ("this", "all"))
     for nothing in (None, {"bounds": None, "accumulated": None}):
@@ -117,7 +154,10 @@ def test_counters_go_on_from_the_totals():
     found = told(totals={"ENTRY_WITHOUT_REPLICA": 17})
     assert found[P + "violations_total", frozenset({"ENTRY_WITHOUT_REPLICA"})] == 17
     assert found[LAST + "violations", frozenset({"ENTRY_WITHOUT_REPLICA", "critical"})] == 0
-    totals = {"bookie_requests": {"answered": 5_000, "failed": 3}, "zookeeper_reads": {"answered": 9_000}}
+    totals = {
+        "bookie_requests": {"answered": 5_000, "failed": 3},
+        "zookeeper_reads": {"answered": 9_000},
+    }
     found = told(request_totals=totals)
     assert found[P + "bookie_requests_total", frozenset({"answered"})] == 5_000
     assert found[P + "zookeeper_reads_total", frozenset({"failed"})] == 0
@@ -134,7 +174,9 @@ def test_values_come_from_the_summary():
         == found[P + "last_success_timestamp_seconds", frozenset()]
         == 1767237286.5
     )
-    assert {o: found[LAST + "outcome", frozenset({o})] for o in OUTCOMES} == {o: float(o == "INCOMPLETE") for o in OUTCOMES}
+    assert {o: found[LAST + "outcome", frozenset({o})] for o in OUTCOMES} == {
+        o: float(o == "INCOMPLETE") for o in OUTCOMES
+    }
 
 
 def test_nothing_unbounded_becomes_a_label():
@@ -148,38 +190,58 @@ def test_nothing_unbounded_becomes_a_label():
 def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only():
     """The last run's violations do not vanish because ZooKeeper was away."""
     before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod", spark_version="4.3.0")
-    after = metrics.failed_run(before, outcome="UNREACHABLE", now_s=1.8e9, cluster="other", version="9")
+    after = metrics.failed_run(
+        before, outcome="UNREACHABLE", now_s=1.8e9, cluster="other", version="9"
+    )
     was, now = samples(before), samples(after)
-    changed = {key for key in was | now if str(was.get(key)) != str(now.get(key))}  # NaN equals nothing
+    changed = {
+        key for key in was | now if str(was.get(key)) != str(now.get(key))
+    }  # NaN equals nothing
     assert {
         (LAST + "timestamp_seconds", frozenset()),
         *((LAST + "outcome", frozenset({o})) for o in ("VIOLATED", "UNREACHABLE")),
     } == changed
     assert now[LAST + "timestamp_seconds", frozenset()] == 1.8e9
-    again = metrics.failed_run(after, outcome="AUDITOR_FAULT", now_s=1.9e9, cluster="prod", version="9")
+    again = metrics.failed_run(
+        after, outcome="AUDITOR_FAULT", now_s=1.9e9, cluster="prod", version="9"
+    )
     assert (
         samples(again)[P + "last_success_timestamp_seconds", frozenset()]
         == was[P + "last_success_timestamp_seconds", frozenset()]
     )
 
 
-@pytest.mark.parametrize("before", ["", "no metrics at all {", 'bookkeeper_auditor_x{cluster="a', "go_goroutines 7\n", "\x00"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "no metrics at all {", 'bookkeeper_auditor_x{cluster="a', "go_goroutines 7\n", "\x00"],
+)
 def test_a_first_run_that_fails_claims_nothing(before):
-    """No zero violations where nothing was judged: outcome, timestamp, build and never a success."""
-    found = samples(metrics.failed_run(before, outcome="UNREACHABLE", now_s=5.0, cluster="prod", version="0.1.0"))
+    """No zero violations where nothing was judged: outcome, timestamp, build and never a
+    success.
+    """
+    found = samples(
+        metrics.failed_run(
+            before, outcome="UNREACHABLE", now_s=5.0, cluster="prod", version="0.1.0"
+        )
+    )
     assert (
         found[P + "last_success_timestamp_seconds", frozenset()] == 0
         and found[LAST + "outcome", frozenset({"UNREACHABLE"})] == 1
     )
-    assert {LAST + "timestamp_seconds", P + "last_success_timestamp_seconds", LAST + "outcome", P + "build_info"} == {
-        n for n, _ in found
-    }
+    assert {
+        LAST + "timestamp_seconds",
+        P + "last_success_timestamp_seconds",
+        LAST + "outcome",
+        P + "build_info",
+    } == {n for n, _ in found}
 
 
 def test_a_finished_run_that_is_wrong_is_no_success():
     """Checkers differ: the values are published, the last success stays where it was."""
     before = metrics.exposition(stories.summary(), cluster="prod")
-    fault = stories.summary(outcome="AUDITOR_FAULT", exit_code=4, finished_at="2026-02-01T00:00:00Z")
+    fault = stories.summary(
+        outcome="AUDITOR_FAULT", exit_code=4, finished_at="2026-02-01T00:00:00Z"
+    )
     found = samples(metrics.exposition(fault, cluster="prod", previous_text=before))
     assert (
         found[P + "last_success_timestamp_seconds", frozenset()]
@@ -211,17 +273,28 @@ def test_the_textfile_is_replaced_whole_and_readable(tmp_path):
 def test_a_textfile_that_cannot_be_written_is_a_sentence(tmp_path):
     """Never an exception: metrics change no exit code. The old file stays, no scrap is left."""
     missing = metrics.write_textfile(tmp_path / "none" / "a.prom", "x")
-    assert missing is not None and re.search(r"could not be written to .*a\.prom: No such file", missing)
+    assert missing is not None and re.search(
+        r"could not be written to .*a\.prom: No such file", missing
+    )
     (tmp_path / "dir.prom").mkdir()
     assert metrics.write_textfile(tmp_path / "dir.prom", "x") is not None
     assert [tmp_path / "dir.prom"] == list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    "url", ["http://joe:s3cr3t@127.0.0.1:1", "http://joe:s3cr3t@[::1", "http://joe:s3cr3t@127.0.0.1:99999"]
+    "url",
+    [
+        "http://joe:s3cr3t@127.0.0.1:1",
+        "http://joe:s3cr3t@[::1",
+        "http://joe:s3cr3t@127.0.0.1:99999",
+    ],
 )
 def test_a_push_that_fails_is_a_sentence_without_password(url, monkeypatch):
-    """Nobody listens, or the URL is no URL: a sentence to log, never an exception, and no secret in it."""
+    """Nobody listens, or the URL is no URL: a sentence to log, never an exception, and no secret in
+    it.
+    """
     monkeypatch.setenv("no_proxy", "*")
-    said = metrics.push(url, metrics.exposition(stories.summary(), cluster="prod"), "prod", timeout_s=5)
+    said = metrics.push(
+        url, metrics.exposition(stories.summary(), cluster="prod"), "prod", timeout_s=5
+    )
     assert said is not None and "could not be pushed" in said and "s3cr3t" not in said

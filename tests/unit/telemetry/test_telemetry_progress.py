@@ -37,7 +37,9 @@ def test_quiet_draws_nothing_on_a_terminal():
 
 
 def test_a_terminal_sees_the_stages(monkeypatch):
-    """The stage that runs, its share; a task done twice may pass the total; closing twice is harmless."""
+    """The stage that runs, its share; a task done twice may pass the total; closing twice is
+    harmless.
+    """
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
     progress = progress_for(out)

@@ -20,7 +20,9 @@ from auditor.wire import rack_map
 NONE = Registration.NONE
 
 
-def bookie(bookie_id: str, host: str | None = None, port: int | None = None, **kw: object) -> BookieRecord:
+def bookie(
+    bookie_id: str, host: str | None = None, port: int | None = None, **kw: object
+) -> BookieRecord:
     registration = Registration.WRITABLE if host else NONE
     return BookieRecord(bookie_id, 0, 0, registration, host, port)
 
@@ -37,7 +39,13 @@ def no_names(names: object) -> dict[str, tuple]:
     raise AssertionError(f"nobody needs the addresses of {names}")
 
 
-def located(chain: list[Source], *bookies: BookieRecord, raw=nothing_there, resolve=no_names, root="/ledgers") -> Topology:
+def located(
+    chain: list[Source],
+    *bookies: BookieRecord,
+    raw=nothing_there,
+    resolve=no_names,
+    root="/ledgers",
+) -> Topology:
     return locate(chain, bookies, root, raw, resolve)
 
 
@@ -46,19 +54,28 @@ def script(tmp_path):
     """Makes a script that says /script-<last part> and appends its arguments to `calls`."""
     path = tmp_path / "topology.py"
     path.write_text(
-        f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'calls')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
-        "print(*('/script-' + a.split('.')[-1] for a in sys.argv[1:]))\n"
+        f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'calls')!r}, 'a').write('"
+        " '.join(sys.argv[1:]) + '\\n')\nprint(*('/script-' + a.split('.')[-1] for a in"
+        " sys.argv[1:]))\n"
     )
     path.chmod(0o755)
     return path
 
 
 def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
-    """In the order written; each later source is only asked for what is left, and says where and how it knew."""
+    """In the order written; each later source is only asked for what is left, and says where and
+    how it knew.
+    """
     table = tmp_path / "racks"
     table.write_text("b1 /table\n10.0.0.2 /table\nb9 /table\n")
     znode = rack_map.encode(
-        {"b1": "/pulsar", "10.0.0.2:3181": "/pulsar", "10.0.0.3:3181": "pulsar", "b8": "/pulsar", "b9": "/pulsar"}
+        {
+            "b1": "/pulsar",
+            "10.0.0.2:3181": "/pulsar",
+            "10.0.0.3:3181": "pulsar",
+            "b8": "/pulsar",
+            "b9": "/pulsar",
+        }
     )
     bookies = [
         bookie("b1", "10.0.0.1", 1),
@@ -68,7 +85,10 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
     ]
     asked = []
     found = located(
-        sources(f"{table},zookeeper,{script}"), *bookies, bookie("b5"), raw=lambda path: asked.append(path) or znode
+        sources(f"{table},zookeeper,{script}"),
+        *bookies,
+        bookie("b5"),
+        raw=lambda path: asked.append(path) or znode,
     )
     assert (
         Located("b1", "/table", str(table), "bookie id (line 1)"),
@@ -79,8 +99,20 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
     ) == found.located
     assert ("b5",) == found.unplaced_bookies and () == found.problems and ["/bookies"] == asked
     assert ["", "10.0.0.4"] == (tmp_path / "calls").read_text().splitlines()
-    named = {"b9": "/table", "b8": "/pulsar", "10.0.0.2": "/table", "10.0.0.2:3181": "/pulsar", "10.0.0.3:3181": "/pulsar"}
-    assert {"b1": "/table", "b2": "/table", "b3": "/pulsar", "b4": "/script-4", **named} == found.locations
+    named = {
+        "b9": "/table",
+        "b8": "/pulsar",
+        "10.0.0.2": "/table",
+        "10.0.0.2:3181": "/pulsar",
+        "10.0.0.3:3181": "/pulsar",
+    }
+    assert {
+        "b1": "/table",
+        "b2": "/table",
+        "b3": "/pulsar",
+        "b4": "/script-4",
+        **named,
+    } == found.locations
     other_way = located(sources(f"zookeeper,{table}"), *bookies, raw=lambda path: znode)
     assert ["/pulsar", "/pulsar", "/pulsar", None] == [one.location for one in other_way.located]
     assert "/pulsar" == other_way.locations["b9"]
@@ -91,60 +123,99 @@ def test_the_rack_map_is_beside_root_or_at_the_top():
     asked: list[str] = []
     found = located(sources("zookeeper"), bookie("b1"), root="/pulsar/ledgers", raw=asked.append)
     assert ["/pulsar/bookies", "/bookies"] == asked
-    assert ("there is no rack map in ZooKeeper: no znode /pulsar/bookies and no /bookies that can be read",) == found.problems
+    assert (
+        (
+            "there is no rack map in ZooKeeper: no znode /pulsar/bookies and no /bookies that can"
+            " be read"
+        ),
+    ) == found.problems
     assert ("b1",) == found.unplaced_bookies
     beside = located(
-        sources("zookeeper"), bookie("b1"), root="/a/b/ledgers", raw={"/a/b/bookies": b'{"g":{"b1":{"rack":"r"}}}'}.get
+        sources("zookeeper"),
+        bookie("b1"),
+        root="/a/b/ledgers",
+        raw={"/a/b/bookies": b'{"g":{"b1":{"rack":"r"}}}'}.get,
     )
     assert (Located("b1", "/r", "zookeeper /a/b/bookies", "bookie id"),) == beside.located
     broken = located(sources("zookeeper"), bookie("b1"), raw=lambda path: b"{")
-    assert ("b1",) == broken.unplaced_bookies and broken.problems[0].startswith("znode /bookies: the rack map is not JSON")
+    assert ("b1",) == broken.unplaced_bookies and broken.problems[0].startswith(
+        "znode /bookies: the rack map is not JSON"
+    )
 
 
 def test_a_rack_of_one_port_is_that_of_its_host():
-    """BookKeeper asks Pulsar's map for hosts without port: so another port matches too, unless the host has two racks."""
-    znode = rack_map.encode({"h1:3181": "/r1", "h2:3181": "/r1", "h2:3182": "/r2", "[2001:db8::1]:3181": "/v6"})
+    """BookKeeper asks Pulsar's map for hosts without port: so another port matches too, unless the
+    host has two racks.
+    """
+    znode = rack_map.encode(
+        {"h1:3181": "/r1", "h2:3181": "/r1", "h2:3182": "/r2", "[2001:db8::1]:3181": "/v6"}
+    )
     found = located(
         sources("zookeeper"),
-        bookie("a", "h1", 9), bookie("b", "h2", 9), bookie("c", "h2", 3182), bookie("d", "2001:DB8:0::1", 9),
+        bookie("a", "h1", 9), bookie("b", "h2", 9), bookie("c", "h2", 3182),
+        bookie("d", "2001:DB8:0::1", 9),
         raw=lambda path: znode, resolve=lambda names: {},
     )  # fmt: skip
     assert ["/r1", None, "/r2", "/v6"] == [one.location for one in found.located]
 
 
 def test_a_host_name_is_looked_up_once_and_only_where_addresses_matter(tmp_path, script):
-    """Not for a table of ids and names; for a network, and for a script, which is given an address."""
+    """Not for a table of ids and names; for a network, and for a script, which is given an
+    address.
+    """
     names, nets = tmp_path / "names", tmp_path / "nets"
     names.write_text("other /r\n")
     nets.write_text("10.0.1.0/24 /net\n")
-    bookies = [bookie("b1", "Host-1", 1), bookie("b2", "host-2", 1), bookie("b3", "host-3", 1), bookie("b4", "10.0.0.9", 1)]
+    bookies = [
+        bookie("b1", "Host-1", 1),
+        bookie("b2", "host-2", 1),
+        bookie("b3", "host-3", 1),
+        bookie("b4", "10.0.0.9", 1),
+    ]
     assert ("b1", "b2", "b3", "b4") == located(sources(str(names)), *bookies).unplaced_bookies
-    known = {"host-1": (ip_address("10.0.0.1"), ip_address("10.0.1.1")), "host-2": (ip_address("10.0.0.2"),)}
+    known = {
+        "host-1": (ip_address("10.0.0.1"), ip_address("10.0.1.1")),
+        "host-2": (ip_address("10.0.0.2"),),
+    }
     asked = []
-    found = located(sources(f"{nets},{script}"), *bookies, resolve=lambda names: asked.append(list(names)) or known)
+    found = located(
+        sources(f"{nets},{script}"),
+        *bookies,
+        resolve=lambda names: asked.append(list(names)) or known,
+    )
     assert [["host-1", "host-2", "host-3"]] == asked
     assert ["/net", "/script-2", None, "/script-9"] == [one.location for one in found.located]
 
 
 def test_the_script_is_asked_for_so_many_addresses_at_once(tmp_path, script):
-    """networkTopologyScriptNumberArgs; each address once, also where several bookies have it; none for those without."""
+    """networkTopologyScriptNumberArgs; each address once, also where several bookies have it; none
+    for those without.
+    """
     bookies = [bookie(f"b{n}", f"10.0.0.{n % 5}", n) for n in range(10)]
     found = located(sources(str(script), topology_script_args_max="2"), *bookies, bookie("down"))
     calls = (tmp_path / "calls").read_text().splitlines()
     assert ["", "10.0.0.0 10.0.0.1", "10.0.0.2 10.0.0.3", "10.0.0.4"] == calls
     assert ("down",) == found.unplaced_bookies
-    assert [f"/script-{n % 5}" for n in range(10)] == [one.location for one in found.located if one.location]
+    assert [f"/script-{n % 5}" for n in range(10)] == [
+        one.location for one in found.located if one.location
+    ]
 
 
 def test_a_call_that_fails_leaves_its_bookies_to_the_next_source(tmp_path):
-    """Said once for each call; the other calls count. A location that is none is said for its address."""
+    """Said once for each call; the other calls count. A location that is none is said for its
+    address.
+    """
     path = tmp_path / "topology"
-    path.write_text('#!/bin/sh\ncase "$1" in *.1) exit 7;; *.2) echo rack;; *.3) echo /;; "") ;; *) echo /ok;; esac\n')
+    path.write_text(
+        '#!/bin/sh\ncase "$1" in *.1) exit 7;; *.2) echo rack;; *.3) echo /;; "") ;; *) echo /ok;;'
+        " esac\n"
+    )
     path.chmod(0o755)
     table = tmp_path / "racks"
     table.write_text("b1 /table\n")
     found = located(
-        sources(f"{path},{table}", topology_script_args_max="1"), *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in (1, 2, 3, 4))
+        sources(f"{path},{table}", topology_script_args_max="1"),
+        *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in (1, 2, 3, 4)),
     )
     assert ["/table", None, None, "/ok"] == [one.location for one in found.located]
     failed, wrong = found.problems
@@ -157,7 +228,9 @@ def test_what_is_said_has_an_end(tmp_path):
     path = tmp_path / "topology"
     path.write_text('#!/bin/sh\nfor a in "$@"; do echo rack; done\n')
     path.chmod(0o755)
-    found = located(sources(str(path)), *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in range(PROBLEMS_MAX + 9)))
+    found = located(
+        sources(str(path)), *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in range(PROBLEMS_MAX + 9))
+    )
     assert PROBLEMS_MAX + 1 == len(found.problems) and "and 9 problems more" in found.problems[-1]
 
 
@@ -174,7 +247,9 @@ def test_what_is_said_has_an_end(tmp_path):
     ],
 )
 def test_what_a_bookie_is_looked_for_by(expected, record):
-    """The registered address; an id is taken for one only where nothing is registered and it is host:port."""
+    """The registered address; an id is taken for one only where nothing is registered and it is
+    host:port.
+    """
     assert expected == member_of(record)
 
 
@@ -183,7 +258,9 @@ def test_a_bookie_that_is_down_keeps_its_location(tmp_path):
     table = tmp_path / "racks"
     table.write_text("b1 /r1\n10.0.0.0/24 /r2\n")
     found = located(sources(str(table)), bookie("b1"), bookie("10.0.0.7:3181"), bookie("10.0.0.7"))
-    assert [("10.0.0.7", None), ("10.0.0.7:3181", "/r2"), ("b1", "/r1")] == [(o.bookie_id, o.location) for o in found.located]
+    assert [("10.0.0.7", None), ("10.0.0.7:3181", "/r2"), ("b1", "/r1")] == [
+        (o.bookie_id, o.location) for o in found.located
+    ]
 
 
 def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path):
@@ -207,8 +284,14 @@ def test_depths_that_differ_are_shown():
     """The commonest depth is usual; of two as common, the lesser."""
     deep, flat = Located("a", "/x/y", "s", "m"), Located("b", "/x", "s", "m")
     assert (None, ()) == (Topology().usual_depth, Topology((Located("c"),)).of_odd_depth)
-    assert (1, (deep,)) == (Topology((deep, flat)).usual_depth, Topology((deep, flat, Located("c"))).of_odd_depth)
-    assert (2, (flat,)) == (Topology((deep, deep, flat)).usual_depth, Topology((deep, deep, flat)).of_odd_depth)
+    assert (1, (deep,)) == (
+        Topology((deep, flat)).usual_depth,
+        Topology((deep, flat, Located("c"))).of_odd_depth,
+    )
+    assert (2, (flat,)) == (
+        Topology((deep, deep, flat)).usual_depth,
+        Topology((deep, deep, flat)).of_odd_depth,
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,7 +323,9 @@ def test_a_file_may_be_said_to_be_what_it_is(tmp_path, script):
     table.write_text("b1 /r\n")
     table.chmod(0o755)
     assert "/r" == located(sources(f"file:{table}"), bookie("b1")).locations["b1"]
-    assert {"b1": "/script-1"} == located(sources(f"script:{script}"), bookie("b1", "10.0.0.1", 1)).locations
+    assert {"b1": "/script-1"} == located(
+        sources(f"script:{script}"), bookie("b1", "10.0.0.1", 1)
+    ).locations
 
 
 def test_addresses_of_this_machine():

@@ -32,7 +32,9 @@ def failure(one: Script) -> str:
 
 def test_addresses_are_arguments_and_the_output_is_split_at_white_space(tmp_path):
     """One location for each argument, in order, however the script breaks its lines."""
-    one = script(tmp_path, "print(*('/rack-' + a.split('.')[-1] for a in sys.argv[1:]), sep='\\n\\t ')")
+    one = script(
+        tmp_path, "print(*('/rack-' + a.split('.')[-1] for a in sys.argv[1:]), sep='\\n\\t ')"
+    )
     assert ["/rack-1", "/rack-2"] == one.locations(["10.0.0.1", "10.0.0.2"])
     assert "" == one.check()
 
@@ -46,7 +48,10 @@ def test_settings_of_the_auditor_are_not_in_its_environment(tmp_path, monkeypatc
     """They may hold a password; everything else of the environment is there."""
     monkeypatch.setenv("AUDITOR_PUSHGATEWAY", "http://joe:s3cr3t@host")
     monkeypatch.setenv("SITE", "south")
-    one = script(tmp_path, "print('/' + os.environ['SITE'] + str(sum(k.startswith('AUDITOR_') for k in os.environ)))")
+    one = script(
+        tmp_path,
+        "print('/' + os.environ['SITE'] + str(sum(k.startswith('AUDITOR_') for k in os.environ)))",
+    )
     assert ["/south0"] == one.locations(["10.0.0.1"])
 
 
@@ -80,7 +85,9 @@ def test_an_answer_that_is_none_is_a_failure_in_words(tmp_path, body, words):
 def test_a_script_that_does_not_end_is_ended(tmp_path, body):
     """With all it started."""
     pid_file = tmp_path / "pid"
-    one = script(tmp_path, f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n{body}", timeout_s=3.0)
+    one = script(
+        tmp_path, f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n{body}", timeout_s=3.0
+    )
     assert "did not end within 3 s (topology_script_timeout)" in failure(one)
     group, deadline = int(pid_file.read_text()), time.monotonic() + GONE_WITHIN_S
     while alive(group) and time.monotonic() < deadline:
@@ -93,7 +100,11 @@ def alive(group: int) -> list[int]:
     found = []
     for path in Path("/proc").iterdir():
         with suppress(OSError):
-            state, _, its_group = (path / "stat").read_text().rpartition(")")[2].split()[:3] if path.name.isdigit() else "Z.0"
+            state, _, its_group = (
+                (path / "stat").read_text().rpartition(")")[2].split()[:3]
+                if path.name.isdigit()
+                else "Z.0"
+            )
             if int(its_group) == group and state not in "ZX":
                 found.append(int(path.name))
     return found
@@ -117,7 +128,12 @@ def test_a_file_that_is_no_program_is_a_usage_error(tmp_path):
 
 
 def test_what_bookkeeper_would_not_take_is_said(tmp_path):
-    """BookKeeper calls a script without arguments first and refuses one that fails; here it is used all the same."""
+    """BookKeeper calls a script without arguments first and refuses one that fails; here it is used
+    all the same.
+    """
     one = script(tmp_path, "if len(sys.argv) < 2: sys.exit(3)\nprint('/r1')")
-    assert "called without arguments, ended with exit code 3: BookKeeper would not take it" in one.check()
+    assert (
+        "called without arguments, ended with exit code 3: BookKeeper would not take it"
+        in one.check()
+    )
     assert ["/r1"] == one.locations(["10.0.0.1"])

@@ -7,7 +7,13 @@ import pytest
 from auditor.errors import ConfigError
 from auditor.topology.member import Member
 from auditor.topology.places import Places
-from auditor.topology.table_file import BAD_LINES_SHOWN_MAX, TABLE_BYTES_MAX, TABLE_LINES_MAX, parse_table, read_table
+from auditor.topology.table_file import (
+    BAD_LINES_SHOWN_MAX,
+    TABLE_BYTES_MAX,
+    TABLE_LINES_MAX,
+    parse_table,
+    read_table,
+)
 
 
 def table(text: str) -> Places:
@@ -64,7 +70,9 @@ host.example.com:3182         /by-name-and-port
     ],
 )
 def test_the_most_exact_line_wins(expected, member):
-    """Id before port, port before host, host before network, and of networks the longest prefix, wherever the lines stand."""
+    """Id before port, port before host, host before network, and of networks the longest prefix,
+    wherever the lines stand.
+    """
     assert expected == found(table(TABLE), member)
 
 
@@ -72,13 +80,28 @@ def test_a_host_name_is_also_matched_by_its_addresses():
     """By name first; then any of its addresses, exactly before by network."""
     places = table(TABLE)
     assert places.needs_addresses() and not table("b1 /r\nhost /r").needs_addresses()
-    assert ("/net25", "network 10.0.0.128/25 (line 10)") == found(places, Member("x", "other", 1), "11.0.0.1", "10.0.0.130")
-    assert ("/by-host", "address (line 5)") == found(places, Member("x", "other", 1), "10.0.0.130", "10.0.0.1")
-    assert ("/by-name", "host name (line 6)") == found(places, Member("x", "host.example.com", 1), "10.0.0.1")
+    assert ("/net25", "network 10.0.0.128/25 (line 10)") == found(
+        places, Member("x", "other", 1), "11.0.0.1", "10.0.0.130"
+    )
+    assert ("/by-host", "address (line 5)") == found(
+        places, Member("x", "other", 1), "10.0.0.130", "10.0.0.1"
+    )
+    assert ("/by-name", "host name (line 6)") == found(
+        places, Member("x", "host.example.com", 1), "10.0.0.1"
+    )
 
 
 @pytest.mark.parametrize(
-    "bookie_id", ["a;b<c=d>e?f@g", "[x]", "A\\B^C_d-e.f", "::", "bookie:one:two", "99999999999999999999:1", "x:0"]
+    "bookie_id",
+    [
+        "a;b<c=d>e?f@g",
+        "[x]",
+        "A\\B^C_d-e.f",
+        "::",
+        "bookie:one:two",
+        "99999999999999999999:1",
+        "x:0",
+    ],
 )
 def test_ids_of_any_characters_match_as_they_are(bookie_id):
     """Every id that BookKeeper accepts may stand in a table; only itself matches it."""
@@ -116,13 +139,23 @@ def test_an_id_keeps_its_case_and_a_host_has_none():
     ],
 )
 def test_each_bad_line_is_named_with_its_number(tmp_path, line, words):
-    """A usage error that names the file, the line and what is wrong; the sound lines around it help nothing."""
+    """A usage error that names the file, the line and what is wrong; the sound lines around it help
+    nothing.
+    """
     path = tmp_path / "racks"
-    path.write_text(f"sound /r\n10.0.0.0/8 /r\n[2001:db8::1]:1 /r\n\n{line}\nalso /r\nb {line}\n", encoding="utf-8")
+    path.write_text(
+        f"sound /r\n10.0.0.0/8 /r\n[2001:db8::1]:1 /r\n\n{line}\nalso /r\nb {line}\n",
+        encoding="utf-8",
+    )
     with pytest.raises(ConfigError) as caught:
         read_table(path)
     message = str(caught.value)
-    assert str(path) in message and words in message and "line 5: " in message and "line 7: " in message
+    assert (
+        str(path) in message
+        and words in message
+        and "line 5: " in message
+        and "line 7: " in message
+    )
 
 
 def test_the_same_line_twice_is_one():
@@ -137,7 +170,10 @@ def test_a_table_is_read_within_bounds(tmp_path):
     for content, reason in (
         (b"x" * (TABLE_BYTES_MAX + 1), "is larger than"),
         (b"b1 /r\nb2 /\xff\n", r"is not UTF-8 text \(line 2\)"),
-        ("".join(f"b{n} /r\n" for n in range(TABLE_LINES_MAX + 1)).encode(), "more than 20000 lines"),
+        (
+            "".join(f"b{n} /r\n" for n in range(TABLE_LINES_MAX + 1)).encode(),
+            "more than 20000 lines",
+        ),
         (b"bad\n" * (BAD_LINES_SHOWN_MAX + 3), "and 3 lines more"),
     ):
         path.write_bytes(content)

@@ -1,4 +1,6 @@
-"""Where the fields of a message lie. What cannot be read, and at which byte: the tests of the ledger's metadata."""
+"""Where the fields of a message lie. What cannot be read, and at which byte: the tests of the
+ledger's metadata.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from auditor.wire.binary_form import Field, fields
     ],
 )
 def test_a_value_is_where_its_field_says(message: str, expected: Field) -> None:
-    """From its first byte to the one behind its last, without its tag and, of bytes, without their length."""
+    """From its first byte to the one behind its last, without its tag and, of bytes, without their
+    length.
+    """
     data = bytes.fromhex(message)
     assert [expected] == list(fields(data, 0, len(data)))
 

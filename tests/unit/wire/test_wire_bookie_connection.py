@@ -22,7 +22,11 @@ AUTH, START_TLS, EIO = 5, 9, 501
 def asked() -> BookieConnection:
     """A connection that awaits a list (1), a read (2) and an info (3)."""
     connection = BookieConnection(FRAME_BYTES_MAX)
-    assert [1, 2, 3] == [connection.ask_list(5)[0], connection.ask_read(6, 7)[0], connection.ask_info()[0]]
+    assert [1, 2, 3] == [
+        connection.ask_list(5)[0],
+        connection.ask_read(6, 7)[0],
+        connection.ask_info()[0],
+    ]
     return connection
 
 
@@ -78,7 +82,9 @@ def test_a_second_answer_to_start_tls_is_ignored_once_and_only_inside_tls() -> N
 
 
 def test_an_answer_to_auth_has_the_name_of_the_plugin() -> None:
-    """Beside its bytes: an empty answer may be AuthDisabledPlugin's or a refusal to prove anything."""
+    """Beside its bytes: an empty answer may be AuthDisabledPlugin's or a refusal to prove
+    anything.
+    """
     connection = BookieConnection(FRAME_BYTES_MAX)
     connection.ask_auth(b"")
     message = answer(AUTH, 1)
@@ -114,7 +120,13 @@ def test_the_same_answers_come_out_however_the_bytes_are_cut(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"\xff" * 40, struct.pack(">i", 3) + b"abc", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, struct.pack(">i", 0)]
+    "garbage",
+    [
+        b"\xff" * 40,
+        struct.pack(">i", 3) + b"abc",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3,
+        struct.pack(">i", 0),
+    ],
 )
 @pytest.mark.parametrize("at_once", [True, False])
 def test_garbage_behind_answers_spoils_nothing_before_it(garbage: bytes, at_once: bool) -> None:
@@ -143,12 +155,20 @@ def test_garbage_behind_answers_spoils_nothing_before_it(garbage: bytes, at_once
         (list_answer(2, 6, b""), "asked operation 1, the answer is to 11"),
         (list_answer(1, 6, b""), "asked about ledger 5, the answer is about ledger 6"),
         (list_answer(1, 6, None, 402), "asked about ledger 5, the answer is about ledger 6"),
-        (read_answer(2, 5, 7, b""), "asked about ledger 6 entry 7, the answer is about ledger 5 entry 7"),
-        (read_answer(2, 6, 8, None, 403), "asked about ledger 6 entry 7, the answer is about ledger 6 entry 8"),
+        (
+            read_answer(2, 5, 7, b""),
+            "asked about ledger 6 entry 7, the answer is about ledger 5 entry 7",
+        ),
+        (
+            read_answer(2, 6, 8, None, 403),
+            "asked about ledger 6 entry 7, the answer is about ledger 6 entry 8",
+        ),
     ],
 )
 def test_an_answer_to_something_else_is_a_breach(data: bytes, says: str) -> None:
-    """A transaction never asked, another operation, another ledger or entry: the bookie's fault, named."""
+    """A transaction never asked, another operation, another ledger or entry: the bookie's fault,
+    named.
+    """
     with pytest.raises(PeerProtocolError, match=says):
         asked().receive(data)
 
@@ -191,7 +211,13 @@ def test_an_answer_too_large_names_its_question_and_the_connection_goes_on() -> 
 
 
 @pytest.mark.parametrize(
-    "data", [list_answer(9, 5, bytes(5000)), read_answer(1, 5, 0, bytes(5000)), struct.pack(">i", -1) + bytes(80), b"x" * 100]
+    "data",
+    [
+        list_answer(9, 5, bytes(5000)),
+        read_answer(1, 5, 0, bytes(5000)),
+        struct.pack(">i", -1) + bytes(80),
+        b"x" * 100,
+    ],
 )
 def test_a_frame_too_large_that_answers_nothing_is_a_breach(data: bytes) -> None:
     """An unknown transaction, another operation, no length, or no answer at all."""
@@ -245,7 +271,9 @@ class ByProtobufAlone(BookieConnection):
 
 
 def outcome(connection: BookieConnection, ledger_id: int, skipped: int, data: bytes) -> object:
-    """What becomes of `data`, for a connection that has asked for `ledger_id` after `skipped` other questions."""
+    """What becomes of `data`, for a connection that has asked for `ledger_id` after `skipped` other
+    questions.
+    """
     connection._last_txn_id = skipped
     connection.ask_list(ledger_id)
     try:
@@ -264,8 +292,14 @@ def outcome(connection: BookieConnection, ledger_id: int, skipped: int, data: by
 def test_the_short_cut_for_plain_lists_says_what_protobuf_says(
     skipped: int, ledger_id: int, size: int, changes: list[tuple[int, int]]
 ) -> None:
-    """Whatever the ids and lengths, and whichever bytes are changed: with and without the short cut, the same comes out."""
-    data = bytearray(list_answer(skipped + 1, ledger_id, bytes(range(256)) * (size // 256) + bytes(range(size % 256))))
+    """Whatever the ids and lengths, and whichever bytes are changed: with and without the short
+    cut, the same comes out.
+    """
+    data = bytearray(
+        list_answer(
+            skipped + 1, ledger_id, bytes(range(256)) * (size // 256) + bytes(range(size % 256))
+        )
+    )
     for at, byte in changes:
         if 4 <= at < len(data):
             data[at] = byte
@@ -274,7 +308,9 @@ def test_the_short_cut_for_plain_lists_says_what_protobuf_says(
 
 
 def listed(txn_id: int, ledger_id: int, size: int) -> tuple[BookieConnection, bytes, Answered]:
-    """A connection that awaits one list, the bytes that answer with a list of that size, and what they say."""
+    """A connection that awaits one list, the bytes that answer with a list of that size, and what
+    they say.
+    """
     connection = BookieConnection(2**20)
     connection._last_txn_id = txn_id - 1
     connection.ask_list(ledger_id)
@@ -286,14 +322,18 @@ def listed(txn_id: int, ledger_id: int, size: int) -> tuple[BookieConnection, by
 @pytest.mark.parametrize("ledger_id", [5, 12_345])
 @pytest.mark.parametrize("size", [88, 121, 122, 127, 128, 10_000, 16_374])
 def test_the_short_cut_is_taken(txn_id: int, ledger_id: int, size: int) -> None:
-    """An ordinary list, up to 16 KiB, under a transaction id of two bytes or three, does not go through protobuf."""
+    """An ordinary list, up to 16 KiB, under a transaction id of two bytes or three, does not go
+    through protobuf.
+    """
     connection, data, expected = listed(txn_id, ledger_id, size)
     assert expected == connection._plain_list(data[4:])
     assert 0 == connection.awaited_count
 
 
 def test_the_short_cut_is_taken_to_both_its_bounds() -> None:
-    """A frame of 64 bytes, the shortest with a list, and a list message of 16,383 bytes, the longest with a length of two."""
+    """A frame of 64 bytes, the shortest with a list, and a list message of 16,383 bytes, the
+    longest with a length of two.
+    """
     for size, frame_bytes in ((44, 64), (16_376, 16_398)):
         connection, data, expected = listed(201, 5, size)
         assert frame_bytes == len(data) - 4
@@ -302,7 +342,9 @@ def test_the_short_cut_is_taken_to_both_its_bounds() -> None:
 
 @pytest.mark.parametrize(("txn_id", "size"), [(127, 88), (2_097_152, 88), (201, 43), (201, 16_377)])
 def test_beyond_the_short_cut_protobuf_reads_the_list(txn_id: int, size: int) -> None:
-    """A transaction id of one byte or four, a list shorter than any and one that is longer: nothing is lost but time."""
+    """A transaction id of one byte or four, a list shorter than any and one that is longer: nothing
+    is lost but time.
+    """
     connection, data, expected = listed(txn_id, 5, size)
     assert connection._plain_list(data[4:]) is None
     assert [expected] == connection.receive(data)
@@ -314,15 +356,33 @@ LIST_OF_LEDGER_5 = b"\x08\x00\x10\x05\x1a"
 @pytest.mark.parametrize(
     ("txn_id", "header", "message"),
     [
-        (16_389, b"\x07\x08\x03\x10\x0b\x18\x85\x80", b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100)),
-        (2_097_157, b"\x08\x08\x03\x10\x0b\x18\x85\x80\x80", b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100)),
-        (201, b"\x07\x08\x03\x10\x0b\x18\xc9\x01", b"\x80" + LIST_OF_LEDGER_5 + b"\x7a" + bytes(122)),
-        (201, b"\x07\x08\x03\x10\x0b\x18\xc9\x01", b"\x80\x80" + LIST_OF_LEDGER_5 + b"\xf9\x7f" + bytes(16_377)),
+        (
+            16_389,
+            b"\x07\x08\x03\x10\x0b\x18\x85\x80",
+            b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100),
+        ),
+        (
+            2_097_157,
+            b"\x08\x08\x03\x10\x0b\x18\x85\x80\x80",
+            b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100),
+        ),
+        (
+            201,
+            b"\x07\x08\x03\x10\x0b\x18\xc9\x01",
+            b"\x80" + LIST_OF_LEDGER_5 + b"\x7a" + bytes(122),
+        ),
+        (
+            201,
+            b"\x07\x08\x03\x10\x0b\x18\xc9\x01",
+            b"\x80\x80" + LIST_OF_LEDGER_5 + b"\xf9\x7f" + bytes(16_377),
+        ),
     ],
     ids=["transaction of two", "transaction of three", "length of one", "length of two"],
 )
 def test_a_number_that_goes_on_is_not_cut_short(txn_id: int, header: bytes, message: bytes) -> None:
-    """A last byte that says that another follows is a breach, however well the numbers would fit without it."""
+    """A last byte that says that another follows is a breach, however well the numbers would fit
+    without it.
+    """
     body = b"\x0a" + header + b"\x10\x00\xe2\x06" + message
     data = struct.pack(">i", len(body)) + body
     assert PeerProtocolError is outcome(ByProtobufAlone(2**20), 5, txn_id - 1, data)
@@ -332,10 +392,14 @@ def test_a_number_that_goes_on_is_not_cut_short(txn_id: int, header: bytes, mess
 @pytest.mark.parametrize("skipped", [5, 300, 20_000])
 @pytest.mark.parametrize("size", [64, 90, 128, 400])
 def test_no_single_bit_makes_the_short_cut_say_something_else(skipped: int, size: int) -> None:
-    """Every bit of everything before the list, turned over: with and without the short cut, the same comes out."""
+    """Every bit of everything before the list, turned over: with and without the short cut, the
+    same comes out.
+    """
     right = list_answer(skipped + 1, 9_000, bytes(size))
     for bit in range(8 * 4, 8 * (len(right) - size + 2)):
         data = bytearray(right)
         data[bit // 8] ^= 1 << bit % 8
         expected = outcome(ByProtobufAlone(2**20), 9_000, skipped, bytes(data))
-        assert expected == outcome(BookieConnection(2**20), 9_000, skipped, bytes(data)), f"bit {bit}"
+        assert expected == outcome(BookieConnection(2**20), 9_000, skipped, bytes(data)), (
+            f"bit {bit}"
+        )

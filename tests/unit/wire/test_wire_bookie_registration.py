@@ -12,7 +12,9 @@ from auditor.wire import bookie_registration
 from auditor.wire.bookie_registration import Endpoint
 from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat
 
-WRITTEN = bytes.fromhex("32230a06626f6f6b6965108db5011a093132372e302e302e31220a626f6f6b69652d727063")
+WRITTEN = bytes.fromhex(
+    "32230a06626f6f6b6965108db5011a093132372e302e302e31220a626f6f6b69652d727063"
+)
 
 
 def registration(*endpoints: dict[str, object]) -> bytes:
@@ -33,9 +35,15 @@ def test_encodes_byte_for_byte_as_a_bookie() -> None:
 
 
 def test_encodes_tls_and_the_admin_endpoint() -> None:
-    """`tls` is an extension of the bookie's endpoint; the admin endpoint has a port and a protocol of its own."""
-    found = BookieServiceInfoFormat.FromString(bookie_registration.encode("h", 3181, tls=True, http_port=8080))
-    bookie = BookieServiceInfoFormat.Endpoint(id="bookie", host="h", port=3181, protocol="bookie-rpc", extensions=["tls"])
+    """`tls` is an extension of the bookie's endpoint; the admin endpoint has a port and a protocol
+    of its own.
+    """
+    found = BookieServiceInfoFormat.FromString(
+        bookie_registration.encode("h", 3181, tls=True, http_port=8080)
+    )
+    bookie = BookieServiceInfoFormat.Endpoint(
+        id="bookie", host="h", port=3181, protocol="bookie-rpc", extensions=["tls"]
+    )
     admin = BookieServiceInfoFormat.Endpoint(id="httpserver", host="h", port=8080, protocol="http")
     assert [bookie, admin] == list(found.endpoints)
 
@@ -53,16 +61,26 @@ def test_the_id_says_nothing_about_the_address() -> None:
 
 def test_the_admin_endpoint_is_passed_over() -> None:
     """Of several endpoints the one with protocol bookie-rpc counts, wherever it stands."""
-    data = registration({"id": "httpserver", "protocol": "http", "port": 8080}, {"host": "right"}, {"host": "second"})
+    data = registration(
+        {"id": "httpserver", "protocol": "http", "port": 8080},
+        {"host": "right"},
+        {"host": "second"},
+    )
     assert Endpoint("right", 3181) == bookie_registration.decode("b", data)
-    assert Endpoint("h", 3181) == bookie_registration.decode("b", bookie_registration.encode("h", 3181, http_port=8080))
+    assert Endpoint("h", 3181) == bookie_registration.decode(
+        "b", bookie_registration.encode("h", 3181, http_port=8080)
+    )
 
 
 def test_tls_is_an_extension_of_the_endpoint() -> None:
-    """`tls` among the extensions says that START_TLS is understood; other extensions and an admin endpoint's say nothing."""
+    """`tls` among the extensions says that START_TLS is understood; other extensions and an admin
+    endpoint's say nothing.
+    """
     assert bookie_registration.decode("b", registration({"extensions": ["other", "tls"]})).tls
     assert not bookie_registration.decode("b", registration({"extensions": ["other"]})).tls
-    assert not bookie_registration.decode("b", registration({"protocol": "http", "extensions": ["tls"]}, {})).tls
+    assert not bookie_registration.decode(
+        "b", registration({"protocol": "http", "extensions": ["tls"]}, {})
+    ).tls
 
 
 @pytest.mark.parametrize(
@@ -75,12 +93,26 @@ def test_tls_is_an_extension_of_the_endpoint() -> None:
     ],
 )
 def test_without_data_the_id_is_host_and_port(bookie_id: str, expected: Endpoint) -> None:
-    """Bookies before 4.12 register without data; their id is split at the colon, two parts count."""
+    """Bookies before 4.12 register without data; their id is split at the colon, two parts
+    count.
+    """
     assert expected == bookie_registration.decode(bookie_id, b"")
 
 
 @pytest.mark.parametrize(
-    "bookie_id", ["bookie-1", "h:", ":3181", "h:0", "h:65536", "h:x", "h:+1", "2001:db8::1:3181", "1:2:3:4:5", "1:2:3:4"]
+    "bookie_id",
+    [
+        "bookie-1",
+        "h:",
+        ":3181",
+        "h:0",
+        "h:65536",
+        "h:x",
+        "h:+1",
+        "2001:db8::1:3181",
+        "1:2:3:4:5",
+        "1:2:3:4",
+    ],
 )
 def test_without_data_an_id_that_is_no_address_is_malformed(bookie_id: str) -> None:
     """No port, no host, IPv6: nothing to dial, and the error names the bookie."""
@@ -92,16 +124,25 @@ def test_without_data_an_id_that_is_no_address_is_malformed(bookie_id: str) -> N
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (BookieServiceInfoFormat(properties={"a": "b"}).SerializeToString(), "of b has no bookie-rpc endpoint"),
+        (
+            BookieServiceInfoFormat(properties={"a": "b"}).SerializeToString(),
+            "of b has no bookie-rpc endpoint",
+        ),
         (registration({"protocol": "http"}), "of b has no bookie-rpc endpoint"),
         (registration({"port": 0}), "no usable host and port"),
         (registration({"port": -1}), "no usable host and port"),
         (registration({"port": 65536}), "no usable host and port"),
         (registration({"host": ""}), "no usable host and port"),
-        (bytes.fromhex("3216 0a0162 10ed18 1a02ff41 220a626f6f6b69652d727063"), "no usable host and port"),  # not UTF-8
+        (
+            bytes.fromhex("3216 0a0162 10ed18 1a02ff41 220a626f6f6b69652d727063"),
+            "no usable host and port",
+        ),  # not UTF-8
         (WRITTEN[:-1], "not protobuf"),
         (b"\xff\xff", "not protobuf"),
-        (bytes.fromhex("3202 1001"), r"endpoints\[0\]\.id, endpoints\[0\]\.host, endpoints\[0\]\.protocol"),
+        (
+            bytes.fromhex("3202 1001"),
+            r"endpoints\[0\]\.id, endpoints\[0\]\.host, endpoints\[0\]\.protocol",
+        ),
     ],
 )
 def test_a_registration_without_an_address_is_malformed(data: bytes, reason: str) -> None:
@@ -135,10 +176,14 @@ def test_the_offset_points_at_the_broken_field(data: str, offset: int) -> None:
 
 
 def registrations() -> st.SearchStrategy[bytes]:
-    """Any bytes, and endpoints with any host and port: bytes alone never make an endpoint that can be read."""
+    """Any bytes, and endpoints with any host and port: bytes alone never make an endpoint that can
+    be read.
+    """
     hosts, ports = st.text(max_size=4), st.integers(-2, 70_000)
     made = st.builds(lambda host, port: registration({"host": host, "port": port}), hosts, ports)
-    return st.one_of(st.binary(max_size=80), made, st.builds(bytes.__add__, made, st.binary(max_size=4)))
+    return st.one_of(
+        st.binary(max_size=80), made, st.builds(bytes.__add__, made, st.binary(max_size=4))
+    )
 
 
 @settings(deadline=None, print_blob=True)
@@ -148,7 +193,9 @@ def registrations() -> st.SearchStrategy[bytes]:
 @example(registration({"port": 65_536}))
 @example(registration({"host": ""}))
 def test_arbitrary_registrations_raise_only_malformed(data: bytes) -> None:
-    """Whatever a registration znode holds: an endpoint that can be dialled, or MalformedMetadata."""
+    """Whatever a registration znode holds: an endpoint that can be dialled, or
+    MalformedMetadata.
+    """
     try:
         endpoint = bookie_registration.decode("b", data)
     except MalformedMetadata as error:

@@ -54,11 +54,22 @@ def test_frames_of_real_clients_decode(request_seen: object, frame: bytes) -> No
 
 
 def test_add_entry_decodes_with_key_and_body() -> None:
-    """ADD_ENTRY keeps its master key and body as they were sent, and the ids are those of the body."""
+    """ADD_ENTRY keeps its master key and body as they were sent, and the ids are those of the
+    body.
+    """
     message = pb.Request()
-    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, pb.ADD_ENTRY, 9
+    message.header.version, message.header.operation, message.header.txnId = (
+        pb.VERSION_THREE,
+        pb.ADD_ENTRY,
+        9,
+    )
     add = message.addRequest
-    add.ledgerId, add.entryId, add.masterKey, add.body = 7, 8, b"k" * 20, struct.pack(">qqqq", 70, 80, 79, 1)
+    add.ledgerId, add.entryId, add.masterKey, add.body = (
+        7,
+        8,
+        b"k" * 20,
+        struct.pack(">qqqq", 70, 80, 79, 1),
+    )
     request = server.decode_request(message.SerializeToString())
     assert isinstance(request, AddEntry)
     assert AddEntry(9, 7, 8, b"k" * 20, add.body) == request
@@ -68,19 +79,31 @@ def test_add_entry_decodes_with_key_and_body() -> None:
 @pytest.mark.parametrize(
     ("asked", "operation", "fields"),
     [
-        (ReadEntry(9, 7, 8, False, b"key"), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "masterKey": b"key"}}),
+        (
+            ReadEntry(9, 7, 8, False, b"key"),
+            1,
+            {"readRequest": {"ledgerId": 7, "entryId": 8, "masterKey": b"key"}},
+        ),
         (ReadEntry(9, 7, 8, True), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "flag": 1}}),
         (ReadEntry(9, 7, 8, False), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "flag": 2}}),
         (ListEntries(9, 7), 11, {"getListOfEntriesOfLedgerRequest": {"ledgerId": 7}}),
         (BookieInfo(9, True, False), 8, {"getBookieInfoRequest": {"requested": 1}}),
         (BookieInfo(9, False, True), 8, {"getBookieInfoRequest": {"requested": 2}}),
         (BookieInfo(9, False, False), 8, {"getBookieInfoRequest": {}}),
-        (Authenticate(9, "sasl", b"token"), 5, {"authRequest": {"authPluginName": "sasl", "payload": b"token"}}),
+        (
+            Authenticate(9, "sasl", b"token"),
+            5,
+            {"authRequest": {"authPluginName": "sasl", "payload": b"token"}},
+        ),
         (OtherRequest(9, Operation.READ_LAC), 7, {}),
     ],
 )
-def test_a_request_decodes_to_what_was_asked(asked: object, operation: int, fields: dict[str, object]) -> None:
-    """Every field has its place; only the one flag fences, and only what is asked of a bookie's disk is asked."""
+def test_a_request_decodes_to_what_was_asked(
+    asked: object, operation: int, fields: dict[str, object]
+) -> None:
+    """Every field has its place; only the one flag fences, and only what is asked of a bookie's
+    disk is asked.
+    """
     message = pb.Request(header={"version": 3, "operation": operation, "txnId": 9}, **fields)
     assert asked == server.decode_request(message.SerializeToString())
 
@@ -93,14 +116,19 @@ def test_body_under_24_bytes_has_no_ids() -> None:
 
 def test_every_txn_id_is_echoed() -> None:
     """txnId is an unsigned 64-bit number and comes back as sent."""
-    answer = pb.Response.FromString(server.encode_status(OtherRequest(2**64 - 1, Operation.START_TLS), Status.EBADREQ)[4:])
+    answer = pb.Response.FromString(
+        server.encode_status(OtherRequest(2**64 - 1, Operation.START_TLS), Status.EBADREQ)[4:]
+    )
     assert answer.header.txnId == 2**64 - 1
 
 
 @pytest.mark.parametrize(
     ("frame", "make"),
     [
-        ("0a060803100b1801 10 9203 e206 06 08 9203 10 e707", lambda: server.encode_list(ListEntries(1, 999), Status.ENOLEDGER)),
+        (
+            "0a060803100b1801 10 9203 e206 06 08 9203 10 e707",
+            lambda: server.encode_list(ListEntries(1, 999), Status.ENOLEDGER),
+        ),
         ("0a060803100b1801 10 f603", lambda: server.encode_status(ListEntries(1, 999), Status.EUA)),
         (
             "0a06080310051801 1000 b206 16 0a12 4175746844697361626c6564506c7567696e 1200",
@@ -120,27 +148,48 @@ IDS = {"ledgerId": 7, "entryId": 8}
 
 def reply(operation: int, status: int, **sub: object) -> bytes:
     """The frame of an answer to transaction 5."""
-    return frame_of(pb.Response(header={"version": 3, "operation": operation, "txnId": 5}, status=status, **sub))
+    return frame_of(
+        pb.Response(header={"version": 3, "operation": operation, "txnId": 5}, status=status, **sub)
+    )
 
 
 @pytest.mark.parametrize(
     ("expected", "make"),
     [
-        (reply(7, 404), lambda: server.encode_status(OtherRequest(5, Operation.READ_LAC), Status.EBADREQ)),
-        (reply(1, 403, readResponse={"status": 403, **IDS}), lambda: server.encode_read(ReadEntry(5, 7, 8), NOT_FOUND)),
+        (
+            reply(7, 404),
+            lambda: server.encode_status(OtherRequest(5, Operation.READ_LAC), Status.EBADREQ),
+        ),
+        (
+            reply(1, 403, readResponse={"status": 403, **IDS}),
+            lambda: server.encode_read(ReadEntry(5, 7, 8), NOT_FOUND),
+        ),
         (
             reply(1, 0, readResponse={"status": 0, **IDS, "body": b"body", "maxLAC": 6}),
             lambda: server.encode_read(ReadEntry(5, 7, 8), Status.EOK, b"body", 6),
         ),
-        (reply(2, 505, addResponse={"status": 505, **IDS}), lambda: server.encode_add(AddEntry(5, 7, 8, b"", b""), READ_ONLY)),
+        (
+            reply(2, 505, addResponse={"status": 505, **IDS}),
+            lambda: server.encode_add(AddEntry(5, 7, 8, b"", b""), READ_ONLY),
+        ),
         (
             reply(
-                11, 0, getListOfEntriesOfLedgerResponse={"status": 0, "ledgerId": 7, "availabilityOfEntriesOfLedger": b"list"}
+                11,
+                0,
+                getListOfEntriesOfLedgerResponse={
+                    "status": 0,
+                    "ledgerId": 7,
+                    "availabilityOfEntriesOfLedger": b"list",
+                },
             ),
             lambda: server.encode_list(ListEntries(5, 7), Status.EOK, b"list"),
         ),
         (
-            reply(8, 0, getBookieInfoResponse={"status": 0, "totalDiskCapacity": 100, "freeDiskSpace": 40}),
+            reply(
+                8,
+                0,
+                getBookieInfoResponse={"status": 0, "totalDiskCapacity": 100, "freeDiskSpace": 40},
+            ),
             lambda: server.encode_info(BOTH, Status.EOK, 100, 40),
         ),
         (
@@ -148,10 +197,17 @@ def reply(operation: int, status: int, **sub: object) -> bytes:
             lambda: server.encode_info(BookieInfo(5, True, False), Status.EOK, 100, 40),
         ),
         (
-            reply(8, 0, getBookieInfoResponse={"status": 0, "totalDiskCapacity": 0, "freeDiskSpace": 0}),
+            reply(
+                8,
+                0,
+                getBookieInfoResponse={"status": 0, "totalDiskCapacity": 0, "freeDiskSpace": 0},
+            ),
             lambda: server.encode_info(BOTH, Status.EOK),
         ),
-        (reply(8, 502, getBookieInfoResponse={"status": 502}), lambda: server.encode_info(BOTH, REFUSED, 100, 40)),
+        (
+            reply(8, 502, getBookieInfoResponse={"status": 502}),
+            lambda: server.encode_info(BOTH, REFUSED, 100, 40),
+        ),
         (
             reply(5, 0, authResponse={"authPluginName": "sasl", "payload": b"token"}),
             lambda: server.encode_auth(Authenticate(5, "sasl", b""), Status.EOK, "sasl", b"token"),
@@ -161,14 +217,18 @@ def reply(operation: int, status: int, **sub: object) -> bytes:
 def test_an_answer_says_its_status_in_every_place_and_nothing_that_was_not_given(
     expected: bytes, make: Callable[[], bytes]
 ) -> None:
-    """Header, both statuses and the ids of the question; what the bookie has nothing to say about is absent."""
+    """Header, both statuses and the ids of the question; what the bookie has nothing to say about
+    is absent.
+    """
     assert expected == make()
 
 
 def test_info_carries_requested_fields_only() -> None:
     """A field that was not asked for is absent, not zero."""
     request = BookieInfo(1, total_disk_capacity=False, free_disk_space=True)
-    answer = pb.Response.FromString(server.encode_info(request, Status.EOK, 100, 40)[4:]).getBookieInfoResponse
+    answer = pb.Response.FromString(
+        server.encode_info(request, Status.EOK, 100, 40)[4:]
+    ).getBookieInfoResponse
     assert answer.freeDiskSpace == 40
     assert not answer.HasField("totalDiskCapacity")
 
@@ -176,7 +236,9 @@ def test_info_carries_requested_fields_only() -> None:
 def test_read_of_the_highest_entry_echoes_minus_one() -> None:
     """The answer's entry id is the question's; the true one is in the body."""
     body = struct.pack(">qqqq", 7, 41, 40, 8)
-    answer = pb.Response.FromString(server.encode_read(ReadEntry(5, 7, -1), Status.EOK, body, max_lac=-1)[4:])
+    answer = pb.Response.FromString(
+        server.encode_read(ReadEntry(5, 7, -1), Status.EOK, body, max_lac=-1)[4:]
+    )
     assert answer.readResponse.entryId == -1
     assert server.ids_of(answer.readResponse.body) == (7, 41)
     assert answer.readResponse.maxLAC == -1
@@ -206,14 +268,24 @@ def test_other_protocol_version_is_told_and_answered_in_both_places(frame: bytes
         (reply(9, 503), OtherRequest(5, Operation.START_TLS)),
     ],
 )
-def test_other_protocol_version_is_told_to_whatever_was_asked(expected: bytes, asked: server.Request) -> None:
-    """An operation whose answer has a status of its own says it there too, the others in the outer one alone."""
+def test_other_protocol_version_is_told_to_whatever_was_asked(
+    expected: bytes, asked: server.Request
+) -> None:
+    """An operation whose answer has a status of its own says it there too, the others in the outer
+    one alone.
+    """
     assert expected == server.encode_wrong_version(WrongVersion(asked))
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\xff\xff\xff", bytes.fromhex("0a060803 1063 1801"), bytes.fromhex("0a04 0803 100b"), b"GET / HTTP/1.1\r\n"],
+    [
+        b"",
+        b"\xff\xff\xff",
+        bytes.fromhex("0a060803 1063 1801"),
+        bytes.fromhex("0a04 0803 100b"),
+        b"GET / HTTP/1.1\r\n",
+    ],
     ids=["empty", "garbage", "unknown operation", "no txnId", "http"],
 )
 def test_what_a_bookie_cannot_decode_closes_the_connection(body: bytes) -> None:
@@ -245,7 +317,9 @@ def test_an_empty_frame_is_a_frame() -> None:
 
 
 def test_frame_over_the_limit_is_refused_by_its_length_alone() -> None:
-    """5 MiB is taken, one byte more is refused before any of it arrived, and so is a negative length."""
+    """5 MiB is taken, one byte more is refused before any of it arrived, and so is a negative
+    length.
+    """
     assert RequestBuffer().feed(struct.pack(">i", 5 * 2**20)) == []
     for length in (5 * 2**20 + 1, -1):
         with pytest.raises(PeerProtocolError, match=str(length)):

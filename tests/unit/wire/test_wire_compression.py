@@ -22,7 +22,10 @@ PACK = {
     SNAPPY: lambda data: pa.Codec("snappy").compress(data, asbytes=True),
 }
 TEXTS = st.one_of(
-    st.binary(max_size=400), st.builds(lambda part, times: part * times, st.binary(min_size=1, max_size=9), st.integers(1, 300))
+    st.binary(max_size=400),
+    st.builds(
+        lambda part, times: part * times, st.binary(min_size=1, max_size=9), st.integers(1, 300)
+    ),
 )
 
 
@@ -74,7 +77,9 @@ def test_a_block_that_ends_within_a_length_is_refused():
 
 
 def test_a_match_may_overlap_what_it_writes_and_end_the_block():
-    """One letter, repeated: a token, a literal, a distance of 1; then a sequence without literals."""
+    """One letter, repeated: a token, a literal, a distance of 1; then a sequence without
+    literals.
+    """
     assert b"aaaaa" == decompress(LZ4, b"\x10a\x01\x00\x00", 5)
 
 
@@ -88,7 +93,12 @@ def test_a_match_may_overlap_what_it_writes_and_end_the_block():
         (LZ4, b"\x30abc", 2, r"damaged \(LZ4\)"),  # more literals than was said
         (LZ4, b"", 0, "ends too early"),
         (SNAPPY, b"\x96\x81\x80\x80\x80\x01", 150, r"damaged \(SNAPPY\)"),
-        (ZLIB, zlib.compress(bytes(100_000)), 10, "has 11 bytes instead of 10"),  # never unpacked beyond
+        (
+            ZLIB,
+            zlib.compress(bytes(100_000)),
+            10,
+            "has 11 bytes instead of 10",
+        ),  # never unpacked beyond
         (NONE, b"", UNCOMPRESSED_BYTES_MAX, "has 0 bytes instead of"),
     ],
 )

@@ -26,7 +26,9 @@ def body(ledger_id: int, digest: bytes, payload: bytes = b"e0") -> bytes:
 def test_digests_of_real_entries_are_right(digest_type: DigestType) -> None:
     """The three digests, as BookKeeper's own client computed them over "e0"."""
     ledger_id, digest, password = REAL[digest_type]
-    assert BodyCheck.OK is check_body(body(ledger_id, bytes.fromhex(digest)), ledger_id, 0, digest_type, password)
+    assert BodyCheck.OK is check_body(
+        body(ledger_id, bytes.fromhex(digest)), ledger_id, 0, digest_type, password
+    )
 
 
 @pytest.mark.parametrize("digest_type", REAL)
@@ -42,14 +44,20 @@ def test_one_changed_byte_is_a_wrong_digest(digest_type: DigestType, at: int) ->
 @pytest.mark.parametrize("digest_type", [*DigestType, None])
 def test_wrong_ids_are_found_whatever_the_digest(digest_type: DigestType | None) -> None:
     """Another ledger's or another entry's bytes are not this entry, even with a right digest."""
-    digest = digest_of(struct.pack(">qqqq", 3, 0, -1, 2) + b"e0", digest_type, b"pw") if digest_type else b""
+    digest = (
+        digest_of(struct.pack(">qqqq", 3, 0, -1, 2) + b"e0", digest_type, b"pw")
+        if digest_type
+        else b""
+    )
     found = body(3, digest)
     assert BodyCheck.WRONG_IDS is check_body(found, 4, 0, digest_type, b"pw")
     assert BodyCheck.WRONG_IDS is check_body(found, 3, 1, digest_type, b"pw")
 
 
 def test_hmac_without_a_password_is_unverified() -> None:
-    """The ids are right and the key is not known: no claim either way. An empty password is a password."""
+    """The ids are right and the key is not known: no claim either way. An empty password is a
+    password.
+    """
     ledger_id, digest, _ = REAL[DigestType.HMAC]
     found = body(ledger_id, bytes.fromhex(digest))
     assert BodyCheck.UNVERIFIED is check_body(found, ledger_id, 0, DigestType.HMAC, None)
@@ -57,8 +65,12 @@ def test_hmac_without_a_password_is_unverified() -> None:
     assert BodyCheck.WRONG_DIGEST is check_body(found, ledger_id, 0, DigestType.HMAC, b"other")
 
 
-def test_an_hmac_is_verified_where_sha1_is_kept_from_security(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A FIPS policy refuses SHA-1 unless it is said not to be for security: here it finds damage, no attacker."""
+def test_an_hmac_is_verified_where_sha1_is_kept_from_security(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A FIPS policy refuses SHA-1 unless it is said not to be for security: here it finds damage,
+    no attacker.
+    """
     ledger_id, digest, password = REAL[DigestType.HMAC]
     sha1 = hashlib.sha1
 
@@ -68,7 +80,9 @@ def test_an_hmac_is_verified_where_sha1_is_kept_from_security(monkeypatch: pytes
         return sha1(data, usedforsecurity=False)
 
     monkeypatch.setattr(hashlib, "sha1", under_policy)
-    assert BodyCheck.OK is check_body(body(ledger_id, bytes.fromhex(digest)), ledger_id, 0, DigestType.HMAC, password)
+    assert BodyCheck.OK is check_body(
+        body(ledger_id, bytes.fromhex(digest)), ledger_id, 0, DigestType.HMAC, password
+    )
 
 
 def test_an_empty_password_is_a_password() -> None:
@@ -78,7 +92,9 @@ def test_an_empty_password_is_a_password() -> None:
 
 
 def test_an_unknown_digest_type_is_unverified() -> None:
-    """Old metadata names no digest: the ids alone are checked, of a body that has at least its header."""
+    """Old metadata names no digest: the ids alone are checked, of a body that has at least its
+    header.
+    """
     assert BodyCheck.UNVERIFIED is check_body(body(3, b""), 3, 0, None, None)
     assert BodyCheck.UNVERIFIED is check_body(body(3, b"", b""), 3, 0, None, None)
     assert BodyCheck.TOO_SHORT is check_body(body(3, b"", b"")[:-1], 3, 0, None, None)

@@ -15,7 +15,10 @@ from auditor.wire.digest_md5 import (
     proves_password,
 )
 
-IMAP = b'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8'
+IMAP = (
+    b'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",'
+    b"algorithm=md5-sess,charset=utf-8"
+)
 """The challenge of RFC 2831, section 4."""
 CHRIS = DigestUser("chris", "secret", "imap/elwood.innosoft.com")
 BOOKIE = b'realm="bookkeeper",nonce="abc",charset=utf-8,algorithm=md5-sess'
@@ -35,12 +38,18 @@ def test_the_example_of_the_rfc_is_answered_as_there() -> None:
     said = fields(answer.response)
     assert said["response"] == "d388dad90d4bbd760a152321f2143af7"
     assert answer.expected_reply == b"rspauth=ea40f60335c427b5527b84dbabcdfffd"
-    assert (said["username"], said["realm"], said["nc"]) == ('"chris"', '"elwood.innosoft.com"', "00000001")
+    assert (said["username"], said["realm"], said["nc"]) == (
+        '"chris"',
+        '"elwood.innosoft.com"',
+        "00000001",
+    )
     assert (said["digest-uri"], said["qop"]) == ('"imap/elwood.innosoft.com"', "auth")
 
 
 def test_one_of_several_qualities_of_protection_is_auth() -> None:
-    """We answer with it; the character set and the size of our buffer are told as RFC 2831 has them."""
+    """We answer with it; the character set and the size of our buffer are told as RFC 2831 has
+    them.
+    """
     said = fields(answer_challenge(b'nonce="abc",qop="auth-int,auth"', CHRIS, "n").response)
     assert (said["qop"], said["charset"], said["maxbuf"]) == ("auth", "utf-8", "65536")
 
@@ -68,20 +77,31 @@ def test_the_longest_challenge_is_taken() -> None:
 
 
 def test_only_the_expected_reply_proves_the_password() -> None:
-    """A server that does not know the password cannot make the reply; spaces around it do not matter."""
+    """A server that does not know the password cannot make the reply; spaces around it do not
+    matter.
+    """
     answer = answer_challenge(IMAP, CHRIS, "OA6MHXh6VqTrRk")
     assert proves_password(answer.expected_reply + b" ", answer)
     assert not proves_password(b"", answer)
     assert not proves_password(b"rspauth=" + b"0" * 32, answer)
 
 
-@pytest.mark.parametrize(("password", "encoding"), [("pässword", "iso-8859-1"), ("p€ssword", "utf-8"), ("plain", "ascii")])
-def test_a_password_is_hashed_in_latin_1_where_that_has_every_character(password: str, encoding: str) -> None:
-    """RFC 2831, 2.1.2.1: other passwords are hashed in UTF-8. Java does so; the wire is UTF-8 in any case."""
+@pytest.mark.parametrize(
+    ("password", "encoding"),
+    [("pässword", "iso-8859-1"), ("p€ssword", "utf-8"), ("plain", "ascii")],
+)
+def test_a_password_is_hashed_in_latin_1_where_that_has_every_character(
+    password: str, encoding: str
+) -> None:
+    """RFC 2831, 2.1.2.1: other passwords are hashed in UTF-8. Java does so; the wire is UTF-8 in
+    any case.
+    """
     answer = answer_challenge(BOOKIE, DigestUser("u", password, "s/s"), "n")
     secret = hashlib.md5(b"u:bookkeeper:" + password.encode(encoding)).digest()
     key = hashlib.md5(secret + b":abc:n").hexdigest()
-    right = hashlib.md5(f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()).hexdigest()
+    right = hashlib.md5(
+        f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()
+    ).hexdigest()
     assert hashed(answer.response) == right
 
 
@@ -90,14 +110,18 @@ def test_each_part_of_the_secret_is_encoded_by_itself() -> None:
     answer = answer_challenge(BOOKIE, DigestUser("ü", "€", "s/s"), "n")
     secret = hashlib.md5(b"\xfc:bookkeeper:" + "€".encode()).digest()
     key = hashlib.md5(secret + b":abc:n").hexdigest()
-    right = hashlib.md5(f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()).hexdigest()
+    right = hashlib.md5(
+        f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()
+    ).hexdigest()
     assert hashed(answer.response) == right
     assert fields(answer.response)["username"] == '"ü"'
 
 
 def test_quotes_and_backslashes_are_escaped_both_ways() -> None:
     """They may be in a user, and in what the server says."""
-    answer = answer_challenge(rb'realm="a\"b\\c",nonce="n\"",qop="auth"', DigestUser('d"e\\f', "p", "s/s"), "c")
+    answer = answer_challenge(
+        rb'realm="a\"b\\c",nonce="n\"",qop="auth"', DigestUser('d"e\\f', "p", "s/s"), "c"
+    )
     assert b'username="d\\"e\\\\f"' in answer.response
     assert b'realm="a\\"b\\\\c"' in answer.response
     assert b'nonce="n\\""' in answer.response
@@ -108,7 +132,9 @@ def test_without_a_realm_none_is_sent() -> None:
     answer = answer_challenge(b'nonce="abc"', DigestUser("u", "p", "s/s"), "n")
     assert b"realm" not in answer.response
     key = hashlib.md5(hashlib.md5(b"u::p").digest() + b":abc:n").hexdigest()
-    right = hashlib.md5(f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()).hexdigest()
+    right = hashlib.md5(
+        f"{key}:abc:00000001:n:auth:{hashlib.md5(b'AUTHENTICATE:s/s').hexdigest()}".encode()
+    ).hexdigest()
     assert hashed(answer.response) == right
 
 
@@ -138,12 +164,21 @@ def test_a_server_cannot_write_to_the_terminal_by_its_challenge() -> None:
 
 def test_spaces_in_a_list_of_qualities_do_not_matter() -> None:
     """RFC 2831 allows them around each element (7.1)."""
-    assert b"qop=auth," in answer_challenge(b'nonce="abc",qop="auth-int , auth"', CHRIS, "n").response + b","
+    assert (
+        b"qop=auth,"
+        in answer_challenge(b'nonce="abc",qop="auth-int , auth"', CHRIS, "n").response + b","
+    )
 
 
 @pytest.mark.parametrize(
     ("challenge", "is_ours"),
-    [(BOOKIE, True), (b'nonce="n"', True), (b'realm="r"', False), (b"\x60\x82", False), (b'nonce="n",algorithm=sha', False)],
+    [
+        (BOOKIE, True),
+        (b'nonce="n"', True),
+        (b'realm="r"', False),
+        (b"\x60\x82", False),
+        (b'nonce="n",algorithm=sha', False),
+    ],
 )
 def test_a_challenge_of_another_mechanism_is_told(challenge: bytes, is_ours: bool) -> None:
     """It has a nonce and the algorithm md5-sess, or it is not of DIGEST-MD5."""

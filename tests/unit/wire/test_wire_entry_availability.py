@@ -1,4 +1,6 @@
-"""The list of entries on the wire and in canonical form (BP-34; the encoder and the decoder's rules are BookKeeper's)."""
+"""The list of entries on the wire and in canonical form (BP-34; the encoder and the decoder's rules
+are BookKeeper's).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ LAST_ID = 2**63 - 1
 
 
 def payload(
-    *groups: tuple[int, int, int, int], version: int = 0, count: int | None = None, reserved: bytes = bytes(56)
+    *groups: tuple[int, int, int, int],
+    version: int = 0,
+    count: int | None = None,
+    reserved: bytes = bytes(56),
 ) -> bytes:
     """A payload with exactly these groups, whatever they say."""
     head = struct.pack(">ii", version, len(groups) if count is None else count) + reserved
@@ -51,30 +56,45 @@ def entries(groups: bytes) -> list[int]:
 ENCODED = {
     "V0 nothing": ([], "", []),
     "V1 one entry": ([0], "0000000000000000 0000000000000000 00000001 00000000", [(0, 0, 1, 0)]),
-    "V2 one run": (range(10), "0000000000000000 0000000000000000 0000000a 00000000", [(0, 0, 10, 0)]),
+    "V2 one run": (
+        range(10),
+        "0000000000000000 0000000000000000 0000000a 00000000",
+        [(0, 0, 10, 0)],
+    ),
     "V3 BP-34's first example": (
         [1, 2, 4, 5, 7, 8, 10, 11],
-        "0000000000000001 0000000000000001 00000002 00000000 0000000000000004 0000000000000004 00000002 00000000"
-        "0000000000000007 0000000000000007 00000002 00000000 000000000000000a 000000000000000a 00000002 00000000",
+        (
+            "0000000000000001 0000000000000001 00000002 00000000 0000000000000004 0000000000000004"
+            " 00000002 000000000000000000000007 0000000000000007 00000002 00000000 000000000000000a"
+            " 000000000000000a 00000002 00000000"
+        ),
         [(1, 10, 2, 3)],
     ),
     "V4 BP-34's second example": (
         [1, 2, 3, 6, 7, 8, 11, 13, 16, 17, 18, 21, 22],
-        "0000000000000001 0000000000000001 00000003 00000000 0000000000000006 0000000000000006 00000003 00000000"
-        "000000000000000b 000000000000000b 00000001 00000000 000000000000000d 000000000000000d 00000001 00000000"
-        "0000000000000010 0000000000000010 00000003 00000000 0000000000000015 0000000000000015 00000002 00000000",
+        (
+            "0000000000000001 0000000000000001 00000003 00000000 0000000000000006 0000000000000006"
+            " 00000003 00000000000000000000000b 000000000000000b 00000001 00000000 000000000000000d"
+            " 000000000000000d 00000001 000000000000000000000010 0000000000000010 00000003 00000000"
+            " 0000000000000015 0000000000000015 00000002 00000000"
+        ),
         [(1, 6, 3, 5), (11, 13, 1, 2), (16, 16, 3, 0), (21, 21, 2, 0)],
     ),
     "V5 a stripe": (
         [0, 3, 6, 9, 12],
-        "0000000000000000 0000000000000000 00000001 00000000 0000000000000003 0000000000000003 00000001 00000000"
-        "0000000000000006 0000000000000006 00000001 00000000 0000000000000009 0000000000000009 00000001 00000000"
-        "000000000000000c 000000000000000c 00000001 00000000",
+        (
+            "0000000000000000 0000000000000000 00000001 00000000 0000000000000003 0000000000000003"
+            " 00000001 000000000000000000000006 0000000000000006 00000001 00000000 0000000000000009"
+            " 0000000000000009 00000001 00000000000000000000000c 000000000000000c 00000001 00000000"
+        ),
         [(0, 12, 1, 3)],
     ),
     "V6 repeated entries": (
         [1, 1, 2, 2, 3, 5, 5],
-        "0000000000000001 0000000000000001 00000003 00000000 0000000000000005 0000000000000005 00000001 00000000",
+        (
+            "0000000000000001 0000000000000001 00000003 00000000 0000000000000005 0000000000000005"
+            " 00000001 00000000"
+        ),
         [(1, 1, 3, 0), (5, 5, 1, 0)],
     ),
 }
@@ -82,7 +102,9 @@ ENCODED = {
 
 @pytest.mark.parametrize("name", ENCODED)
 def test_the_bytes_are_those_of_real_bookies_and_decode_to_bp34_groups(name: str) -> None:
-    """encode_runs makes, byte for byte, what the Java encoder makes; decoding that gives BP-34's groups, nothing put right."""
+    """encode_runs makes, byte for byte, what the Java encoder makes; decoding that gives BP-34's
+    groups, nothing put right.
+    """
     ids, after_header, groups = ENCODED[name]
     body = bytes.fromhex(after_header.replace(" ", ""))
     expected = struct.pack(">ii", 0, len(body) // 24) + bytes(56) + body
@@ -113,8 +135,12 @@ def test_the_complete_payload_of_bp34s_first_example() -> None:
         ([0, 1, 2, 9, 0], [(0, 0, 1, 0), (9, 9, 1, 0)]),
     ],
 )
-def test_unsorted_input_is_encoded_as_the_java_class_does(unsorted: list[int], runs: list[tuple[int, int, int, int]]) -> None:
-    """The encoder keeps its order, keys groups by their first entry and lets the later one win (B5, B6, B7 come from this)."""
+def test_unsorted_input_is_encoded_as_the_java_class_does(
+    unsorted: list[int], runs: list[tuple[int, int, int, int]]
+) -> None:
+    """The encoder keeps its order, keys groups by their first entry and lets the later one win (B5,
+    B6, B7 come from this).
+    """
     assert runs == [tuple(g) for g in groups_of(encode_runs(unsorted)[64:])]
 
 
@@ -130,10 +156,15 @@ def test_a_run_can_be_given_whole() -> None:
     ("groups", "expected"),
     [
         ([(1, 10, 2, 3)], [1, 2, 4, 5, 7, 8, 10, 11]),
-        ([(1, 6, 3, 5), (11, 13, 1, 2), (16, 16, 3, 0), (21, 21, 2, 0)], [1, 2, 3, 6, 7, 8, 11, 13, 16, 17, 18, 21, 22]),
+        (
+            [(1, 6, 3, 5), (11, 13, 1, 2), (16, 16, 3, 0), (21, 21, 2, 0)],
+            [1, 2, 3, 6, 7, 8, 11, 13, 16, 17, 18, 21, 22],
+        ),
     ],
 )
-def test_bp34s_periodic_groups_are_already_canonical(groups: list[tuple[int, int, int, int]], expected: list[int]) -> None:
+def test_bp34s_periodic_groups_are_already_canonical(
+    groups: list[tuple[int, int, int, int]], expected: list[int]
+) -> None:
     """P1 and P2 decode to themselves, and mean BP-34's entries."""
     data = payload(*groups)
     assert data[64:] == decode(data, GROUPS_MAX).groups
@@ -142,7 +173,9 @@ def test_bp34s_periodic_groups_are_already_canonical(groups: list[tuple[int, int
 
 
 def test_the_real_cluster_where_a_bookie_was_replaced() -> None:
-    """E=3 W=2, a bookie replaced at entry 10: each of the four lists of a real cluster becomes at most three groups."""
+    """E=3 W=2, a bookie replaced at entry 10: each of the four lists of a real cluster becomes at
+    most three groups.
+    """
     lists = {
         "A": ([(0, 1), *((s, 2) for s in range(2, 18, 3))], [(0, 0, 1, 0), (2, 17, 2, 3)]),
         "C": ([*((s, 2) for s in range(1, 17, 3)), (19, 1)], [(1, 16, 2, 3), (19, 19, 1, 0)]),
@@ -155,11 +188,15 @@ def test_the_real_cluster_where_a_bookie_was_replaced() -> None:
 
 def test_runs_are_encoded_periodically_like_their_entries() -> None:
     """Given whole or entry by entry, in any order."""
-    assert encode_periodic([0, 1, 2, 7, 8, 9, 14, 15, 16, 30]) == encode_periodic([30, (7, 3), (0, 3), (14, 2), 16])
+    assert encode_periodic([0, 1, 2, 7, 8, 9, 14, 15, 16, 30]) == encode_periodic(
+        [30, (7, 3), (0, 3), (14, 2), 16]
+    )
 
 
 def test_runs_that_touch_are_one_run() -> None:
-    """Groups that touch are merged before anything is called a progression, and that is no disorder."""
+    """Groups that touch are merged before anything is called a progression, and that is no
+    disorder.
+    """
     data = payload((0, 0, 2, 0), (2, 2, 3, 0), (5, 8, 1, 3))
     assert [(0, 0, 6, 0), (8, 8, 1, 0)] == decoded(data)
     assert not decode(data, GROUPS_MAX).non_canonical
@@ -167,10 +204,15 @@ def test_runs_that_touch_are_one_run() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 62, 63, 64, 65, 200])
 def test_lists_of_any_length_are_read_alike(count: int) -> None:
-    """Short ones are read the short way; which way it was nobody can tell. Runs of growing size stay groups of their own."""
+    """Short ones are read the short way; which way it was nobody can tell. Runs of growing size
+    stay groups of their own.
+    """
     runs = [(1000 * number, number + 1) for number in range(count)]
     said = decode(encode_runs(runs), count)
-    assert ([(first, first, size, 0) for first, size in runs], False) == (list(groups_of(said.groups)), said.non_canonical)
+    assert ([(first, first, size, 0) for first, size in runs], False) == (
+        list(groups_of(said.groups)),
+        said.non_canonical,
+    )
     with pytest.raises(MalformedAvailability):
         decode(encode_runs(runs), count - 1)
 
@@ -182,15 +224,21 @@ def test_size_equal_to_period_is_one_run() -> None:
 
 
 def test_a_progression_may_begin_before_a_group_and_go_on_behind_it() -> None:
-    """Left to right, the longest progression: it does not matter how the bookie grouped the same runs."""
+    """Left to right, the longest progression: it does not matter how the bookie grouped the same
+    runs.
+    """
     assert [(0, 21, 1, 3)] == decoded(payload((0, 0, 1, 0), (3, 12, 1, 3), (15, 21, 1, 3)))
-    assert [(0, 2, 1, 2), (7, 16, 1, 3)] == decoded(payload((0, 0, 1, 0), (2, 2, 1, 0), (7, 16, 1, 3)))
+    assert [(0, 2, 1, 2), (7, 16, 1, 3)] == decoded(
+        payload((0, 0, 1, 0), (2, 2, 1, 0), (7, 16, 1, 3))
+    )
     assert [(0, 4, 1, 4), (7, 16, 1, 3)] == decoded(payload((0, 0, 1, 0), (4, 16, 1, 3)))
 
 
 @pytest.mark.parametrize("count", range(2, 9))
 def test_a_progression_that_touches_at_both_ends_keeps_its_inner_runs(count: int) -> None:
-    """The first run grows what came before, the last is grown by what follows: what is between is the progression."""
+    """The first run grows what came before, the last is grown by what follows: what is between is
+    the progression.
+    """
     last = 4 + 4 * count
     whole = payload((0, 0, 4, 0), (4, last, 1, 4), (last + 1, last + 1, 1, 0))
     assert plainly({0, 1, 2, 3, *range(4, last + 1, 4), last + 1}) == decoded(whole)
@@ -200,13 +248,20 @@ def test_a_billion_entries_in_one_group_cost_no_more_than_a_small_one() -> None:
     """Periodic groups in order are never expanded: one of 2**61 runs decodes like any other."""
     long = (3, 3 + 4 * 2**60, 3, 4)
     assert [(0, 0, 2, 0), long] == decoded(payload((0, 0, 2, 0), long))
-    assert [(0, 0, 5, 0), (8, 4 * 2**60, 1, 4)] == decoded(payload((0, 0, 4, 0), (4, 4 * 2**60, 1, 4)))
+    assert [(0, 0, 5, 0), (8, 4 * 2**60, 1, 4)] == decoded(
+        payload((0, 0, 4, 0), (4, 4 * 2**60, 1, 4))
+    )
 
 
 def test_a_run_longer_than_an_int_is_cut_the_same_way_each_time() -> None:
-    """What a size cannot say is cut at 2**31 - 1; decoding the pieces gives the pieces, and not one entry is lost or added."""
+    """What a size cannot say is cut at 2**31 - 1; decoding the pieces gives the pieces, and not one
+    entry is lost or added.
+    """
     whole, rest = divmod(10**12 + 1, SIZE_MAX)
-    expected = [(7, 7 + (whole - 1) * SIZE_MAX, SIZE_MAX, SIZE_MAX), (7 + whole * SIZE_MAX, 7 + whole * SIZE_MAX, rest, 0)]
+    expected = [
+        (7, 7 + (whole - 1) * SIZE_MAX, SIZE_MAX, SIZE_MAX),
+        (7 + whole * SIZE_MAX, 7 + whole * SIZE_MAX, rest, 0),
+    ]
     assert expected == decoded(payload((7, 7 + 10**12, 1, 1)))
     assert expected == decoded(payload(*expected))
     assert [(0, 0, SIZE_MAX, 0), (SIZE_MAX, SIZE_MAX, 1, 0)] == decoded(
@@ -262,12 +317,17 @@ def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
         (payload((LAST_ID, LAST_ID, 2, 0)), "goes beyond the largest entry id"),
         (payload((1, LAST_ID - 1, 3, 6)), "does not end on one of its own runs"),
         (payload((1, LAST_ID, 2, 3)), "goes beyond the largest entry id"),
-        (payload((0, 0, 1, 0), (LAST_ID, LAST_ID, 2, 0)), "group 1 .* goes beyond the largest entry id"),
+        (
+            payload((0, 0, 1, 0), (LAST_ID, LAST_ID, 2, 0)),
+            "group 1 .* goes beyond the largest entry id",
+        ),
         (payload((9, 9, 1, 0), (0, 0, 0, 0)), "group 1 .* has runs of no entry"),
     ],
 )
 def test_a_list_that_breaks_a_rule_is_rejected_with_a_sentence(data: bytes, says: str) -> None:
-    """Each rule of the encoding is checked, alone or behind good groups, and the message names the one broken."""
+    """Each rule of the encoding is checked, alone or behind good groups, and the message names the
+    one broken.
+    """
     with pytest.raises(MalformedAvailability, match=says):
         decode(data, GROUPS_MAX)
 
@@ -275,7 +335,9 @@ def test_a_list_that_breaks_a_rule_is_rejected_with_a_sentence(data: bytes, says
 def test_the_last_entry_id_there_is_can_be_held() -> None:
     """2**63 - 1 is an entry id like any other; one more is an overflow."""
     assert [(LAST_ID, LAST_ID, 1, 0)] == decoded(payload((LAST_ID, LAST_ID, 1, 0)))
-    assert [(1, 1, 1, 0), (LAST_ID - 1, LAST_ID - 1, 2, 0)] == decoded(payload((1, 1, 1, 0), (LAST_ID - 1, LAST_ID - 1, 2, 0)))
+    assert [(1, 1, 1, 0), (LAST_ID - 1, LAST_ID - 1, 2, 0)] == decoded(
+        payload((1, 1, 1, 0), (LAST_ID - 1, LAST_ID - 1, 2, 0))
+    )
 
 
 def test_more_groups_than_accepted_are_refused_unread() -> None:
@@ -286,9 +348,14 @@ def test_more_groups_than_accepted_are_refused_unread() -> None:
 
 
 @pytest.mark.parametrize("groups", [(), ((3, 3, 2, 0),), ((0, 0, 1, 0), (5, 5, 2, 0))])
-def test_reserved_bytes_are_accepted_and_told(groups: tuple[tuple[int, int, int, int], ...]) -> None:
+def test_reserved_bytes_are_accepted_and_told(
+    groups: tuple[tuple[int, int, int, int], ...],
+) -> None:
     """Reserved bytes are for extension: used ones change nothing but the flag."""
-    plain, odd = decode(payload(*groups), GROUPS_MAX), decode(payload(*groups, reserved=bytes(55) + b"\1"), GROUPS_MAX)
+    plain, odd = (
+        decode(payload(*groups), GROUPS_MAX),
+        decode(payload(*groups, reserved=bytes(55) + b"\1"), GROUPS_MAX),
+    )
     assert (plain.groups, False, True) == (odd.groups, plain.non_canonical, odd.non_canonical)
 
 
@@ -296,8 +363,12 @@ def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
     """One run with a period is one run, and is told."""
     assert (payload((4, 4, 2, 0))[64:], True) == decode(payload((4, 4, 2, 5)), GROUPS_MAX)
     assert (payload((4, 4, 1, 0))[64:], True) == decode(payload((4, 4, 1, 1)), GROUPS_MAX)
-    assert (payload((4, 4, 2, 0), (9, 15, 1, 3))[64:], True) == decode(payload((4, 4, 2, 5), (9, 15, 1, 3)), GROUPS_MAX)
-    assert (payload((4, 4, 2, 0), (9, 9, 1, 0))[64:], True) == decode(payload((4, 4, 2, 5), (9, 9, 1, 0)), GROUPS_MAX)
+    assert (payload((4, 4, 2, 0), (9, 15, 1, 3))[64:], True) == decode(
+        payload((4, 4, 2, 5), (9, 15, 1, 3)), GROUPS_MAX
+    )
+    assert (payload((4, 4, 2, 0), (9, 9, 1, 0))[64:], True) == decode(
+        payload((4, 4, 2, 5), (9, 9, 1, 0)), GROUPS_MAX
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,8 +385,12 @@ def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
         ([(7, 7, 1, 0), (7, 7, 1, 0)], [7]),
     ],
 )
-def test_disorder_is_put_right_and_told(groups: list[tuple[int, int, int, int]], expected: list[int]) -> None:
-    """Unsorted, repeated, overlapping and interleaving groups (B5 to B7, B9) become the sorted union, flagged."""
+def test_disorder_is_put_right_and_told(
+    groups: list[tuple[int, int, int, int]], expected: list[int]
+) -> None:
+    """Unsorted, repeated, overlapping and interleaving groups (B5 to B7, B9) become the sorted
+    union, flagged.
+    """
     got = decode(payload(*groups), GROUPS_MAX)
     assert (expected, True) == (entries(got.groups), got.non_canonical)
     assert encode_periodic(expected)[64:] == got.groups
@@ -323,13 +398,17 @@ def test_disorder_is_put_right_and_told(groups: list[tuple[int, int, int, int]],
 
 @pytest.mark.parametrize("first", [7, 100])
 def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> None:
-    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by an entry or by many, stays whole."""
+    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by an entry
+    or by many, stays whole.
+    """
     long = (first, first + 4 * 2**60, 1, 4)
     assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
 
 
 def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
-    """Entry 0 alone ends where the progression begins: the two stand clear of each other, whatever else is out of order."""
+    """Entry 0 alone ends where the progression begins: the two stand clear of each other, whatever
+    else is out of order.
+    """
     long = (1, 1 + 4 * 2**60, 1, 4)
     assert [(0, 0, 2, 0), (5, 1 + 4 * 2**60, 1, 4)] == decoded(payload(long, (0, 0, 1, 0)))
 
@@ -354,13 +433,19 @@ def test_disorder_beyond_the_bound_is_refused() -> None:
         [(0, 12, 1, 4), (2, 18, 1, 4)],
         [(0, 28, 1, 4), (2, 2, 1, 0)],
         [(0, 6, 1, 3), (1, 7, 1, 3), (2, 8, 1, 3)],
-        [(0, 28, 1, 4), (2, 2, 1, 0), (100, 136, 1, 4)],  # what interleaves with nothing is not counted
+        [
+            (0, 28, 1, 4),
+            (2, 2, 1, 0),
+            (100, 136, 1, 4),
+        ],  # what interleaves with nothing is not counted
     ],
 )
 def test_the_bound_on_disorder_counts_groups_and_runs(
     monkeypatch: pytest.MonkeyPatch, groups: list[tuple[int, int, int, int]]
 ) -> None:
-    """Nine groups are sorted, nine runs are made of groups that interleave: just what is allowed here, and not one less."""
+    """Nine groups are sorted, nine runs are made of groups that interleave: just what is allowed
+    here, and not one less.
+    """
     entries = {e for first, last, _, period in groups for e in range(first, last + 1, period or 1)}
     monkeypatch.setattr(entry_availability, "DISORDER_MAX", 9)
     assert encode_periodic(sorted(entries))[64:] == decode(payload(*groups), GROUPS_MAX).groups
@@ -370,7 +455,9 @@ def test_the_bound_on_disorder_counts_groups_and_runs(
 
 
 @pytest.mark.parametrize("group", [(0, 27, 3, 3), (0, 0, 30, 40)])
-def test_a_run_is_counted_once_however_it_is_written(monkeypatch: pytest.MonkeyPatch, group: tuple[int, int, int, int]) -> None:
+def test_a_run_is_counted_once_however_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, group: tuple[int, int, int, int]
+) -> None:
     """With a period as long as it is, or with one that repeats nothing."""
     monkeypatch.setattr(entry_availability, "DISORDER_MAX", 2)
     assert [(0, 0, 30, 0)] == decoded(payload(group, (2, 2, 1, 0)))
@@ -388,7 +475,9 @@ stripes = st.builds(
 )
 stories = st.builds(
     lambda whole, neighbour, holes, tail: (
-        {x for x in whole | neighbour if x not in holes and (not tail or x < max(whole) - tail)} if whole else neighbour
+        {x for x in whole | neighbour if x not in holes and (not tail or x < max(whole) - tail)}
+        if whole
+        else neighbour
     ),
     stripes,
     st.one_of(st.just(set()), stripes),
@@ -429,7 +518,14 @@ def plainly(ids: set[int]) -> list[tuple[int, int, int, int]]:
             and runs[count][0] - runs[count - 1][0] == runs[1][0] - runs[0][0]
         ):
             count += 1
-        groups.append((runs[0][0], runs[count - 1][0], runs[0][1], runs[1][0] - runs[0][0] if count > 1 else 0))
+        groups.append(
+            (
+                runs[0][0],
+                runs[count - 1][0],
+                runs[0][1],
+                runs[1][0] - runs[0][0] if count > 1 else 0,
+            )
+        )
         runs = runs[count:]
     return groups
 
@@ -437,7 +533,9 @@ def plainly(ids: set[int]) -> list[tuple[int, int, int, int]]:
 @settings(max_examples=300, deadline=None)
 @given(stories)
 def test_what_a_bookie_holds_decides_the_canonical_bytes(ids: set[int]) -> None:
-    """Sent as runs or as periodic groups: the canonical groups of the definition, and the same entries."""
+    """Sent as runs or as periodic groups: the canonical groups of the definition, and the same
+    entries.
+    """
     expected = plainly(ids)
     assert expected == decoded(encode_runs(sorted(ids)))
     assert expected == decoded(encode_periodic(ids))
@@ -446,8 +544,12 @@ def test_what_a_bookie_holds_decides_the_canonical_bytes(ids: set[int]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(raw_groups)
-def test_any_valid_groups_in_any_order_mean_their_union(groups: list[tuple[int, int, int, int]]) -> None:
-    """However groups come, the canonical bytes are those of the entries they name, and canonical again is the same."""
+def test_any_valid_groups_in_any_order_mean_their_union(
+    groups: list[tuple[int, int, int, int]],
+) -> None:
+    """However groups come, the canonical bytes are those of the entries they name, and canonical
+    again is the same.
+    """
     ids = set(entries(payload(*groups)[64:]))
     got = decode(payload(*groups), GROUPS_MAX).groups
     assert plainly(ids) == [tuple(group) for group in groups_of(got)]
@@ -459,7 +561,10 @@ def test_any_valid_groups_in_any_order_mean_their_union(groups: list[tuple[int, 
 @given(st.binary(max_size=200))
 def test_no_bytes_at_all_do_harm(noise: bytes) -> None:
     """Any bytes decode or are rejected by name; nothing else is raised."""
-    for data in (noise, bytes(7) + bytes([len(noise) // 24]) + bytes(56) + noise[: len(noise) // 24 * 24]):
+    for data in (
+        noise,
+        bytes(7) + bytes([len(noise) // 24]) + bytes(56) + noise[: len(noise) // 24 * 24],
+    ):
         try:
             decode(data, GROUPS_MAX)
         except MalformedAvailability as error:

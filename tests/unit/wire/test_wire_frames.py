@@ -68,25 +68,41 @@ def test_requests_are_byte_for_byte_what_a_real_client_sends(expected: str, fram
 def test_get_list_is_what_protobuf_would_make(txn_id: int, ledger_id: int) -> None:
     """The list request laid out by hand equals protobuf's, for every id."""
     message = pb.Request()
-    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, Operation(11), txn_id
+    message.header.version, message.header.operation, message.header.txnId = (
+        pb.VERSION_THREE,
+        Operation(11),
+        txn_id,
+    )
     message.getListOfEntriesOfLedgerRequest.ledgerId = ledger_id
     assert framed(message.SerializeToString()) == encode_get_list(txn_id, ledger_id)
 
 
 @given(txn_ids, ids, st.one_of(st.just(-1), ids))
-def test_read_is_what_protobuf_would_make_and_never_carries_a_flag(txn_id: int, ledger_id: int, entry_id: int) -> None:
-    """The read laid out by hand equals protobuf's: ids alone, no flag (it would fence), no key, no long poll, no priority."""
+def test_read_is_what_protobuf_would_make_and_never_carries_a_flag(
+    txn_id: int, ledger_id: int, entry_id: int
+) -> None:
+    """The read laid out by hand equals protobuf's: ids alone, no flag (it would fence), no key, no
+    long poll, no priority.
+    """
     message = pb.Request()
-    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, Operation(1), txn_id
+    message.header.version, message.header.operation, message.header.txnId = (
+        pb.VERSION_THREE,
+        Operation(1),
+        txn_id,
+    )
     message.readRequest.ledgerId, message.readRequest.entryId = ledger_id, entry_id
     frame = encode_read(txn_id, ledger_id, entry_id)
     assert framed(message.SerializeToString()) == frame
-    assert ["ledgerId", "entryId"] == [field.name for field, _ in request(frame).readRequest.ListFields()]
+    assert ["ledgerId", "entryId"] == [
+        field.name for field, _ in request(frame).readRequest.ListFields()
+    ]
     assert not request(frame).header.HasField("priority")
 
 
 @given(txn_ids, st.text(max_size=40), st.binary(max_size=300))
-def test_the_other_requests_are_what_protobuf_would_make(txn_id: int, plugin: str, payload: bytes) -> None:
+def test_the_other_requests_are_what_protobuf_would_make(
+    txn_id: int, plugin: str, payload: bytes
+) -> None:
     """AUTH, GET_BOOKIE_INFO and START_TLS equal protobuf's, whatever the payload's length."""
     for operation, frame in (
         (5, encode_auth(txn_id, plugin, payload)),
@@ -94,7 +110,11 @@ def test_the_other_requests_are_what_protobuf_would_make(txn_id: int, plugin: st
         (9, encode_start_tls(txn_id)),
     ):
         message = pb.Request()
-        message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, operation, txn_id
+        message.header.version, message.header.operation, message.header.txnId = (
+            pb.VERSION_THREE,
+            operation,
+            txn_id,
+        )
         if operation == 5:
             message.authRequest.authPluginName, message.authRequest.payload = plugin, payload
         elif operation == 8:
@@ -127,17 +147,28 @@ def test_a_varint_has_seven_bits_a_byte(expected: str, number: int) -> None:
 def test_the_first_and_the_last_ids_can_be_sent(txn_id: int, other_id: int) -> None:
     """Transactions are uint64, ledgers and entries int64 from 0 on."""
     listed = request(encode_get_list(txn_id, other_id))
-    assert (txn_id, other_id) == (listed.header.txnId, listed.getListOfEntriesOfLedgerRequest.ledgerId)
+    assert (txn_id, other_id) == (
+        listed.header.txnId,
+        listed.getListOfEntriesOfLedgerRequest.ledgerId,
+    )
     read = request(encode_read(txn_id, other_id, other_id))
-    assert (txn_id, other_id, other_id) == (read.header.txnId, read.readRequest.ledgerId, read.readRequest.entryId)
+    assert (txn_id, other_id, other_id) == (
+        read.header.txnId,
+        read.readRequest.ledgerId,
+        read.readRequest.entryId,
+    )
 
 
 def test_only_five_requests_can_be_encoded() -> None:
     """Nothing that adds, fences or forces has a number or a function here."""
     assert {1, 5, 8, 9, 11} == set(Operation)
-    assert {"encode_auth", "encode_get_info", "encode_get_list", "encode_read", "encode_start_tls"} == {
-        name for name in vars(frames) if name.startswith("encode")
-    }
+    assert {
+        "encode_auth",
+        "encode_get_info",
+        "encode_get_list",
+        "encode_read",
+        "encode_start_tls",
+    } == {name for name in vars(frames) if name.startswith("encode")}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +194,11 @@ def test_ids_that_no_bookie_can_mean_are_our_fault(ask: object) -> None:
 
 def response(operation: int, status: int = 0, txn_id: int = 7) -> pb.Response:
     message = pb.Response()
-    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, operation, txn_id
+    message.header.version, message.header.operation, message.header.txnId = (
+        pb.VERSION_THREE,
+        operation,
+        txn_id,
+    )
     message.status = status
     return message
 
@@ -182,7 +217,9 @@ def response(operation: int, status: int = 0, txn_id: int = 7) -> pb.Response:
     ],
 )
 def test_answers_of_real_bookies_are_read(body: str, expected: Response | None) -> None:
-    """ENOLEDGER, EUA without a sub-message, START_TLS and AUTH, as real bookies answered; a header cut short is none."""
+    """ENOLEDGER, EUA without a sub-message, START_TLS and AUTH, as real bookies answered; a header
+    cut short is none.
+    """
     if expected is None:
         with pytest.raises(PeerProtocolError):
             decode_response(unspaced(body))
@@ -193,9 +230,17 @@ def test_answers_of_real_bookies_are_read(body: str, expected: Response | None) 
 def test_a_list_and_an_entry_are_read() -> None:
     """EOK with its sub-message: the ids and the payload."""
     listed = response(11, txn_id=2**64 - 1)
-    listed.getListOfEntriesOfLedgerResponse.status, listed.getListOfEntriesOfLedgerResponse.ledgerId = 0, 5
+    (
+        listed.getListOfEntriesOfLedgerResponse.status,
+        listed.getListOfEntriesOfLedgerResponse.ledgerId,
+    ) = (
+        0,
+        5,
+    )
     listed.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger = b"list"
-    assert Response(11, 2**64 - 1, 0, 5, None, b"list") == decode_response(listed.SerializeToString())
+    assert Response(11, 2**64 - 1, 0, 5, None, b"list") == decode_response(
+        listed.SerializeToString()
+    )
     read = response(1)
     read.readResponse.status, read.readResponse.ledgerId, read.readResponse.entryId = 0, 5, 6
     read.readResponse.body = b"body"
@@ -203,12 +248,19 @@ def test_a_list_and_an_entry_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner", "expected"), [(0, 0, 0), (402, 402, 402), (501, 0, 501), (0, 507, 507), (502, 501, 502)]
+    ("outer", "inner", "expected"),
+    [(0, 0, 0), (402, 402, 402), (501, 0, 501), (0, 507, 507), (502, 501, 502)],
 )
 def test_the_outer_status_counts_unless_it_is_eok(outer: int, inner: int, expected: int) -> None:
     """Status is in two places; EOK outside says nothing about the inside."""
     listed, read, info = response(11, outer), response(1, outer), response(8, outer)
-    listed.getListOfEntriesOfLedgerResponse.status, listed.getListOfEntriesOfLedgerResponse.ledgerId = inner, 5
+    (
+        listed.getListOfEntriesOfLedgerResponse.status,
+        listed.getListOfEntriesOfLedgerResponse.ledgerId,
+    ) = (
+        inner,
+        5,
+    )
     read.readResponse.status, read.readResponse.ledgerId, read.readResponse.entryId = inner, 5, 6
     info.getBookieInfoResponse.status = inner
     assert Response(11, 7, expected, 5, None, b"") == decode_response(listed.SerializeToString())
@@ -225,7 +277,9 @@ def test_eok_alone_is_no_answer(operation: int) -> None:
 
 
 def test_a_status_newer_than_ours_is_never_taken_for_eok() -> None:
-    """proto2 hides unknown enum values and leaves EOK in their place: the number is found, outside and inside."""
+    """proto2 hides unknown enum values and leaves EOK in their place: the number is found, outside
+    and inside.
+    """
     outside = unspaced("0a060803100b1801 10e707")
     assert 999 == decode_response(outside).status
     inside = unspaced("0a060803100b1801 1000 e206 05 08e707 1005")
@@ -257,7 +311,9 @@ def test_what_is_no_answer_is_a_breach(body: str) -> None:
 
 
 def test_the_name_of_a_plugin_may_be_any_bytes() -> None:
-    """Whoever answers AUTH writes it. What is no UTF-8 decodes all the same, as protobuf leaves it."""
+    """Whoever answers AUTH writes it. What is no UTF-8 decodes all the same, as protobuf leaves
+    it.
+    """
     auth = response(5)
     auth.authResponse.authPluginName, auth.authResponse.payload = "name", b"p"
     body = auth.SerializeToString().replace(b"name", b"\xff\xfe\xfd\xfc")
@@ -266,7 +322,10 @@ def test_the_name_of_a_plugin_may_be_any_bytes() -> None:
 
 def test_a_frame_of_another_protocol_is_shown_by_its_beginning() -> None:
     """Whoever reads it sees what answered: here HTTP."""
-    with pytest.raises(PeerProtocolError, match=r"a frame of 22 bytes is no answer .*: 485454502f312e312034303020426164$"):
+    with pytest.raises(
+        PeerProtocolError,
+        match=r"a frame of 22 bytes is no answer .*: 485454502f312e312034303020426164$",
+    ):
         decode_response(b"HTTP/1.1 400 Bad" + b"\x20\xff" * 3)
 
 
@@ -282,9 +341,14 @@ def test_no_bytes_at_all_do_harm(body: bytes) -> None:
 # Cutting
 
 
-@given(st.lists(st.binary(max_size=200), max_size=8), st.lists(st.integers(1, 60), min_size=1, max_size=30))
+@given(
+    st.lists(st.binary(max_size=200), max_size=8),
+    st.lists(st.integers(1, 60), min_size=1, max_size=30),
+)
 def test_frames_come_out_whole_however_they_are_cut(bodies: list[bytes], sizes: list[int]) -> None:
-    """The same frames in the same order, whether the bytes come at once, in pieces, or one by one."""
+    """The same frames in the same order, whether the bytes come at once, in pieces, or one by
+    one.
+    """
     stream = b"".join(map(framed, bodies))
     for pieces in (sizes, [len(stream) or 1], [1]):
         reader, found, at, turn = FrameReader(100), [], 0, 0
@@ -298,7 +362,9 @@ def test_frames_come_out_whole_however_they_are_cut(bodies: list[bytes], sizes: 
 
 
 def test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped() -> None:
-    """Its length and its first bytes come out before the rest is there, and the next frame is read."""
+    """Its length and its first bytes come out before the rest is there, and the next frame is
+    read.
+    """
     reader = FrameReader(1000)
     body = bytes(range(100)) * 50
     assert [] == reader.feed(framed(body)[: 4 + HEAD_BYTES - 1])
@@ -349,7 +415,9 @@ def test_a_negative_length_is_told_at_once() -> None:
 def test_a_negative_length_ends_everything() -> None:
     """A length that overflowed is oversized, and nothing behind it is taken for a frame."""
     reader = FrameReader(1000)
-    assert [b"good", Oversized(-5, b"")] == reader.feed(framed(b"good") + struct.pack(">i", -5) + framed(b"never"))
+    assert [b"good", Oversized(-5, b"")] == reader.feed(
+        framed(b"good") + struct.pack(">i", -5) + framed(b"never")
+    )
     assert [] == reader.feed(framed(b"never"))
     with pytest.raises(PeerProtocolError, match="announces -5 bytes"):
         Oversized(-5, b"").addressee()
@@ -358,11 +426,15 @@ def test_a_negative_length_ends_everything() -> None:
 def test_a_frame_of_the_largest_size_is_taken() -> None:
     """The limit itself is within the limit."""
     reader = FrameReader(10)
-    assert [bytes(10), Oversized(11, bytes(11))] == reader.feed(framed(bytes(10)) + framed(bytes(11)))
+    assert [bytes(10), Oversized(11, bytes(11))] == reader.feed(
+        framed(bytes(10)) + framed(bytes(11))
+    )
 
 
 def test_a_large_frame_in_small_pieces_grows_one_buffer() -> None:
-    """Bytes of an unfinished frame are appended in place: no piece makes what came before it be copied by us."""
+    """Bytes of an unfinished frame are appended in place: no piece makes what came before it be
+    copied by us.
+    """
     reader = FrameReader(64 * 2**20)
     stream = framed(bytes(4 * 2**20))
     found: list[bytes | Oversized] = []
@@ -400,7 +472,13 @@ def test_a_header_is_enough_for_an_addressee() -> None:
 def test_an_oversized_answer_names_its_question() -> None:
     """Operation and transaction id are in the first bytes of the frame."""
     message = response(11, txn_id=2**64 - 1)
-    message.getListOfEntriesOfLedgerResponse.status, message.getListOfEntriesOfLedgerResponse.ledgerId = 0, 5
+    (
+        message.getListOfEntriesOfLedgerResponse.status,
+        message.getListOfEntriesOfLedgerResponse.ledgerId,
+    ) = (
+        0,
+        5,
+    )
     message.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger = bytes(5000)
     (oversized,) = FrameReader(100).feed(framed(message.SerializeToString()))
     assert isinstance(oversized, Oversized)

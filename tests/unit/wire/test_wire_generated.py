@@ -29,7 +29,9 @@ def test_generating_again_changes_nothing(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", [bookkeeper_protocol_pb2, data_formats_pb2, managed_ledger_pb2])
 def test_the_descriptors_are_our_own(module: object) -> None:
-    """Package and file name keep them apart from another library's copy of these messages in one process."""
+    """Package and file name keep them apart from another library's copy of these messages in one
+    process.
+    """
     descriptor = module.DESCRIPTOR
     assert descriptor.package == "auditor.wire"
     assert descriptor.name.startswith(GENERATED + "/")

@@ -40,7 +40,9 @@ def test_what_is_encoded_decodes_to_itself(known: LedgerLayout) -> None:
     assert known == layout.decode(layout.encode(known) + b"\n")
 
 
-@pytest.mark.parametrize(("name", "expected"), [("flat", LedgerLayout.FLAT), ("hierarchical", LedgerLayout.HIERARCHICAL)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("flat", LedgerLayout.FLAT), ("hierarchical", LedgerLayout.HIERARCHICAL)]
+)
 def test_format_version_1_has_short_names(name: str, expected: LedgerLayout) -> None:
     """Version 1 has `flat` and `hierarchical` in place of a class."""
     assert expected == layout.decode(f"1\n{name}:1".encode())
@@ -55,10 +57,13 @@ def test_format_version_1_has_short_names(name: str, expected: LedgerLayout) -> 
         ("1\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1", "FlatLedgerManagerFactory"),
         ("2\nflat:1", "flat"),
         ("2\nHierarchicalLedgerManagerFactory:1", "HierarchicalLedgerManagerFactory"),
-        ("2\norg.example.HierarchicalLedgerManagerFactory:1", "org.example.HierarchicalLedgerManagerFactory"),
-        ("2\nxorg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1", "xorg.apache.bookkeeper.meta.FlatLedgerManagerFactory"),
+        ("2\norg.example.HierarchicalLedgerManagerFactory:1",
+        "org.example.HierarchicalLedgerManagerFactory"),
+        ("2\nxorg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1",
+        "xorg.apache.bookkeeper.meta.FlatLedgerManagerFactory"),
         ("2\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory2:1", "FlatLedgerManagerFactory2"),
-        ("2\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:2", "version 2 of org.apache.bookkeeper.meta.Flat"),
+        ("2\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:2",
+        "version 2 of org.apache.bookkeeper.meta.Flat"),
         ("2\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:-559038737", "version -559038737"),
         ("3\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1", "format version 3"),
         ("0\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1", "format version 0"),
@@ -79,7 +84,18 @@ def test_a_refusal_names_the_layouts_that_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"2", b"2\n", b"2\nflat", b"x\nflat:1", b"2\na:b:1", b"2\na:one", b"\xff\xff", b"2\na:1\nmore"]
+    "data",
+    [
+        b"",
+        b"2",
+        b"2\n",
+        b"2\nflat",
+        b"x\nflat:1",
+        b"2\na:b:1",
+        b"2\na:one",
+        b"\xff\xff",
+        b"2\na:1\nmore",
+    ],
 )
 def test_a_layout_that_cannot_be_read_is_refused(data: bytes) -> None:
     """Two lines are expected, a version and a factory with its version."""

@@ -1,4 +1,6 @@
-"""Ledger metadata: what BookKeeper's own serializer wrote, what its parser refuses, and what must never be told."""
+"""Ledger metadata: what BookKeeper's own serializer wrote, what its parser refuses, and what must
+never be told.
+"""
 
 # The expected value comes first, which ruff calls Yoda.
 from __future__ import annotations
@@ -18,7 +20,10 @@ from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Malfor
 from auditor.wire import ledger_metadata
 from auditor.wire.generated.data_formats_pb2 import LedgerMetadataFormat
 
-HDR1, HDR2, HDR3 = (bytes.fromhex(f"426f6f6b69654d65746164617461466f726d617456657273696f6e093{n}0a") for n in (1, 2, 3))
+HDR1, HDR2, HDR3 = (
+    bytes.fromhex(f"426f6f6b69654d65746164617461466f726d617456657273696f6e093{n}0a")
+    for n in (1, 2, 3)
+)
 B123 = ("b1:3181", "b2:3181", "b3:3181")
 B143 = ("b1:3181", "b4:3181", "b3:3181")
 MEMBERS_123 = "0a0762313a33313831 0a0762323a33313831 0a0762333a33313831"
@@ -36,7 +41,14 @@ CLOSED = LedgerMetadata(
     digest_type=DigestType.CRC32C,
     custom_metadata=(("application", b"pulsar"),),
 )
-OPEN = replace(CLOSED, state=LedgerState.OPEN, last_entry_id=-1, length=0, segments=(Segment(0, B123),), custom_metadata=())
+OPEN = replace(
+    CLOSED,
+    state=LedgerState.OPEN,
+    last_entry_id=-1,
+    length=0,
+    segments=(Segment(0, B123),),
+    custom_metadata=(),
+)
 IN_RECOVERY = replace(OPEN, state=LedgerState.IN_RECOVERY)
 EMPTY = replace(OPEN, state=LedgerState.CLOSED)
 
@@ -45,14 +57,16 @@ V3_CLOSED = HDR3 + bytes.fromhex(
     "3803 42027077 4802 5a15 0a0b6170706c69636174696f6e 120670756c736172 6000"
 )
 V3_OPEN_WITH_CTOKEN = HDR3 + bytes.fromhex(
-    f"44 0802 1003 1800 20ffffffffffffffffff01 2801 321d {MEMBERS_123} 1000 3803 42027077 4802 60888e98a8c0e0808101"
+    f"44 0802 1003 1800 20ffffffffffffffffff01 2801 321d {MEMBERS_123} 1000 3803 42027077 4802"
+    " 60888e98a8c0e0808101"
 )
 V3_IN_RECOVERY = HDR3 + bytes.fromhex(
     f"3c 0802 1003 1800 20ffffffffffffffffff01 2802 321d {MEMBERS_123} 1000 3803 42027077 4802 6000"
 )
 V3_EMPTY = V3_IN_RECOVERY.replace(bytes.fromhex("2802"), bytes.fromhex("2803"))
 V3_WITH_CTIME = HDR3 + bytes.fromhex(
-    f"43 0802 1003 1800 20ffffffffffffffffff01 2803 321d {MEMBERS_123} 1000 3803 42027077 4802 5080d095ffbc31 6000"
+    f"43 0802 1003 1800 20ffffffffffffffffff01 2803 321d {MEMBERS_123} 1000 3803 42027077 4802"
+    " 5080d095ffbc31 6000"
 )
 V2_CLOSED = (
     HDR2
@@ -83,7 +97,9 @@ customMetadata {
 """
 )
 V1_OPEN = b"BookieMetadataFormatVersion\t1\n2\n3\n0\n0\tb1:3181\tb2:3181\tb3:3181\n"
-V1_CLOSED = HDR1 + b"2\n3\n80\n0\tb1:3181\tb2:3181\tb3:3181\n10\tb1:3181\tb4:3181\tb3:3181\n29\tCLOSED"
+V1_CLOSED = (
+    HDR1 + b"2\n3\n80\n0\tb1:3181\tb2:3181\tb3:3181\n10\tb1:3181\tb4:3181\tb3:3181\n29\tCLOSED"
+)
 V1_IN_RECOVERY = HDR1 + b"1\n1\n0\n0\tb1:3181\n-102\tCLOSED"
 
 
@@ -101,7 +117,13 @@ def as_v1(metadata: LedgerMetadata) -> LedgerMetadata:
     )
 
 
-V1_RECOVERING = replace(as_v1(IN_RECOVERY), ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, ("b1:3181",)),))
+V1_RECOVERING = replace(
+    as_v1(IN_RECOVERY),
+    ensemble_size=1,
+    write_quorum=1,
+    ack_quorum=1,
+    segments=(Segment(0, ("b1:3181",)),),
+)
 
 EXAMPLES = {
     "v3 closed": (V3_CLOSED, CLOSED, {}),
@@ -121,7 +143,9 @@ def example(name: str) -> tuple[bytes, LedgerMetadata, dict[str, int]]:
 
 
 def v3(message: LedgerMetadataFormat) -> bytes:
-    """A version 3 znode around whatever message a test makes, complete or not (shorter than 128 bytes)."""
+    """A version 3 znode around whatever message a test makes, complete or not (shorter than 128
+    bytes).
+    """
     body = message.SerializePartialToString()
     assert len(body) < 128
     return HDR3 + bytes([len(body)]) + body
@@ -129,8 +153,16 @@ def v3(message: LedgerMetadataFormat) -> bytes:
 
 def message(**changes: object) -> LedgerMetadataFormat:
     """A sound one-bookie ledger as a message; None leaves a field out."""
-    sound = {"quorumSize": 1, "ensembleSize": 1, "length": 0, "lastEntryId": 5, "state": LedgerMetadataFormat.CLOSED}
-    made = LedgerMetadataFormat(**{name: value for name, value in (sound | changes).items() if value is not None})
+    sound = {
+        "quorumSize": 1,
+        "ensembleSize": 1,
+        "length": 0,
+        "lastEntryId": 5,
+        "state": LedgerMetadataFormat.CLOSED,
+    }
+    made = LedgerMetadataFormat(
+        **{name: value for name, value in (sound | changes).items() if value is not None}
+    )
     made.segment.add(ensembleMember=["b1:3181"], firstEntryId=0)
     return made
 
@@ -151,7 +183,9 @@ def test_encodes_byte_for_byte_as_bookkeeper(name: str) -> None:
 
 
 def test_lengths_of_the_worked_examples() -> None:
-    """The worked examples have the sizes measured when they were produced: a slip in copying them shows."""
+    """The worked examples have the sizes measured when they were produced: a slip in copying them
+    shows.
+    """
     assert [136, 99, 91] == [len(V3_CLOSED), len(V3_OPEN_WITH_CTOKEN), len(V3_IN_RECOVERY)]
 
 
@@ -162,9 +196,12 @@ def test_a_version_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "written", "password_length"), [(127, "7f", 1), (128, "8001", 1), (130, "8201", 1), (16_384, "808001", 2)]
+    ("length", "written", "password_length"),
+    [(127, "7f", 1), (128, "8001", 1), (130, "8201", 1), (16_384, "808001", 2)],
 )
-def test_a_long_message_has_a_longer_length(length: int, written: str, password_length: int) -> None:
+def test_a_long_message_has_a_longer_length(
+    length: int, written: str, password_length: int
+) -> None:
     """Seven bits a byte, the low ones first: one byte up to 127, two up to 16383."""
     padding = length - len(ledger_metadata.encode(EMPTY)) + len(HDR3) + 2 - password_length
     data = ledger_metadata.encode(EMPTY, password=b"x" * padding)
@@ -199,7 +236,9 @@ NO_NUMBER = "the format version is not a number"
     ],
 )
 def test_a_bad_header_is_malformed(data: bytes, offset: int, reason: str) -> None:
-    """A header that BookKeeper refuses is malformed, at the byte where it goes wrong, and what is wrong there is told."""
+    """A header that BookKeeper refuses is malformed, at the byte where it goes wrong, and what is
+    wrong there is told.
+    """
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(data)
     assert (offset, reason) == (error.value.offset, error.value.reason)
@@ -232,14 +271,18 @@ def test_a_version_is_a_java_integer(data: bytes, as_if: bytes) -> None:
 
 @pytest.mark.parametrize("cut", range(len(HDR3), len(V3_CLOSED)))
 def test_a_truncated_message_is_malformed(cut: int) -> None:
-    """However a version 3 message is cut short, that is noticed, and the offset lies within what is there."""
+    """However a version 3 message is cut short, that is noticed, and the offset lies within what is
+    there.
+    """
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(V3_CLOSED[:cut])
     assert len(HDR3) <= error.value.offset <= cut
 
 
 def test_a_message_of_length_zero_lacks_its_fields() -> None:
-    """An empty version 3 message has none of the required fields, and the error names them, at its end."""
+    """An empty version 3 message has none of the required fields, and the error names them, at its
+    end.
+    """
     with pytest.raises(MalformedMetadata, match="quorumSize, ensembleSize, length, state") as error:
         ledger_metadata.decode(HDR3 + b"\0 and more")
     assert len(HDR3) + 1 == error.value.offset
@@ -287,7 +330,10 @@ def test_a_state_nobody_knows_is_a_missing_state() -> None:
         ("0801 1001 5a03 0a0562", 6),  # a key longer than its entry of custom metadata
         ("0801 1001 4201ff 3203 0a0562", 9),  # a password is not looked into
         ("0801 1001 3001 3203 0a0562", 8),  # nor is a number where a segment should be
-        ("0801 1001" + "0b" * 100 + "07", 104),  # as many groups as protobuf opens, and no wire type
+        (
+            "0801 1001" + "0b" * 100 + "07",
+            104,
+        ),  # as many groups as protobuf opens, and no wire type
         ("0801 1001" + "0b" * 101 + "07", 104),  # one more
         ("0801 1001 0b14", 0),  # a group with the end of another: no one byte is wrong
     ],
@@ -302,7 +348,9 @@ def test_the_offset_points_at_the_broken_byte(body: str, offset: int) -> None:
 
 def test_a_length_that_does_not_end_is_malformed() -> None:
     """Ten bytes with the high bit set are no length."""
-    with pytest.raises(MalformedMetadata, match="the length of the message cannot be read") as error:
+    with pytest.raises(
+        MalformedMetadata, match="the length of the message cannot be read"
+    ) as error:
         ledger_metadata.decode(HDR3 + b"\xff" * 20)
     assert len(HDR3) == error.value.offset
 
@@ -328,7 +376,8 @@ def test_a_length_that_does_not_end_is_malformed() -> None:
         replace(CLOSED, last_entry_id=None),
     ],
     ids=[
-        "W>E", "A>W", "unsorted", "duplicate first", "wrong size", "no member", "no segment", "not from 0", "same bookie",
+        "W>E", "A>W", "unsorted", "duplicate first", "wrong size", "no member", "no segment",
+        "not from 0", "same bookie",
         "W=0", "negative sizes", "negative ids", "closed without last",
     ],
 )  # fmt: skip
@@ -351,7 +400,9 @@ def test_a_password_without_a_digest_type_means_crc32() -> None:
 
 
 def test_a_digest_type_newer_than_ours_is_unknown_and_not_crc32() -> None:
-    """Else every entry of the ledger would be read as corrupt: what cannot be verified is not wrong."""
+    """Else every entry of the ledger would be read as corrupt: what cannot be verified is not
+    wrong.
+    """
     newer = message(password=b"pw").SerializeToString() + bytes([7 << 3, 9])  # digestType = 9
     data = b"BookieMetadataFormatVersion\t3\n" + bytes([len(newer)]) + newer
     assert ledger_metadata.decode(data).digest_type is None
@@ -368,19 +419,27 @@ def test_each_digest_type_is_read(digest_type: DigestType, version: int) -> None
 def test_a_custom_key_that_is_not_utf8_is_no_fault() -> None:
     """As in Java: such a key is shown with replacement characters, and the ledger is read."""
     body = message().SerializeToString() + bytes.fromhex("5a06 0a02ff41 1200")
-    assert (("\N{REPLACEMENT CHARACTER}A", b""),) == ledger_metadata.decode(HDR3 + bytes([len(body)]) + body).custom_metadata
+    assert (("\N{REPLACEMENT CHARACTER}A", b""),) == ledger_metadata.decode(
+        HDR3 + bytes([len(body)]) + body
+    ).custom_metadata
 
 
 # --- bookie ids ---
 
 
-@pytest.mark.parametrize("bad", ["a/b:1", "", "readonly", "ReadOnly", "b 1:3181", "b1\n:3181", "bé:1"])
+@pytest.mark.parametrize(
+    "bad", ["a/b:1", "", "readonly", "ReadOnly", "b 1:3181", "b1\n:3181", "bé:1"]
+)
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_member_that_is_no_bookie_id_is_malformed(bad: str, version: int) -> None:
-    """An id BookKeeper would refuse makes the metadata malformed, at the place of that very member."""
+    """An id BookKeeper would refuse makes the metadata malformed, at the place of that very
+    member.
+    """
     made = replace(CLOSED, segments=(Segment(0, B123), Segment(10, ("b1:3181", bad, "b3:3181"))))
     data = ledger_metadata.encode(made, version=version)
-    with pytest.raises(MalformedMetadata, match="segment 2: ensemble position 1 is not a bookie id") as error:
+    with pytest.raises(
+        MalformedMetadata, match="segment 2: ensemble position 1 is not a bookie id"
+    ) as error:
         ledger_metadata.decode(data)
     there = data[error.value.offset :]
     assert there.startswith(bad.encode() if version == 3 else b"ensembleMember: ")
@@ -396,7 +455,9 @@ def test_a_member_that_is_not_utf8_is_malformed() -> None:
 
 
 def test_a_member_is_found_behind_fields_nobody_knows() -> None:
-    """The place of a member is told where other fields stand before it, with its number or a segment's and another type."""
+    """The place of a member is told where other fields stand before it, with its number or a
+    segment's and another type.
+    """
     body = bytes.fromhex("4201ff 3001 0801 1001 1800 2803 320b 0801 7a0141 0a02ff41 1000")
     data = HDR3 + bytes([len(body)]) + body
     with pytest.raises(MalformedMetadata, match="segment 1: ensemble position 0") as error:
@@ -405,9 +466,12 @@ def test_a_member_is_found_behind_fields_nobody_knows() -> None:
 
 
 def test_a_member_in_a_list_is_told_with_the_text() -> None:
-    """Text may have the members in brackets, which BookKeeper never writes: then only the beginning of the text is told."""
+    """Text may have the members in brackets, which BookKeeper never writes: then only the beginning
+    of the text is told.
+    """
     text = (
-        b'quorumSize: 1 ensembleSize: 2 length: 0 state: OPEN segment { ensembleMember: ["b1:3181", "a/b:1"] firstEntryId: 0 }'
+        b'quorumSize: 1 ensembleSize: 2 length: 0 state: OPEN segment { ensembleMember: ["b1:3181",'
+        b' "a/b:1"] firstEntryId: 0 }'
     )
     with pytest.raises(MalformedMetadata, match="segment 1: ensemble position 1") as error:
         ledger_metadata.decode(HDR2 + text)
@@ -415,10 +479,15 @@ def test_a_member_in_a_list_is_told_with_the_text() -> None:
 
 
 def test_an_id_need_not_be_an_address() -> None:
-    """Since 4.12 any word may be a bookie id, with the odd characters that BookKeeper's pattern lets in."""
+    """Since 4.12 any word may be a bookie id, with the odd characters that BookKeeper's pattern
+    lets in.
+    """
     odd = replace(CLOSED, segments=(Segment(0, ("bookie-7.rack_a", "a;<=>?@[\\]^", "rackX")),))
     for version in (1, 2, 3):
-        assert odd.segments == ledger_metadata.decode(ledger_metadata.encode(odd, version=version)).segments
+        assert (
+            odd.segments
+            == ledger_metadata.decode(ledger_metadata.encode(odd, version=version)).segments
+        )
 
 
 # --- version 2 ---
@@ -435,7 +504,9 @@ def test_an_id_need_not_be_an_address() -> None:
     ],
 )
 def test_text_that_cannot_be_parsed_is_malformed_where_it_breaks(text: bytes, offset: int) -> None:
-    """Unknown fields and unreadable text are malformed, at the line and column, counted in bytes of the znode."""
+    """Unknown fields and unreadable text are malformed, at the line and column, counted in bytes of
+    the znode.
+    """
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(HDR2 + text)
     assert len(HDR2) + offset == error.value.offset
@@ -462,7 +533,9 @@ def test_the_password_is_escaped_in_text() -> None:
 
 def test_a_key_is_escaped_in_text() -> None:
     """So is text: version 2 is ASCII throughout."""
-    metadata = replace(CLOSED, format_version=2, custom_metadata=(("\N{LATIN SMALL LETTER E WITH ACUTE}", b""),))
+    metadata = replace(
+        CLOSED, format_version=2, custom_metadata=(("\N{LATIN SMALL LETTER E WITH ACUTE}", b""),)
+    )
     data = ledger_metadata.encode(metadata)
     assert rb'key: "\303\251"' in data
     assert metadata == ledger_metadata.decode(data)
@@ -526,12 +599,19 @@ def test_a_line_that_cannot_be_read_is_named(lines: bytes, reason: str) -> None:
 
 
 def test_format_1_has_numbers_of_32_and_64_bits() -> None:
-    """The first and the last of each can be said; quorum and ensemble have 32 bits, length and entry ids 64."""
+    """The first and the last of each can be said; quorum and ensemble have 32 bits, length and
+    entry ids 64.
+    """
     found = ledger_metadata.decode(
-        HDR1 + b"-2147483648\n2147483647\n-9223372036854775808\n-9223372036854775808\tb1:1\n9223372036854775807\tCLOSED"
+        HDR1 + b"-2147483648\n2147483647\n-9223372036854775808\n-9223372036854775808\tb1:1\n"
+        b"9223372036854775807\tCLOSED"
     )
     assert (-(2**31), 2**31 - 1) == (found.write_quorum, found.ensemble_size)
-    assert (-(2**63), -(2**63), 2**63 - 1) == (found.length, found.segments[0].first_entry_id, found.last_entry_id)
+    assert (-(2**63), -(2**63), 2**63 - 1) == (
+        found.length,
+        found.segments[0].first_entry_id,
+        found.last_entry_id,
+    )
 
 
 def test_the_closing_line_ends_the_lines() -> None:
@@ -558,9 +638,11 @@ LEDGERS = st.builds(
     ack_quorum=INT32,
     last_entry_id=INT64,
     length=INT64,
-    segments=st.lists(st.builds(Segment, INT64, st.lists(BOOKIE_IDS.filter("CLOSED".__ne__), min_size=1).map(tuple))).map(
-        tuple
-    ),
+    segments=st.lists(
+        st.builds(
+            Segment, INT64, st.lists(BOOKIE_IDS.filter("CLOSED".__ne__), min_size=1).map(tuple)
+        )
+    ).map(tuple),
     digest_type=st.sampled_from(DigestType),
     ctime_ms=st.none() | INT64,
     custom_metadata=st.lists(st.tuples(st.text(), st.binary())).map(tuple),
@@ -569,8 +651,12 @@ LEDGERS = st.builds(
 
 @settings(deadline=None, print_blob=True)
 @given(LEDGERS, st.binary(), INT64)
-def test_what_is_encoded_decodes_to_itself(metadata: LedgerMetadata, secret: bytes, ctoken: int) -> None:
-    """In each format, decoding an encoding gives the ledger back, less what format 1 has no place for."""
+def test_what_is_encoded_decodes_to_itself(
+    metadata: LedgerMetadata, secret: bytes, ctoken: int
+) -> None:
+    """In each format, decoding an encoding gives the ledger back, less what format 1 has no place
+    for.
+    """
     data = ledger_metadata.encode(metadata, password=secret, ctoken=ctoken)
     if metadata.format_version > 1:
         assert metadata == ledger_metadata.decode(data)
@@ -592,17 +678,28 @@ SECRET_LINE = b'password: "SeCrEt" '
 
 def told_by(error: BaseException) -> str:
     """Everything a log or a report could show of an error, its causes and contexts included."""
-    return "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error)) + repr(pickle.dumps(error.args))
+    return (
+        "".join(traceback.format_exception(error))
+        + repr(error)
+        + repr(vars(error))
+        + repr(pickle.dumps(error.args))
+    )
 
 
 @settings(deadline=None, print_blob=True)
 @given(LEDGERS.filter(lambda ledger: ledger.format_version > 1), st.data())
-def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(metadata: LedgerMetadata, data: st.DataObject) -> None:
-    """Whatever happens to the bytes, either they decode or one of two errors is raised, and none quotes the password."""
+def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(
+    metadata: LedgerMetadata, data: st.DataObject
+) -> None:
+    """Whatever happens to the bytes, either they decode or one of two errors is raised, and none
+    quotes the password.
+    """
     whole = bytearray(ledger_metadata.encode(metadata, password=SECRET))
     for _ in range(data.draw(st.integers(1, 4), label="edits")):
         at = data.draw(st.integers(0, len(whole)), label="at")
-        whole[at : at + data.draw(st.integers(0, 3), label="cut")] = data.draw(st.binary(max_size=3), label="put")
+        whole[at : at + data.draw(st.integers(0, 3), label="cut")] = data.draw(
+            st.binary(max_size=3), label="put"
+        )
     for read in (ledger_metadata.decode, ledger_metadata.password):
         try:
             read(bytes(whole))
@@ -613,7 +710,10 @@ def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(metadat
 
 
 @settings(deadline=None, print_blob=True)
-@given(st.sampled_from([b"", HDR1, HDR2, HDR3, HDR3 + b"\x20", b"BookieMetadataFormatVersion\t"]), st.binary(max_size=200))
+@given(
+    st.sampled_from([b"", HDR1, HDR2, HDR3, HDR3 + b"\x20", b"BookieMetadataFormatVersion\t"]),
+    st.binary(max_size=200),
+)
 def test_arbitrary_bytes_raise_only_two_errors(head: bytes, tail: bytes) -> None:
     """No bytes from ZooKeeper can raise anything unforeseen."""
     try:
@@ -644,7 +744,10 @@ def test_a_broken_password_line_is_not_quoted() -> None:
 # --- the password ---
 
 
-@pytest.mark.parametrize(("data", "secret"), [(V3_CLOSED, b"pw"), (V2_CLOSED, b"pw"), (V1_CLOSED, None), (v3(message()), None)])
+@pytest.mark.parametrize(
+    ("data", "secret"),
+    [(V3_CLOSED, b"pw"), (V2_CLOSED, b"pw"), (V1_CLOSED, None), (v3(message()), None)],
+)
 def test_the_password_is_read_only_by_name(data: bytes, secret: bytes | None) -> None:
     """`password` alone gives it out; None where the bytes carry none."""
     assert secret == ledger_metadata.password(data)

@@ -9,9 +9,16 @@ import pytest
 
 from auditor.wire import bookie_server
 from auditor.wire.frames import Status, decode_response
-from auditor.wire.lister_identity import ListerIdentity, decode_identity, with_identity, with_lister_field
+from auditor.wire.lister_identity import (
+    ListerIdentity,
+    decode_identity,
+    with_identity,
+    with_lister_field,
+)
 
-INFO = bookie_server.encode_info(bookie_server.BookieInfo(7, total_disk_capacity=True, free_disk_space=True), Status.EOK, 9, 5)
+INFO = bookie_server.encode_info(
+    bookie_server.BookieInfo(7, total_disk_capacity=True, free_disk_space=True), Status.EOK, 9, 5
+)
 
 
 def said(**fields: object) -> bytes:
@@ -20,7 +27,9 @@ def said(**fields: object) -> bytes:
     return json.dumps({**words, **fields}).encode()
 
 
-@pytest.mark.parametrize("identity", [ListerIdentity("b1", "the-instance", 40), ListerIdentity("b2", None, None)])
+@pytest.mark.parametrize(
+    "identity", [ListerIdentity("b1", "the-instance", 40), ListerIdentity("b2", None, None)]
+)
 def test_an_identity_that_is_written_is_read(identity: ListerIdentity) -> None:
     """Behind the response, which stays as it was and whose length counts it."""
     frame = with_identity(INFO, identity)
@@ -59,5 +68,7 @@ def test_the_field_is_that_of_the_protocol() -> None:
     ],
 )
 def test_what_is_no_identity_is_none(data: bytes) -> None:
-    """Whatever answers at the port of a lister, the audit does not fail, and can write down what it was told."""
+    """Whatever answers at the port of a lister, the audit does not fail, and can write down what it
+    was told.
+    """
     assert decode_identity(data) is None

@@ -24,7 +24,9 @@ def test_a_location_has_no_slash_at_its_end(expected, text):
     assert expected == normal(text)
 
 
-@pytest.mark.parametrize("text", ["r1", "r1/", "/a//b", "/a b", "/a\nb", "/a\x00", "/" + "x" * LOCATION_CHARS_MAX])
+@pytest.mark.parametrize(
+    "text", ["r1", "r1/", "/a//b", "/a b", "/a\nb", "/a\x00", "/" + "x" * LOCATION_CHARS_MAX]
+)
 def test_what_is_no_location_is_refused(text):
     """It begins with a slash, has no empty part, no white space, and an end."""
     with pytest.raises(ValueError, match=r"^(does not|has an|holds|is longer)"):

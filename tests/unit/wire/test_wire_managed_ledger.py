@@ -1,4 +1,6 @@
-"""What Pulsar's znodes say of a topic, uncompressed and compressed, with the bytes of a real broker among them."""
+"""What Pulsar's znodes say of a topic, uncompressed and compressed, with the bytes of a real broker
+among them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ from auditor.model.topic import (
     TopicStatus,
     references,
 )
-from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader, ManagedCursorInfo, ManagedLedgerInfo
+from auditor.wire.generated.managed_ledger_pb2 import (
+    CompressionHeader,
+    ManagedCursorInfo,
+    ManagedLedgerInfo,
+)
 from auditor.wire.managed_ledger import (
     MAGIC,
     decode_cursor,
@@ -53,12 +59,16 @@ MANAGED = st.builds(
     st.none() | POSITIONS,
 )
 CURSORS = st.builds(
-    Cursor, st.none() | NUMBERS, st.none() | POSITIONS, st.lists(st.tuples(POSITIONS, POSITIONS), max_size=3).map(tuple),
+    Cursor, st.none() | NUMBERS, st.none() | POSITIONS,
+    st.lists(st.tuples(POSITIONS, POSITIONS), max_size=3).map(tuple),
     st.none() | NUMBERS,
 )  # fmt: skip
-SCHEMAS = st.lists(st.builds(SchemaVersion, NUMBERS, POSITIONS), min_size=1, max_size=4, unique_by=lambda one: one.version).map(
-    lambda found: tuple(sorted(found, key=lambda one: one.version))
-)
+SCHEMAS = st.lists(
+    st.builds(SchemaVersion, NUMBERS, POSITIONS),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda one: one.version,
+).map(lambda found: tuple(sorted(found, key=lambda one: one.version)))
 TOPIC = ManagedLedger((DataLedger(5, 500, 9_000, 1_700_000_000_000), DataLedger(7)))
 
 
@@ -92,7 +102,9 @@ def test_any_bytes_are_decoded_or_refused(data: bytes):
 def test_a_compressed_value_is_that_of_the_uncompressed_one():
     """The header as a broker writes it: 47 78, a length of 4, type 3 and a size."""
     plain = encode_managed_ledger(TOPIC)
-    header = CompressionHeader(compressionType=CompressionHeader.ZSTD, uncompressedSize=len(plain)).SerializeToString()
+    header = CompressionHeader(
+        compressionType=CompressionHeader.ZSTD, uncompressedSize=len(plain)
+    ).SerializeToString()
     assert bytes([8, 3, 16, len(plain)]) == header
     value = bytes.fromhex("477800000004") + header + pa.Codec("zstd").compress(plain, asbytes=True)
     assert TOPIC == decode_managed_ledger(value)
@@ -130,7 +142,12 @@ def test_the_compacted_ledger_is_any_ledger(ledger_id: int, found: int | None):
 
 def test_half_a_position_is_none():
     """A broker writes both numbers or neither."""
-    assert decode_cursor(ManagedCursorInfo(cursorsLedgerId=4, markDeleteLedgerId=3).SerializeToString()).mark_delete is None
+    assert (
+        decode_cursor(
+            ManagedCursorInfo(cursorsLedgerId=4, markDeleteLedgerId=3).SerializeToString()
+        ).mark_delete
+        is None
+    )
 
 
 @pytest.mark.parametrize("recorded", [{"entries": -1}, {"size": -1}])
@@ -166,12 +183,21 @@ def test_contradicting_ledgers_are_refused(ids: tuple[int, ...]):
 
 def test_a_cursor_that_was_closed_references_no_ledger():
     """-1 says that the position is in the znode."""
-    assert Cursor(None, Position(5, 3)) == decode_cursor(encode_cursor(Cursor(None, Position(5, 3))))
+    assert Cursor(None, Position(5, 3)) == decode_cursor(
+        encode_cursor(Cursor(None, Position(5, 3)))
+    )
 
 
 def test_the_references_of_a_topic_are_all_that_it_needs_in_bookkeeper():
-    """Data, cursors, the compacted ledger, schemas: each once, and not what was deleted on purpose."""
-    managed = ManagedLedger((DataLedger(1, 5, offloaded=True, bookkeeper_deleted=True), DataLedger(2, 5, offloaded=True)))
+    """Data, cursors, the compacted ledger, schemas: each once, and not what was deleted on
+    purpose.
+    """
+    managed = ManagedLedger(
+        (
+            DataLedger(1, 5, offloaded=True, bookkeeper_deleted=True),
+            DataLedger(2, 5, offloaded=True),
+        )
+    )
     subscriptions = (
         Subscription("mine", Cursor(8, Position(2, 1))),
         Subscription("__compaction", Cursor(None, Position(2, 1), compacted_ledger_id=9)),

@@ -20,7 +20,10 @@ from auditor.wire.missing_logs import (
     with_missing_logs,
 )
 
-LOGS = (MissingLog("/data/current/1f.log", 12, ((0, 3), (5, 9))), MissingLog("/data/current/20.log", 1, ((4, 4),)))
+LOGS = (
+    MissingLog("/data/current/1f.log", 12, ((0, 3), (5, 9))),
+    MissingLog("/data/current/20.log", 1, ((4, 4),)),
+)
 
 
 def response(logs: tuple[MissingLog, ...]) -> bytes:

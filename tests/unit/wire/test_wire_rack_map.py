@@ -23,11 +23,24 @@ def test_each_bookie_has_the_rack_of_its_entry():
 
 @pytest.mark.parametrize(
     ("expected", "rack"),
-    [("/r", "r"), ("/region/r", "region/r"), ("/r", "/r/"), ("/r", " /r "), (None, ""), (None, "/"), (None, " "), (None, None)],
+    [
+        ("/r", "r"),
+        ("/region/r", "region/r"),
+        ("/r", "/r/"),
+        ("/r", " /r "),
+        (None, ""),
+        (None, "/"),
+        (None, " "),
+        (None, None),
+    ],
 )
 def test_a_rack_gets_its_slash_and_none_is_unresolved(expected, rack):
-    """As BookieRackAffinityMapping has it; a missing rack, an empty one and / are no location, and no problem."""
-    assert RackMap({"b1": expected} if expected else {}) == decoded({"default": {"b1": {"rack": rack}}})
+    """As BookieRackAffinityMapping has it; a missing rack, an empty one and / are no location, and
+    no problem.
+    """
+    assert RackMap({"b1": expected} if expected else {}) == decoded(
+        {"default": {"b1": {"rack": rack}}}
+    )
     assert RackMap() == decoded({"default": {"b1": {"hostname": "h"}}})
 
 
@@ -57,28 +70,48 @@ def test_what_is_no_map_is_one_sentence(data):
 
 @pytest.mark.parametrize("name", ["1\ud800.0.1:3181", "b\n1", "b\x1b[31m"])
 def test_a_bookie_that_cannot_be_written_down_is_a_problem_and_the_rest_counts(name):
-    """JSON can name half of a character, escaped or as bytes; no bookie has such an id, and no file of a run could hold it."""
-    found = decoded({"default": {name: {"rack": "/r"}, "b2": {"rack": f"/{name}"}, "b3": {"rack": "/r3"}}})
+    """JSON can name half of a character, escaped or as bytes; no bookie has such an id, and no file
+    of a run could hold it.
+    """
+    found = decoded(
+        {"default": {name: {"rack": "/r"}, "b2": {"rack": f"/{name}"}, "b3": {"rack": "/r3"}}}
+    )
     assert {"b3": "/r3"} == found.locations
-    assert 2 == len(found.problems) and all(one.isascii() and one.isprintable() for one in found.problems)
+    assert 2 == len(found.problems) and all(
+        one.isascii() and one.isprintable() for one in found.problems
+    )
     raw = b'{"default": {"1\xed\xa0\x80": {"rack": "/r"}, "b3": {"rack": "/r3"}}}'
     assert {"b3": "/r3"} == rack_map.decode(raw).locations
 
 
 @pytest.mark.parametrize(
-    "odd", ["/r", 7, [], {"rack": 7}, {"rack": ["/r"]}, {"rack": "/a//b"}, {"rack": "/a b"}, {"rack": "/a\nb"}]
+    "odd",
+    [
+        "/r",
+        7,
+        [],
+        {"rack": 7},
+        {"rack": ["/r"]},
+        {"rack": "/a//b"},
+        {"rack": "/a b"},
+        {"rack": "/a\nb"},
+    ],
 )
 def test_an_odd_entry_harms_no_other(odd):
     """It makes a sentence that names it, and the others count."""
     found = decoded({"default": {"b1\n": odd, "b2": {"rack": "/r2"}}, "other": [1]})
     assert {"b2": "/r2"} == found.locations
-    about_entry, about_group = sorted(found.problems, key=lambda problem: problem.startswith("group"))
+    about_entry, about_group = sorted(
+        found.problems, key=lambda problem: problem.startswith("group")
+    )
     assert "'b1\\n'" in about_entry and "'default'" in about_entry and about_entry.isprintable()
     assert "group 'other'" in about_group
 
 
 def test_a_map_and_its_problems_have_an_end():
-    """No more bookies than ENTRIES_MAX are taken, no more than PROBLEMS_MAX sentences said, and what was left out is said."""
+    """No more bookies than ENTRIES_MAX are taken, no more than PROBLEMS_MAX sentences said, and
+    what was left out is said.
+    """
     many = decoded({"default": {f"b{n:06}": {"rack": "/r"} for n in range(ENTRIES_MAX + 5)}})
     assert ENTRIES_MAX == len(many.locations) and "names more than" in many.problems[0]
     odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(PROBLEMS_MAX + 7)}})
@@ -87,7 +120,9 @@ def test_a_map_and_its_problems_have_an_end():
 
 def test_that_bookies_were_left_out_is_said_first():
     """Before what is said of those that were read."""
-    many = decoded({"default": {f"b{n:06}": {"rack": 7 if n == 0 else "/r"} for n in range(ENTRIES_MAX + 1)}})
+    many = decoded(
+        {"default": {f"b{n:06}": {"rack": 7 if n == 0 else "/r"} for n in range(ENTRIES_MAX + 1)}}
+    )
     assert [True, False] == ["names more than" in problem for problem in many.problems]
 
 
@@ -98,8 +133,12 @@ def test_as_many_problems_as_are_kept_are_all_said():
 
 
 def test_a_map_is_written_as_pulsar_writes_it():
-    """Each bookie with its rack and a host name, in Pulsar's default group; without bookies there is no group."""
-    assert {"default": {"b1": {"rack": "/r1", "hostname": ""}}} == json.loads(rack_map.encode({"b1": "/r1"}))
+    """Each bookie with its rack and a host name, in Pulsar's default group; without bookies there
+    is no group.
+    """
+    assert {"default": {"b1": {"rack": "/r1", "hostname": ""}}} == json.loads(
+        rack_map.encode({"b1": "/r1"})
+    )
     assert {} == json.loads(rack_map.encode({}))
 
 

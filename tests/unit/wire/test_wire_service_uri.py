@@ -25,7 +25,12 @@ from auditor.wire.layout import LedgerLayout
 def test_the_scheme_may_name_a_layout(text: str, hint: str | None) -> None:
     """Each suffix is a hint; none, and `null`, leave it to the LAYOUT znode."""
     parsed = service_uri.parse(text)
-    assert (hint, ("h:2181",), ("/ledgers",), "") == (parsed.layout_hint, parsed.hosts, parsed.roots, parsed.chroot)
+    assert (hint, ("h:2181",), ("/ledgers",), "") == (
+        parsed.layout_hint,
+        parsed.hosts,
+        parsed.roots,
+        parsed.chroot,
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +39,10 @@ def test_the_scheme_may_name_a_layout(text: str, hint: str | None) -> None:
         ("h", ("h:2181",)),
         ("h:2281", ("h:2281",)),
         ("a:1,b:2;c", ("a:1", "b:2", "c:2181")),
-        ("zk-0.zk.svc.cluster.local;10.0.0.1:65535", ("zk-0.zk.svc.cluster.local:2181", "10.0.0.1:65535")),
+        (
+            "zk-0.zk.svc.cluster.local;10.0.0.1:65535",
+            ("zk-0.zk.svc.cluster.local:2181", "10.0.0.1:65535"),
+        ),
         ("[::1]:2182", ("[::1]:2182",)),
         ("[2001:db8::1],[fe80::1%eth0]:1", ("[2001:db8::1]:2181", "[fe80::1%eth0]:1")),
         ("a:1, b:2", ("a:1", "b:2")),
@@ -202,10 +210,16 @@ def test_arbitrary_text_raises_only_config_error(text: str, head: str) -> None:
     assert parsed.hosts
     assert parsed.roots
     assert all(1 <= int(host.rpartition(":")[2]) <= 65535 for host in parsed.hosts)
-    assert all(root.startswith("/") and not root.endswith("/") and "//" not in root for root in parsed.roots)
+    assert all(
+        root.startswith("/") and not root.endswith("/") and "//" not in root
+        for root in parsed.roots
+    )
 
 
-@pytest.mark.parametrize("text", ["zk:h1:2182,h2/chroot", " metadata-store:zk:h1:2182,h2/chroot ", "ZK://h1:2182,h2/chroot"])
+@pytest.mark.parametrize(
+    "text",
+    ["zk:h1:2182,h2/chroot", " metadata-store:zk:h1:2182,h2/chroot ", "ZK://h1:2182,h2/chroot"],
+)
 def test_pulsars_own_address_is_that_of_its_broker(text: str) -> None:
     """With and without the prefix that BookKeeper needs."""
     uri = service_uri.parse_pulsar(text)

@@ -41,10 +41,14 @@ def test_a_topic_is_named_as_in_pulsar(text: str, topic: TopicName):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "'' is not a topic"), ("a/b", "'a/b' is not a topic"), ("a/b/c/d", "is not a topic"), ("/b/c", "is not a topic"),
-        ("non-persistent://a/b/c", "'non-persistent://a/b/c' keeps no ledger"), ("kafka://a/b/c", "is not a topic"),
-        ("persistent://a/b", "is not a topic"), ("persistent://a//c", "is not a topic"), ("x\ny", "cannot be the name"),
-        ("../a/b", "cannot be the name"), ("persistent://a/./b", "cannot be the name"), ("x" * 1_001, "cannot be the name"),
+        ("", "'' is not a topic"), ("a/b", "'a/b' is not a topic"), ("a/b/c/d", "is not a topic"),
+        ("/b/c", "is not a topic"),
+        ("non-persistent://a/b/c", "'non-persistent://a/b/c' keeps no ledger"),
+        ("kafka://a/b/c", "is not a topic"),
+        ("persistent://a/b", "is not a topic"), ("persistent://a//c", "is not a topic"),
+        ("x\ny", "cannot be the name"),
+        ("../a/b", "cannot be the name"), ("persistent://a/./b", "cannot be the name"),
+        ("x" * 1_001, "cannot be the name"),
     ],
 )  # fmt: skip
 def test_what_is_no_topic_is_refused(text: str, says: str):
@@ -77,11 +81,21 @@ def test_topics_lie_below_their_namespace(path: str, holds: bool):
 
 def test_the_znodes_of_a_topic():
     """Encoded as Pulsar does it; the partitions of a topic share its schemas."""
-    assert "/managed-ledgers/acme/shop/persistent/a%2Fb+c%7Ed*" == topic_path(ORDERS._replace(local_name="a/b c~d*"))
-    assert "/managed-ledgers/acme/eu/shop/persistent/orders" == topic_path(ORDERS._replace(cluster="eu"))
-    assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(local_name="orders-partition-12"))
-    assert "/schemas/acme/shop/a-partition-b" == schema_path(ORDERS._replace(local_name="a-partition-b-partition-3"))
-    assert "/schemas/acme/shop/orders-partition-x" == schema_path(ORDERS._replace(local_name="orders-partition-x"))
+    assert "/managed-ledgers/acme/shop/persistent/a%2Fb+c%7Ed*" == topic_path(
+        ORDERS._replace(local_name="a/b c~d*")
+    )
+    assert "/managed-ledgers/acme/eu/shop/persistent/orders" == topic_path(
+        ORDERS._replace(cluster="eu")
+    )
+    assert "/schemas/acme/shop/orders" == schema_path(
+        ORDERS._replace(local_name="orders-partition-12")
+    )
+    assert "/schemas/acme/shop/a-partition-b" == schema_path(
+        ORDERS._replace(local_name="a-partition-b-partition-3")
+    )
+    assert "/schemas/acme/shop/orders-partition-x" == schema_path(
+        ORDERS._replace(local_name="orders-partition-x")
+    )
     assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(cluster="eu"))
 
 
@@ -89,7 +103,13 @@ def test_a_znode_with_the_path_of_a_topic_is_that_topic():
     """And no other znode is one."""
     for topic in (ORDERS, ORDERS._replace(cluster="eu"), ORDERS._replace(local_name="a/b c")):
         assert topic == topic_at(topic_path(topic))
-    for path in ("/", "/managed-ledgers", "/managed-ledgers/a/b/c/d", "/x/a/b/persistent/c", topic_path(ORDERS) + "/cursor"):
+    for path in (
+        "/",
+        "/managed-ledgers",
+        "/managed-ledgers/a/b/c/d",
+        "/x/a/b/persistent/c",
+        topic_path(ORDERS) + "/cursor",
+    ):
         assert topic_at(path) is None
 
 
@@ -104,8 +124,12 @@ def test_the_partitions_of_a_topic_are_found_among_its_neighbours():
         "x-partition-1",
     ]
     odd = ORDERS._replace(local_name="a-partition-b")
-    assert ["a-partition-b-partition-3"] == [t.local_name for t in partitions_among(odd, ["a-partition-b-partition-3"])]
-    assert ["orders-partition-2", "orders-partition-10"] == [t.local_name for t in partitions_among(ORDERS, names)]
+    assert ["a-partition-b-partition-3"] == [
+        t.local_name for t in partitions_among(odd, ["a-partition-b-partition-3"])
+    ]
+    assert ["orders-partition-2", "orders-partition-10"] == [
+        t.local_name for t in partitions_among(ORDERS, names)
+    ]
 
 
 @given(st.text(min_size=1, max_size=40))
@@ -118,8 +142,17 @@ def test_an_encoded_name_decodes_to_itself(name: str):
 
 @pytest.mark.parametrize(
     ("name", "is_read"),
-    [("orders", True), ("a%2Fb+c", True), ("a%2fb", False), ("a%20b", False), ("%6Frders", False), ("a~b", False)],
+    [
+        ("orders", True),
+        ("a%2Fb+c", True),
+        ("a%2fb", False),
+        ("a%20b", False),
+        ("%6Frders", False),
+        ("a~b", False),
+    ],
 )
 def test_pulsar_reads_a_topic_at_its_own_encoding_alone(name: str, is_read: bool) -> None:
-    """Another spelling of the same name is a znode that nobody reads. Only the last part of the path counts."""
+    """Another spelling of the same name is a znode that nobody reads. Only the last part of the
+    path counts.
+    """
     assert is_read is is_canonical(f"/managed-ledgers/a%2f/n/persistent/{name}")

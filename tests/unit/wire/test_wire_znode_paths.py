@@ -32,16 +32,22 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("ledger_id", "flat", "short", "long", "default"), TABLE)
-def test_the_table_of_paths(ledger_id: int, flat: str, short: str | None, long: str, default: LedgerLayout) -> None:
+def test_the_table_of_paths(
+    ledger_id: int, flat: str, short: str | None, long: str, default: LedgerLayout
+) -> None:
     """Each id has the path that BookKeeper computes, in each layout, and the path leads back."""
-    expected = {F: flat, L: long, D: short if default is H else long} | ({H: short} if short else {})
+    expected = {F: flat, L: long, D: short if default is H else long} | (
+        {H: short} if short else {}
+    )
     assert expected == {layout: znode_paths.ledger_path(layout, ledger_id) for layout in expected}
     assert dict.fromkeys(expected, ledger_id) == {
         layout: znode_paths.ledger_id_of(layout, path) for layout, path in expected.items() if path
     }
 
 
-@pytest.mark.parametrize(("layout", "ledger_id"), [(H, 10_000_000_000), (H, -1), (F, -1), (D, 2**63), (L, -1)])
+@pytest.mark.parametrize(
+    ("layout", "ledger_id"), [(H, 10_000_000_000), (H, -1), (F, -1), (D, 2**63), (L, -1)]
+)
 def test_an_id_without_a_place_is_refused(layout: LedgerLayout, ledger_id: int) -> None:
     """An eleventh digit would be lost in the 2-4-4 split, and there are no negative ids."""
     with pytest.raises(ValueError, match=str(ledger_id)):
@@ -83,7 +89,12 @@ def test_a_path_that_no_id_has_is_no_ledger(layout: LedgerLayout, path: str) -> 
     assert znode_paths.ledger_id_of(layout, path) is None
 
 
-IDS = st.integers(0, 20_000) | st.integers(2**31 - 10, 2**31 + 10) | st.integers(0, 10**10) | st.integers(0, LEDGER_ID_MAX)
+IDS = (
+    st.integers(0, 20_000)
+    | st.integers(2**31 - 10, 2**31 + 10)
+    | st.integers(0, 10**10)
+    | st.integers(0, LEDGER_ID_MAX)
+)
 
 
 @settings(deadline=None, print_blob=True)
@@ -107,7 +118,16 @@ def test_only_the_computed_path_is_a_ledger(layout: LedgerLayout, path: str) -> 
 
 # --- walking the tree ---
 
-HOUSEKEEPING = ["LAYOUT", "INSTANCEID", "available", "cookies", "underreplication", "idgen", "idgen-long", "ms-idgen"]
+HOUSEKEEPING = [
+    "LAYOUT",
+    "INSTANCEID",
+    "available",
+    "cookies",
+    "underreplication",
+    "idgen",
+    "idgen-long",
+    "ms-idgen",
+]
 ROOT_CHILDREN = [
     *HOUSEKEEPING,
     "disableHealthCheck",
@@ -133,15 +153,19 @@ ROOT_CHILDREN = [
     ],
 )
 def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Branch) -> None:
-    """Housekeeping is passed over, the layout's own names are followed or taken, all else is unexpected."""
+    """Housekeeping is passed over, the layout's own names are followed or taken, all else is
+    unexpected.
+    """
     assert expected == znode_paths.tell_apart(layout, "", ROOT_CHILDREN)
 
 
 @pytest.mark.parametrize(
     ("layout", "parent", "names", "expected"),
     [
-        (D, "/00", ["0000", "9999", "000", "cookies"], Branch(["/00/0000", "/00/9999"], [], ["000", "cookies"])),
-        (D, "/00/0001", ["L0000", "L9999", "foo", "0000", "LAYOUT"], Branch([], [10000, 19999], ["foo", "0000", "LAYOUT"])),
+        (D, "/00", ["0000", "9999", "000", "cookies"],
+        Branch(["/00/0000", "/00/9999"], [], ["000", "cookies"])),
+        (D, "/00/0001", ["L0000", "L9999", "foo", "0000", "LAYOUT"],
+        Branch([], [10000, 19999], ["foo", "0000", "LAYOUT"])),
         (D, "/21/4748", ["L3646", "L3647"], Branch([], [2147483646], ["L3647"])),
         (D, "/000/0000/0021/4748", ["L3646", "L3647"], Branch([], [2147483647], ["L3646"])),
         (L, "/000/0000/0000", ["0000", "L0000"], Branch(["/000/0000/0000/0000"], [], ["L0000"])),
@@ -149,7 +173,9 @@ def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Bra
         (F, "", [], Branch([], [], [])),
     ],
 )  # fmt: skip
-def test_the_children_of_a_level_are_told_apart(layout: LedgerLayout, parent: str, names: list[str], expected: Branch) -> None:
+def test_the_children_of_a_level_are_told_apart(
+    layout: LedgerLayout, parent: str, names: list[str], expected: Branch
+) -> None:
     """Below ROOT nothing is housekeeping, and a ledger counts only in the tree it belongs to."""
     assert expected == znode_paths.tell_apart(layout, parent, names)
 
@@ -157,7 +183,9 @@ def test_the_children_of_a_level_are_told_apart(layout: LedgerLayout, parent: st
 @settings(deadline=None, print_blob=True)
 @given(st.sets(IDS, max_size=20), st.sampled_from(LedgerLayout))
 def test_a_walk_from_root_finds_each_ledger_once(ids: set[int], layout: LedgerLayout) -> None:
-    """Following `inner` from ROOT, down to the layout's depth, meets every ledger exactly once and nothing unexpected."""
+    """Following `inner` from ROOT, down to the layout's depth, meets every ledger exactly once and
+    nothing unexpected.
+    """
     ids = {ledger_id for ledger_id in ids if layout is not H or ledger_id < 10**10}
     tree: dict[str, set[str]] = {"": {"available", "LAYOUT"}}
     for ledger_id in ids:
@@ -187,7 +215,9 @@ MARK_TABLE = [
 
 @pytest.mark.parametrize(("ledger_id", "path"), MARK_TABLE)
 def test_the_table_of_marks(ledger_id: int, path: str) -> None:
-    """A mark lies under the four hex parts of its ledger's id, and its name has the id in decimal."""
+    """A mark lies under the four hex parts of its ledger's id, and its name has the id in
+    decimal.
+    """
     assert path == znode_paths.mark_path(ledger_id)
     assert ledger_id == znode_paths.mark_id_of(path)
 
@@ -230,7 +260,9 @@ def test_a_mark_goes_to_its_path_and_back(ledger_id: int) -> None:
     for name in parents:
         assert Branch([f"{level}/{name}"], [], []) == znode_paths.tell_marks_apart(level, [name])
         level = f"{level}/{name}"
-    assert Branch([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(level, ["junk", leaf, "urLx"])
+    assert Branch([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(
+        level, ["junk", leaf, "urLx"]
+    )
     assert znode_paths.MARK_DEPTH == len(parents) + 1
 
 
@@ -246,14 +278,18 @@ def test_a_lock_goes_to_its_path_and_back(ledger_id: int) -> None:
     assert ledger_id == znode_paths.lock_id_of(path.rpartition("/")[2])
 
 
-@pytest.mark.parametrize(("ledger_id", "name"), [(0, "urL0000000000"), (2**63 - 1, "urL9223372036854775807")])
+@pytest.mark.parametrize(
+    ("ledger_id", "name"), [(0, "urL0000000000"), (2**63 - 1, "urL9223372036854775807")]
+)
 def test_the_first_and_the_last_ledger_can_be_locked(ledger_id: int, name: str) -> None:
     """The ids from 0 to the largest int64 are ledger ids."""
     assert f"/underreplication/locks/{name}" == znode_paths.lock_path(ledger_id)
     assert ledger_id == znode_paths.lock_id_of(name)
 
 
-@pytest.mark.parametrize("name", ["urL7", "urL00000000007", "L0000000007", "urL9223372036854775808", "urL000000000x", ""])
+@pytest.mark.parametrize(
+    "name", ["urL7", "urL00000000007", "L0000000007", "urL9223372036854775808", "urL000000000x", ""]
+)
 def test_a_name_that_locks_nothing(name: str) -> None:
     """Trusted only as BookKeeper would write it."""
     assert znode_paths.lock_id_of(name) is None

@@ -13,16 +13,21 @@ from auditor.witness.bookies import TELL
 
 
 def told(content: Content) -> str:
-    looks = [{"b7": BookieRecord("b7", look, 0, Registration.READONLY, "h", 3181)} for look in (1, 2)]
+    looks = [
+        {"b7": BookieRecord("b7", look, 0, Registration.READONLY, "h", 3181)} for look in (1, 2)
+    ]
     (found,) = judge_content(looks, {"b7": content})
     return TELL[Kind.BOOKIE_LOST_CONTENT](found, found.facts)
 
 
 def test_lost_content_is_told_with_its_counts():
-    """Where the bookie is, for how many ledgers it answered, which it lacks, how many entries of them."""
+    """Where the bookie is, for how many ledgers it answered, which it lacks, how many entries of
+    them.
+    """
     expected = (
-        "Bookie b7 is registered as readonly at h:3181 and answered for 4 ledgers. Of 3 of them (5, 6, 9) it lacked, at two "
-        "looks, more than half of the entries it should hold: together 29 of 30."
+        "Bookie b7 is registered as readonly at h:3181 and answered for 4 ledgers. Of 3 of them (5,"
+        " 6, 9) it lacked, at two looks, more than half of the entries it should hold: together 29"
+        " of 30."
     )
     assert expected == told(Content(4, 3, 30, 29, (5, 6, 9)))
 
@@ -37,12 +42,19 @@ def test_of_many_ledgers_a_few_are_named():
 def test_a_bookie_that_cannot_list_is_told_as_probed():
     """Entries were read there, which a person would have to do as well."""
     probed = told(Content(3, 3, 9, 9, (1, 2, 3), True))
-    assert "answered for 3 ledgers (by reading entries, because it cannot list them). Of 3" in probed
+    assert (
+        "answered for 3 ledgers (by reading entries, because it cannot list them). Of 3" in probed
+    )
 
 
 def test_a_silent_bookie_is_told_with_where_it_is_registered():
     """And how the last try ended, where that is known."""
     silent = finding_of(Kind.BOOKIE_SILENT_YET_REGISTERED)
-    expected = "Bookie b1 is registered as writable at h:3181 and did not answer at any of 2 looks (connection refused)."
+    expected = (
+        "Bookie b1 is registered as writable at h:3181 and did not answer at any of 2 looks"
+        " (connection refused)."
+    )
     assert expected == TELL[silent.kind](silent, silent.facts)
-    assert expected.replace(" (connection refused)", "") == TELL[silent.kind](silent, replace(silent.facts, detail=""))
+    assert expected.replace(" (connection refused)", "") == TELL[silent.kind](
+        silent, replace(silent.facts, detail="")
+    )

@@ -21,9 +21,13 @@ def test_a_name_stays_one_word(name: str):
     assert [name] == shlex.split(quote_word(name)) and can_be_pasted(f"ls {quote_word(name)}")
 
 
-@pytest.mark.parametrize("name", [HOSTILE, "-d", "--deleteCookie", "a\nb", "a\x1b[201~", "a\u202eb", "a\x00"])
+@pytest.mark.parametrize(
+    "name", [HOSTILE, "-d", "--deleteCookie", "a\nb", "a\x1b[201~", "a\u202eb", "a\x00"]
+)
 def test_a_name_that_no_command_may_have_takes_its_command_away(name: str):
-    """An option in place of a bookie, an escape that ends a paste, an order of letters that lies."""
+    """An option in place of a bookie, an escape that ends a paste, an order of letters that
+    lies.
+    """
     assert not can_be_pasted(f"bookkeeper shell recover {quote_word(name)}")
 
 
@@ -33,7 +37,9 @@ BOOKIE_KINDS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.BOOK
 @pytest.mark.parametrize("name", [HOSTILE, "-d", SHELL])
 @pytest.mark.parametrize("kind", list(Kind))
 def test_no_command_of_any_kind_has_a_hostile_name(kind: Kind, name: str):
-    """Bookie ids, paths of entry logs, owners: every command splits into words, and none of them is the name's own."""
+    """Bookie ids, paths of entry logs, owners: every command splits into words, and none of them is
+    the name's own.
+    """
     finding = finding_of(kind)
     if kind in BOOKIE_KINDS:
         finding = replace(finding, bookie_id=name)

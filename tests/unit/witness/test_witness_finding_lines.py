@@ -11,7 +11,14 @@ from support.findings_by_kind import EXAMPLES, MARK, finding_of
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Look
-from auditor.model.facts import BeyondEndFacts, ContradictionFacts, LostFacts, StuckFacts, UndecodableFacts, WhyMarked
+from auditor.model.facts import (
+    BeyondEndFacts,
+    ContradictionFacts,
+    LostFacts,
+    StuckFacts,
+    UndecodableFacts,
+    WhyMarked,
+)
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.witness.finding_lines import bookie_testimony, finding_line, gist, ledger_testimony
@@ -24,14 +31,18 @@ COUNTED = "1 of 2 copies found; ack quorum is 2."
 
 
 def look(number, status=AnswerStatus.HELD, read=None, mark=None):
-    record = LedgerRecord(7, number, number * 1000, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), mark=mark)
+    record = LedgerRecord(
+        7, number, number * 1000, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), mark=mark
+    )
     reads = {("b1", 42): EntryRead("b1", 7, 42, number, number * 1000, read)} if read else {}
     return Look(record, {"b1": Answer("b1", 7, number, number * 1000, status)}, reads)
 
 
 def listing(number, read=None):
     """A look at which b1's list names the entry."""
-    held = Answer("b1", 7, number, number * 1000, AnswerStatus.HELD, groups=pack(">qqii", 42, 42, 1, 0))
+    held = Answer(
+        "b1", 7, number, number * 1000, AnswerStatus.HELD, groups=pack(">qqii", 42, 42, 1, 0)
+    )
     return replace(look(number, read=read), answers={"b1": held})
 
 
@@ -46,16 +57,20 @@ def closing(number, mark=None):
 
 def said(finding, *looks):
     """What the bookies said, between where the entry belongs and the count of its copies."""
-    return gist(witness(finding, *looks)).removeprefix(BELONGS).partition(" 1 of 2 copies")[0].strip()
+    return (
+        gist(witness(finding, *looks)).removeprefix(BELONGS).partition(" 1 of 2 copies")[0].strip()
+    )
 
 
 def test_an_entry_is_told_from_where_it_belongs_to_when_bookies_were_asked():
-    """The order of the sentences: its bookies, what each said, the count, the times, the metadata."""
+    """The order of the sentences: its bookies, what each said, the count, the times, the
+    metadata.
+    """
     asked = look(1, AnswerStatus.NO_SUCH_LEDGER, ReadStatus.NO_LEDGER)
     expected = (
-        f"{BELONGS} b1 does not know the ledger (ENOLEDGER) and has no such ledger (READ_ENTRY: ENOLEDGER). {COUNTED} "
-        "Bookies were asked at 1970-01-01 00:00:01 UTC; metadata was read last at 1970-01-01 00:00:02 UTC: "
-        "unchanged (version 3), not marked under-replicated."
+        f"{BELONGS} b1 does not know the ledger (ENOLEDGER) and has no such ledger (READ_ENTRY:"
+        f" ENOLEDGER). {COUNTED} Bookies were asked at 1970-01-01 00:00:01 UTC; metadata was read"
+        " last at 1970-01-01 00:00:02 UTC: unchanged (version 3), not marked under-replicated."
     )
     assert expected == witness(ENTRY, asked, closing(2))
 
@@ -64,7 +79,10 @@ def test_an_entry_is_told_from_where_it_belongs_to_when_bookies_were_asked():
     ("expected", "read"),
     [
         ("b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY).", ReadStatus.NO_ENTRY),
-        ("b1 does not list it and has no such ledger (READ_ENTRY: ENOLEDGER).", ReadStatus.NO_LEDGER),
+        (
+            "b1 does not list it and has no such ledger (READ_ENTRY: ENOLEDGER).",
+            ReadStatus.NO_LEDGER,
+        ),
         ("b1 does not list it and did not answer when it was read.", ReadStatus.SILENT),
         ("b1 does not list it.", None),
     ],
@@ -77,7 +95,10 @@ def test_what_a_bookie_said_is_told_in_words(expected, read):
 def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
     """What it said is what was judged by; and that it has not answered since."""
     spoke, silent = look(1, read=ReadStatus.NO_ENTRY), look(2, AnswerStatus.SILENT)
-    expected = "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At look 2 it did not answer."
+    expected = (
+        "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At look 2 it"
+        " did not answer."
+    )
     assert expected == said(ENTRY, spoke, silent, closing(3))
     assert "b1 did not answer." == said(ENTRY, look(1, AnswerStatus.REFUSED), silent, closing(3))
 
@@ -86,26 +107,35 @@ def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
     ("expected", "first", "second"),
     [
         (
-            "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). "
-            "At look 2 it does not list it and did not answer when it was read.",
+            (
+                "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). "
+                "At look 2 it does not list it and did not answer when it was read."
+            ),
             look(1, read=ReadStatus.NO_ENTRY),
             look(2, read=ReadStatus.SILENT),
         ),
         (
-            "At look 1 b1 does not list it and sent it when it was read. "
-            "At look 2 it does not list it and did not answer in time when it was read.",
+            (
+                "At look 1 b1 does not list it and sent it when it was read. "
+                "At look 2 it does not list it and did not answer in time when it was read."
+            ),
             look(1, read=ReadStatus.PRESENT),
             look(2, read=ReadStatus.TIMED_OUT),
         ),
         (
-            "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At look 2 it does not list it.",
+            (
+                "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At"
+                " look 2 it does not list it."
+            ),
             look(1, read=ReadStatus.NO_ENTRY),
             look(2),
         ),
         ("b1 lists it.", look(1, read=ReadStatus.NO_ENTRY), listing(2)),
         (
-            "At look 1 b1 lists it and sent it with a digest that does not match. "
-            "At look 2 it lists it and did not answer when it was read.",
+            (
+                "At look 1 b1 lists it and sent it with a digest that does not match. "
+                "At look 2 it lists it and did not answer when it was read."
+            ),
             listing(1, read=ReadStatus.CORRUPT),
             listing(2, read=ReadStatus.SILENT),
         ),
@@ -117,7 +147,9 @@ def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
     ],
 )
 def test_what_a_bookie_said_is_told_by_the_look_that_counts(expected, first, second):
-    """The newest list, and where it lacks the entry the newest read that was answered: a later failure takes no word back."""
+    """The newest list, and where it lacks the entry the newest read that was answered: a later
+    failure takes no word back.
+    """
     assert expected == said(ENTRY, first, second, closing(3))
 
 
@@ -152,23 +184,33 @@ def other(number, status):
             other(1, ReadStatus.TIMED_OUT),
         ),
         (
-            "b1 cannot list entries and, read for entry 41, has no such ledger (READ_ENTRY: ENOLEDGER).",
+            (
+                "b1 cannot list entries and, read for entry 41, has no such ledger (READ_ENTRY:"
+                " ENOLEDGER)."
+            ),
             "found;",
             other(1, ReadStatus.NO_LEDGER),
         ),
     ],
 )
 def test_a_copy_that_was_not_read_is_called_assumed(expected, counted, asked):
-    """A sample of other entries that were there speaks for the entry on a bookie that cannot list, and for nothing else."""
+    """A sample of other entries that were there speaks for the entry on a bookie that cannot list,
+    and for nothing else.
+    """
     assert expected == said(ENTRY, asked, closing(2))
     assert f"1 of 2 copies {counted}" in witness(ENTRY, asked, closing(2))
 
 
-@pytest.mark.parametrize("newest", [AnswerStatus.SILENT, AnswerStatus.TIMED_OUT, AnswerStatus.UNREGISTERED])
+@pytest.mark.parametrize(
+    "newest", [AnswerStatus.SILENT, AnswerStatus.TIMED_OUT, AnswerStatus.UNREGISTERED]
+)
 def test_a_copy_that_was_assumed_stays_assumed_when_its_bookie_falls_silent(newest):
     """Its sample still counts, and no read of the entry came since."""
     looks = (other(1, ReadStatus.PRESENT), look(2, newest), closing(3))
-    first = "At look 1 b1 cannot list entries and was read for other entries, not for this one. At look 2 it "
+    first = (
+        "At look 1 b1 cannot list entries and was read for other entries, not for this one. At look"
+        " 2 it "
+    )
     assert said(ENTRY, *looks).startswith(first)
     assert "1 of 2 copies found or assumed;" in witness(ENTRY, *looks)
 
@@ -213,33 +255,57 @@ def changed(number, **changes):
     [
         ("", [look(1)]),
         (
-            "Bookies were asked at 1970-01-01 00:00:01 and 00:00:02 UTC; metadata was read last at 1970-01-01 00:00:03 UTC: "
-            "unchanged (version 3), marked under-replicated.",
+            (
+                "Bookies were asked at 1970-01-01 00:00:01 and 00:00:02 UTC; metadata was read last"
+                " at 1970-01-01 00:00:03 UTC: unchanged (version 3), marked under-replicated."
+            ),
             [look(1), look(2), closing(3, Mark(0))],
         ),
         (
-            "Metadata was read at 1970-01-01 00:00:01 and 1970-01-02 00:00:00 UTC: unchanged (version 3), "
-            "not marked under-replicated.",
+            (
+                "Metadata was read at 1970-01-01 00:00:01 and 1970-01-02 00:00:00 UTC: unchanged"
+                " (version 3), not marked under-replicated."
+            ),
             [closing(1), closing(86_400)],
         ),
         (
-            "Bookies were asked at 1970-01-01 00:00:02 UTC; metadata was read last at 1970-01-01 00:00:03 UTC: "
-            "unchanged (version 3), not marked under-replicated.",
-            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.UNREGISTERED, ReadStatus.NO_ENTRY), closing(3)],
+            (
+                "Bookies were asked at 1970-01-01 00:00:02 UTC; metadata was read last at"
+                " 1970-01-01 00:00:03 UTC: unchanged (version 3), not marked under-replicated."
+            ),
+            [
+                look(1, AnswerStatus.UNREGISTERED),
+                look(2, AnswerStatus.UNREGISTERED, ReadStatus.NO_ENTRY),
+                closing(3),
+            ],
         ),
         (
-            "Metadata was read at 1970-01-01 00:00:01, 00:00:02 and 00:00:03 UTC: unchanged (version 3), "
-            "not marked under-replicated.",
-            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.ADDRESS_UNKNOWN, ReadStatus.NOT_ASKED), closing(3)],
+            (
+                "Metadata was read at 1970-01-01 00:00:01, 00:00:02 and 00:00:03 UTC: unchanged"
+                " (version 3), not marked under-replicated."
+            ),
+            [
+                look(1, AnswerStatus.UNREGISTERED),
+                look(2, AnswerStatus.ADDRESS_UNKNOWN, ReadStatus.NOT_ASKED),
+                closing(3),
+            ],
         ),
         (
-            "Metadata was read at 1970-01-01 00:00:02 UTC: changed since the look before (version 4), "
-            "not marked under-replicated.",
+            (
+                "Metadata was read at 1970-01-01 00:00:02 UTC: changed since the look before"
+                " (version 4), not marked under-replicated."
+            ),
             [look(1), changed(2)],
         ),
         (
-            "Metadata was read at 1970-01-01 00:00:01 and 00:00:02 UTC: it could not be read, marked under-replicated.",
-            [Look(LedgerRecord(7, n, n * 1000, RecordStatus.UNREADABLE, mark=Mark(0))) for n in (1, 2)],
+            (
+                "Metadata was read at 1970-01-01 00:00:01 and 00:00:02 UTC: it could not be read,"
+                " marked under-replicated."
+            ),
+            [
+                Look(LedgerRecord(7, n, n * 1000, RecordStatus.UNREADABLE, mark=Mark(0)))
+                for n in (1, 2)
+            ],
         ),
     ],
 )
@@ -249,25 +315,34 @@ def test_when_it_was_seen_counts_looks_at_the_newest_metadata(expected, looks):
 
 
 def lost(**changes):
-    records = [BookieRecord("b7", n, n, Registration.NONE, greeting=Greeting.UNREGISTERED) for n in (0, 1)]
+    records = [
+        BookieRecord("b7", n, n, Registration.NONE, greeting=Greeting.UNREGISTERED) for n in (0, 1)
+    ]
     facts = replace(EXAMPLES[LostFacts], **changes)
-    return bookie_testimony(finding_of(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id="b7"), records, FACTS)
+    return bookie_testimony(
+        finding_of(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id="b7"), records, FACTS
+    )
 
 
 def test_a_lost_bookie_is_told_with_its_ledgers_its_cookie_and_the_time_between_the_looks():
     """One ledger is one ledger; of many those that are not named are counted."""
     expected = (
-        "Bookie b7 is not registered and has no cookie. 1 closed ledger names it and is not marked under-replicated (160). "
-        "This was seen at each look; the first and the last were 18 s apart."
+        "Bookie b7 is not registered and has no cookie. 1 closed ledger names it and is not marked"
+        " under-replicated (160). This was seen at each look; the first and the last were 18 s"
+        " apart."
     )
     assert expected == lost()["witness"]
     expected = (
-        "Bookie b7 is not registered and still has a cookie. 12 closed ledgers name it and are not marked under-replicated "
-        "(160, 161 and 10 more). This was seen at each look; the first and the last were 18 s apart. lostBookieRecoveryDelay "
-        "is 10 min. Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it is enabled."
+        "Bookie b7 is not registered and still has a cookie. 12 closed ledgers name it and are not"
+        " marked under-replicated (160, 161 and 10 more). This was seen at each look; the first and"
+        " the last were 18 s apart. lostBookieRecoveryDelay is 10 min. Auto-recovery is disabled"
+        " (underreplication/disable exists): nothing is repaired until it is enabled."
     )
     many = {"unmarked_ledgers": 12, "some_ledgers": (160, 161), "has_cookie": True}
-    assert expected == lost(**many, lost_bookie_recovery_delay_s=600, replication_disabled=True)["witness"]
+    assert (
+        expected
+        == lost(**many, lost_bookie_recovery_delay_s=600, replication_disabled=True)["witness"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -303,33 +378,50 @@ def test_short_spans_are_told_with_tenths_where_that_is_wanted(expected: str, ms
     ("expected", "changes"),
     [
         (
-            "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and its ctime field says "
-            "1970-01-01 00:00:01 UTC: by the older of the two the mark is 10 days old. Up to 3 days is acceptable. "
-            "Nothing that was read says why it still stands.",
+            (
+                "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and"
+                " its ctime field says 1970-01-01 00:00:01 UTC: by the older of the two the mark is"
+                " 10 days old. Up to 3 days is acceptable. Nothing that was read says why it still"
+                " stands."
+            ),
             {"changed_ms": 1000},
         ),
         (
-            "The mark names no missing bookie. Its znode was created at 1970-01-01 00:00:00 UTC and it has no ctime field: the "
-            "mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: every copy is where the metadata says; "
-            "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled).",
+            (
+                "The mark names no missing bookie. Its znode was created at 1970-01-01 00:00:00 UTC"
+                " and it has no ctime field: the mark is 10 days old. Up to 3 days is acceptable."
+                " Why it may still stand: every copy is where the metadata says; placement repair"
+                " makes marks that name no bookie"
+                " (repairedPlacementPolicyNotAdheringBookieEnabled)."
+            ),
             {"missing_replicas": (), "why": (WhyMarked.STALE,)},
         ),
         (
-            "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and it has no ctime field: the "
-            "mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: every copy is where the metadata says.",
+            (
+                "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and"
+                " it has no ctime field: the mark is 10 days old. Up to 3 days is acceptable. Why"
+                " it may still stand: every copy is where the metadata says."
+            ),
             {"why": (WhyMarked.STALE,)},
         ),
         (
-            "What the mark holds cannot be read (no end). Its znode was created at 1970-01-01 00:00:00 UTC: the mark is 10 "
-            "days old. Up to 3 days is acceptable. Nothing that was read says why it still stands. The ledger's metadata could "
-            "not be read: its entries are not checked.",
+            (
+                "What the mark holds cannot be read (no end). Its znode was created at 1970-01-01"
+                " 00:00:00 UTC: the mark is 10 days old. Up to 3 days is acceptable. Nothing that"
+                " was read says why it still stands. The ledger's metadata could not be read: its"
+                " entries are not checked."
+            ),
             {"missing_replicas": (), "problem": "no end", "state": None},
         ),
         (
-            "The mark names b3 and b4 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and it has no ctime field: "
-            "the mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: auto-recovery is disabled "
-            "(underreplication/disable exists); a worker that does not give its name has held the replication lock since "
-            "1970-01-01 00:00:09 UTC. The ledger is OPEN: its entries are not checked.",
+            (
+                "The mark names b3 and b4 as missing. Its znode was created at 1970-01-01 00:00:00"
+                " UTC and it has no ctime field: the mark is 10 days old. Up to 3 days is"
+                " acceptable. Why it may still stand: auto-recovery is disabled"
+                " (underreplication/disable exists); a worker that does not give its name has held"
+                " the replication lock since 1970-01-01 00:00:09 UTC. The ledger is OPEN: its"
+                " entries are not checked."
+            ),
             {
                 "missing_replicas": ("b3", "b4"),
                 "lock_holder": "",
@@ -351,40 +443,64 @@ def test_a_mark_is_told_with_its_times_its_age_and_why_it_may_stand(expected, ch
     ("expected", "finding"),
     [
         (
-            "The metadata of ledger 7 (version 3) contradicts itself: the ledger is CLOSED and has no lastEntryId.",
+            (
+                "The metadata of ledger 7 (version 3) contradicts itself: the ledger is CLOSED and"
+                " has no lastEntryId."
+            ),
             finding_of(Kind.METADATA_MALFORMED, EXAMPLES[ContradictionFacts]),
         ),
         (
-            "The metadata of ledger 7 cannot be decoded: at byte 5 of 9, no end (SHA-256 of the bytes: 00ff).",
+            (
+                "The metadata of ledger 7 cannot be decoded: at byte 5 of 9, no end (SHA-256 of the"
+                " bytes: 00ff)."
+            ),
             finding_of(Kind.METADATA_MALFORMED, EXAMPLES[UndecodableFacts]),
         ),
         (
-            "Segment 0-99 of ledger 7 (ensemble b1, b2, b3) names b1 at positions 0 and 2. An entry whose write set has two "
-            "positions of one bookie has one copy there, not two.",
+            (
+                "Segment 0-99 of ledger 7 (ensemble b1, b2, b3) names b1 at positions 0 and 2. An"
+                " entry whose write set has two positions of one bookie has one copy there, not"
+                " two."
+            ),
             finding_of(Kind.ENSEMBLE_DUPLICATE_BOOKIE),
         ),
         (
-            "Ledger 7 has been OPEN for 31 days, since 1970-01-01 00:00:00 UTC (the creation of its znode). --stuck-after is "
-            "30 days.",
+            (
+                "Ledger 7 has been OPEN for 31 days, since 1970-01-01 00:00:00 UTC (the creation of"
+                " its znode). --stuck-after is 30 days."
+            ),
             finding_of(Kind.LEDGER_STUCK),
         ),
         (
-            "Ledger 7 has been IN_RECOVERY for at least 31 days, since 1970-01-01 00:00:00 UTC (the last write of its znode). "
-            "--stuck-after is 30 days.",
-            finding_of(Kind.LEDGER_STUCK, replace(EXAMPLES[StuckFacts], state=LedgerState.IN_RECOVERY)),
-        ),
-        (
-            "The metadata of ledger 7 ends at entry 99. At least 2 bookies of the last ensemble (ack quorum 2) list each of "
-            "the 3 entries 100-102. Those that list any of them: b1, b2 and b3. Either the metadata was truncated or the "
-            "ledger was closed while adds were pending: lists do not say whether an entry was acknowledged.",
+            (
+                "Ledger 7 has been IN_RECOVERY for at least 31 days, since 1970-01-01 00:00:00 UTC"
+                " (the last write of its znode). --stuck-after is 30 days."
+            ),
             finding_of(
-                Kind.ENTRIES_BEYOND_END, BeyondEndFacts(99, 2, ("b1", "b2", "b3")), entries=((100, 102),), entries_total=3
+                Kind.LEDGER_STUCK, replace(EXAMPLES[StuckFacts], state=LedgerState.IN_RECOVERY)
             ),
         ),
         (
-            "The metadata of ledger 7 says that it has no entry. At least 1 bookie of the last ensemble (ack quorum 1) lists "
-            "entry 0: b1. Either the metadata was truncated or the ledger was closed while adds were pending: lists do not say "
-            "whether an entry was acknowledged.",
+            (
+                "The metadata of ledger 7 ends at entry 99. At least 2 bookies of the last ensemble"
+                " (ack quorum 2) list each of the 3 entries 100-102. Those that list any of them:"
+                " b1, b2 and b3. Either the metadata was truncated or the ledger was closed while"
+                " adds were pending: lists do not say whether an entry was acknowledged."
+            ),
+            finding_of(
+                Kind.ENTRIES_BEYOND_END,
+                BeyondEndFacts(99, 2, ("b1", "b2", "b3")),
+                entries=((100, 102),),
+                entries_total=3,
+            ),
+        ),
+        (
+            (
+                "The metadata of ledger 7 says that it has no entry. At least 1 bookie of the last"
+                " ensemble (ack quorum 1) lists entry 0: b1. Either the metadata was truncated or"
+                " the ledger was closed while adds were pending: lists do not say whether an entry"
+                " was acknowledged."
+            ),
             finding_of(Kind.ENTRIES_BEYOND_END, BeyondEndFacts(-1, 1, ("b1",)), entries=((0, 0),)),
         ),
     ],

@@ -1,4 +1,6 @@
-"""Each kind of the catalogue with any facts of its type: a witness is made of whole sentences and names nobody else."""
+"""Each kind of the catalogue with any facts of its type: a witness is made of whole sentences and
+names nobody else.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,12 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import Position, Role
 from auditor.witness.finding_lines import (
     ClusterLook,
@@ -57,7 +64,8 @@ WITNESS_CHARS_MAX = 6_000
 """However many bookies, entries and looks there are. A hundred names would be more than this."""
 
 BROKEN = re.compile(
-    r"None|  |\( ?\)|\( *and|\(;|[,;:] ?[.)]|\.\.| [.,;:]|\b1 (?:other )?(?:entries|bookies|ledgers|looks)\b|[A-Z]?[a-z]_"
+    r"None|  |\( ?\)|\( *and|\(;|[,;:] ?[.)]|\.\.| [.,;:]|\b1 (?:other"
+    r" )?(?:entries|bookies|ledgers|looks)\b|[A-Z]?[a-z]_"
 )
 """What no sentence has: an absent value, an empty list, a wrong plural, a code name."""
 
@@ -72,16 +80,24 @@ words = st.sampled_from(("connection refused", "no end", "rack"))
 
 def names(low: int = 0, high: int = 30) -> st.SearchStrategy[tuple[str, ...]]:
     """Sorted bookies."""
-    return st.lists(st.sampled_from(BOOKIES), unique=True, min_size=low, max_size=high).map(lambda some: tuple(sorted(some)))
+    return st.lists(st.sampled_from(BOOKIES), unique=True, min_size=low, max_size=high).map(
+        lambda some: tuple(sorted(some))
+    )
 
 
-def some(values: st.SearchStrategy[Any], low: int = 0, high: int = 30) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(values, unique=True, min_size=low, max_size=high).map(lambda found: tuple(sorted(found)))
+def some(
+    values: st.SearchStrategy[Any], low: int = 0, high: int = 30
+) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, unique=True, min_size=low, max_size=high).map(
+        lambda found: tuple(sorted(found))
+    )
 
 
 @st.composite
 def searches(draw: st.DrawFn) -> Search:
-    """What one search may have come to: each bookie stands in one of searched, unheard and not asked."""
+    """What one search may have come to: each bookie stands in one of searched, unheard and not
+    asked.
+    """
     entries = draw(st.integers(1, 16))
     where = draw(st.dictionaries(st.sampled_from(BOOKIES), st.integers(0, 2), min_size=1))
     asked = tuple(tuple(sorted(b for b, at in where.items() if at == part)) for part in range(3))
@@ -98,7 +114,13 @@ def searches(draw: st.DrawFn) -> Search:
 
 
 entry_facts = st.builds(
-    EntryFacts, st.integers(0, 99), names(1), names(), names(), at_tail=flags, search=st.none() | searches()
+    EntryFacts,
+    st.integers(0, 99),
+    names(1),
+    names(),
+    names(),
+    at_tail=flags,
+    search=st.none() | searches(),
 )
 mark_facts = st.builds(
     MarkFacts,
@@ -120,7 +142,12 @@ locations = st.none() | st.sampled_from(("/r1", "/region/rack"))
 def write_sets(draw: st.DrawFn) -> WriteSetFacts:
     members = draw(names(0, 30))
     at = tuple(draw(locations) for _ in members)
-    return WriteSetFacts(draw(st.none() | st.integers(0, 9)) if members else None, members, at, "has 1 rack (/r1) and needs 2")
+    return WriteSetFacts(
+        draw(st.none() | st.integers(0, 9)) if members else None,
+        members,
+        at,
+        "has 1 rack (/r1) and needs 2",
+    )
 
 
 @st.composite
@@ -128,8 +155,13 @@ def placements(draw: st.DrawFn) -> PlacementFacts:
     shown = tuple(draw(st.lists(write_sets(), min_size=1, max_size=3)))
     deciding = draw(st.integers(len(shown), 40))
     parameters = draw(st.sampled_from(((), (("minNumRacksPerWriteQuorum", "2"),))))
-    policy, recorded = draw(st.sampled_from(("rack", "zone", "region"))), draw(st.sampled_from(("", "IsolatedPolicy")))
-    return PlacementFacts(policy, draw(flags), parameters, max(deciding, 2), deciding, shown, draw(names()), recorded)
+    policy, recorded = (
+        draw(st.sampled_from(("rack", "zone", "region"))),
+        draw(st.sampled_from(("", "IsolatedPolicy"))),
+    )
+    return PlacementFacts(
+        policy, draw(flags), parameters, max(deciding, 2), deciding, shown, draw(names()), recorded
+    )
 
 
 contradictions = st.sampled_from(Contradicts).map(lambda what: Contradiction(what, (5, 6, 7)))
@@ -150,23 +182,39 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         CorruptFacts,
         st.integers(0, 99),
         names(1),
-        st.dictionaries(st.sampled_from(BOOKIES), some(numbers, 1, 20), min_size=1).map(lambda on: tuple(sorted(on.items()))),
+        st.dictionaries(st.sampled_from(BOOKIES), some(numbers, 1, 20), min_size=1).map(
+            lambda on: tuple(sorted(on.items()))
+        ),
     ),
     MarkFacts: mark_facts,
     UnrecoverableFacts: st.builds(UnrecoverableFacts, entry_facts, mark_facts),
     DuplicateFacts: st.builds(
         DuplicateFacts,
-        st.dictionaries(st.sampled_from(BOOKIES), some(st.integers(0, 99), 2), min_size=1).map(lambda on: tuple(on.items())),
+        st.dictionaries(st.sampled_from(BOOKIES), some(st.integers(0, 99), 2), min_size=1).map(
+            lambda on: tuple(on.items())
+        ),
     ),
     PlacementFacts: placements(),
     UndecodableFacts: st.builds(UndecodableFacts, words, numbers, numbers, st.just("00ff")),
-    ContradictionFacts: st.lists(contradictions, min_size=1, max_size=20).flatmap(
-        lambda found: st.builds(ContradictionFacts, st.just(tuple(found)), st.integers(len(found), 5_000))
+    ContradictionFacts: (
+        st.lists(contradictions, min_size=1, max_size=20).flatmap(
+            lambda found: st.builds(
+                ContradictionFacts, st.just(tuple(found)), st.integers(len(found), 5_000)
+            )
+        )
     ),
-    StuckFacts: st.builds(StuckFacts, st.sampled_from((LedgerState.OPEN, LedgerState.IN_RECOVERY)), ms, flags, ms, ms),
+    StuckFacts: st.builds(
+        StuckFacts, st.sampled_from((LedgerState.OPEN, LedgerState.IN_RECOVERY)), ms, flags, ms, ms
+    ),
     BeyondEndFacts: st.builds(BeyondEndFacts, st.integers(-1, 99), st.integers(1, 30), names(1)),
     SilentFacts: st.builds(
-        SilentFacts, st.just("writable"), st.just("h:3181"), st.integers(2, 9), st.just("") | words, delays, flags
+        SilentFacts,
+        st.just("writable"),
+        st.just("h:3181"),
+        st.integers(2, 9),
+        st.just("") | words,
+        delays,
+        flags,
     ),
     LostFacts: st.builds(LostFacts, flags, counts, some(numbers, 1, 10), ms, delays, flags),
     FailingFacts: st.builds(
@@ -200,7 +248,14 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         counts,
         counts,
         st.lists(
-            st.builds(LostLog, words, st.integers(1, 99), counts, some(st.tuples(numbers, numbers, numbers), 1, 10), counts),
+            st.builds(
+                LostLog,
+                words,
+                st.integers(1, 99),
+                counts,
+                some(st.tuples(numbers, numbers, numbers), 1, 10),
+                counts,
+            ),
             min_size=1,
             max_size=10,
         ).map(tuple),
@@ -230,7 +285,13 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         flags,
     ),
     MissingLedgerFacts: st.builds(
-        MissingLedgerFacts, st.just(2), st.integers(20, 99), USES, st.none() | st.integers(2, 10**9), some_ms, ms
+        MissingLedgerFacts,
+        st.just(2),
+        st.integers(20, 99),
+        USES,
+        st.none() | st.integers(2, 10**9),
+        some_ms,
+        ms,
     ),
     TruncatedLedgerFacts: st.builds(
         TruncatedLedgerFacts,
@@ -259,17 +320,30 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
 
 @st.composite
 def looks(draw: st.DrawFn) -> tuple[Look, ...]:
-    """Two to five looks at ledger 7: any answers and reads of its bookies, any change of its metadata between them."""
+    """Two to five looks at ledger 7: any answers and reads of its bookies, any change of its
+    metadata between them.
+    """
     taken = []
     for number in range(1, draw(st.integers(2, 5)) + 1):
-        status = draw(st.sampled_from((RecordStatus.FOUND, RecordStatus.MALFORMED, RecordStatus.UNREADABLE)))
-        stamp = None if status is RecordStatus.UNREADABLE else ZnodeStamp(1, draw(st.integers(0, 1)), 0)
-        record = LedgerRecord(7, number, draw(ms), status, stamp, mark=draw(st.none() | st.just(Mark(0))))
-        said = draw(st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(AnswerStatus), max_size=9))
+        status = draw(
+            st.sampled_from((RecordStatus.FOUND, RecordStatus.MALFORMED, RecordStatus.UNREADABLE))
+        )
+        stamp = (
+            None if status is RecordStatus.UNREADABLE else ZnodeStamp(1, draw(st.integers(0, 1)), 0)
+        )
+        record = LedgerRecord(
+            7, number, draw(ms), status, stamp, mark=draw(st.none() | st.just(Mark(0)))
+        )
+        said = draw(
+            st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(AnswerStatus), max_size=9)
+        )
         copies = st.tuples(st.sampled_from(BOOKIES), st.integers(0, 99))
         read = draw(st.dictionaries(copies, st.sampled_from(ReadStatus), max_size=9))
         answers = {bookie: Answer(bookie, 7, number, 0, one) for bookie, one in said.items()}
-        reads = {(bookie, at): EntryRead(bookie, 7, at, number, 0, one) for (bookie, at), one in read.items()}
+        reads = {
+            (bookie, at): EntryRead(bookie, 7, at, number, 0, one)
+            for (bookie, at), one in read.items()
+        }
         taken.append(Look(record, answers, reads))
     return tuple(taken)
 
@@ -277,7 +351,9 @@ def looks(draw: st.DrawFn) -> tuple[Look, ...]:
 @st.composite
 def hits(draw: st.DrawFn) -> dict[str, Any]:
     """What a finding on entries carries beside its facts."""
-    ranges = tuple((10 * n, 10 * n + draw(st.integers(0, 8))) for n in range(draw(st.integers(1, 20))))
+    ranges = tuple(
+        (10 * n, 10 * n + draw(st.integers(0, 8))) for n in range(draw(st.integers(1, 20)))
+    )
     total = sum(last - first + 1 for first, last in ranges)
     quorum = draw(st.integers(1, 30))
     return {
@@ -285,7 +361,9 @@ def hits(draw: st.DrawFn) -> dict[str, Any]:
         "entries": ranges,
         "entries_total": total + (draw(st.integers(0, 99)) if len(ranges) == 20 else 0),
         "missing_on": tuple((bookie, ranges) for bookie in draw(names(1))),
-        "copies": Copies(quorum, quorum, draw(st.integers(0, quorum)), draw(st.integers(0, quorum))),
+        "copies": Copies(
+            quorum, quorum, draw(st.integers(0, quorum)), draw(st.integers(0, quorum))
+        ),
     }
 
 
@@ -295,7 +373,9 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
     tell: dict[Subject, Callable[[], dict[str, Any]]] = {
         Subject.LEDGER: lambda: ledger_testimony(finding, taken, FACTS),
         Subject.BOOKIE: lambda: bookie_testimony(finding, records, FACTS),
-        Subject.CLUSTER: lambda: cluster_testimony(finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS),
+        Subject.CLUSTER: lambda: cluster_testimony(
+            finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS
+        ),
     }
     if finding.family is Family.REFERENCE and finding.ledger_id is not None:
         return str(reference_testimony(finding, taken, FACTS, None)["witness"])
@@ -307,13 +387,23 @@ def test_every_dataclass_of_facts_is_generated() -> None:
     assert set(FACTS_TYPES) == set(OF_TYPE)
 
 
-@pytest.mark.parametrize(("kind", "facts_type"), [(kind, facts) for kind in Kind for facts in facts_types(kind)])
+@pytest.mark.parametrize(
+    ("kind", "facts_type"), [(kind, facts) for kind in Kind for facts in facts_types(kind)]
+)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_a_witness_is_whole_sentences_and_names_nobody_else(kind: Kind, facts_type: type, data: st.DataObject) -> None:
-    """Whatever the facts and the looks are: nothing absent is printed, nothing is empty, and each bookie comes from them."""
+def test_a_witness_is_whole_sentences_and_names_nobody_else(
+    kind: Kind, facts_type: type, data: st.DataObject
+) -> None:
+    """Whatever the facts and the looks are: nothing absent is printed, nothing is empty, and each
+    bookie comes from them.
+    """
     found = finding_of(kind, data.draw(OF_TYPE[facts_type]))
-    carried = {name: value for name, value in data.draw(hits()).items() if getattr(found, name) not in (None, (), 0)}
+    carried = {
+        name: value
+        for name, value in data.draw(hits()).items()
+        if getattr(found, name) not in (None, (), 0)
+    }
     found = finding_of(kind, found.facts, **carried)
     taken = data.draw(looks())
     for text in (witness_of(found, taken), gist(witness_of(found, taken))):

@@ -7,7 +7,15 @@ import pytest
 from support.findings_by_kind import EXAMPLES, facts_types, finding_of
 from support.findings_by_kind import MARK as MARKED
 
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
+from auditor.model.facts import (
+    BeyondEndFacts,
+    CorruptFacts,
+    EntryFacts,
+    MarkFacts,
+    Search,
+    UnrecoverableFacts,
+    WhyMarked,
+)
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.ledger import LedgerState
 from auditor.witness.next_commands import CHANGES, next_commands
@@ -18,8 +26,16 @@ STATUS = "bookkeeper shell clusterinfo"
 TOPIC = "persistent://public/default/orders"
 OWNERS = {
     "nobody": None,
-    "messages": {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/orders"},
-    "cursor": {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/orders cursor bill"},
+    "messages": {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/orders",
+    },
+    "cursor": {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/orders cursor bill",
+    },
     "schema": {"application": "pulsar", "component": "schema", "name": "public/default/orders"},
     "compacted": {"application": "pulsar", "component": "compacted-ledger", "name": TOPIC},
     "somebody else": {"application": "flink", "component": None, "name": None},
@@ -35,7 +51,9 @@ MARK = replace(MARKED, missing_replicas=("b1", "b2"))
 def finding(kind, bookies=3, **changes):
     """A finding on which as much as possible is to be done; `changes` are those of its facts."""
     of_kind = {
-        CorruptFacts: CorruptFacts(40, ("b1", "b2"), tuple((f"c{n}", (40 + n, 99)) for n in range(bookies))),
+        CorruptFacts: CorruptFacts(
+            40, ("b1", "b2"), tuple((f"c{n}", (40 + n, 99)) for n in range(bookies))
+        ),
         EntryFacts: ENTRY,
         MarkFacts: MARK,
         UnrecoverableFacts: UnrecoverableFacts(ENTRY, MARK),
@@ -47,7 +65,9 @@ def finding(kind, bookies=3, **changes):
 
 
 def commands_of(kind, owner=None, disabled=False, **changes):
-    return next_commands(finding(kind, **changes), replication_disabled=disabled, owner=OWNERS.get(owner, owner))
+    return next_commands(
+        finding(kind, **changes), replication_disabled=disabled, owner=OWNERS.get(owner, owner)
+    )
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -97,11 +117,17 @@ def test_disabled_auto_recovery_is_asked_for_then_enabled_first(kind):
 )
 def test_what_no_command_can_heal_changes_nothing(kind):
     """A lost entry has no copy to copy from, and no command moves a good copy to another rack."""
-    assert [] == [command for command in commands_of(kind, "messages", disabled=True) if command.startswith(CHANGES)]
+    assert [] == [
+        command
+        for command in commands_of(kind, "messages", disabled=True)
+        if command.startswith(CHANGES)
+    ]
 
 
 def test_the_worst_entry_is_read_on_each_bookie_that_lacks_it():
-    """The look that proves the finding. With `-b` the shell reads up to the last entry without it: one more is asked for."""
+    """The look that proves the finding. With `-b` the shell reads up to the last entry without it:
+    one more is asked for.
+    """
     commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, bookies=2)
     assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b0" in commands
     assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b1" in commands
@@ -124,7 +150,9 @@ def test_what_lacks_copies_is_planned_before_it_is_recovered():
 
 
 def test_a_stranded_entry_is_saved_before_anything_else():
-    """Its holder may collect it: the whole entry is printed there, then the holder is kept from collecting."""
+    """Its holder may collect it: the whole entry is printed there, then the holder is kept from
+    collecting.
+    """
     commands = commands_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b h1" == commands[0]
     assert f"{CHANGES}restart bookie h1 with gcOverreplicatedLedgerWaitTime=0" in commands
@@ -140,21 +168,41 @@ def test_a_corrupt_copy_is_read_where_it_is_corrupt():
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE])
 def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
-    """Those that lists name, then those that the search found: what is alive there can be read there."""
+    """Those that lists name, then those that the search found: what is alive there can be read
+    there.
+    """
     entry = replace(ENTRY, listed_outside=("l1",))
-    whole = {"entries": entry} if kind is Kind.UNDERREPLICATED_UNRECOVERABLE else {"listed_outside": ("l1",)}
-    saved = [f"bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b {holder}" for holder in ("l1", "h1")]
+    whole = (
+        {"entries": entry}
+        if kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        else {"listed_outside": ("l1",)}
+    )
+    saved = [
+        f"bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b {holder}"
+        for holder in ("l1", "h1")
+    ]
     assert saved == commands_of(kind, **whole)[:2]
-    nowhere = {"entries": replace(ENTRY, search=None)} if kind is Kind.UNDERREPLICATED_UNRECOVERABLE else {"search": None}
+    nowhere = (
+        {"entries": replace(ENTRY, search=None)}
+        if kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        else {"search": None}
+    )
     assert not [command for command in commands_of(kind, **nowhere) if "-entryformat" in command]
 
 
 @pytest.mark.parametrize(
-    "kind", [Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE]
+    "kind",
+    [
+        Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        Kind.ENTRY_WITHOUT_REPLICA,
+        Kind.UNDERREPLICATED_UNRECOVERABLE,
+    ],
 )
 def test_a_holder_is_read_for_an_entry_that_it_holds(kind):
     """It may hold others than the worst: to read that one there would save nothing."""
-    found = replace(ENTRY, search=replace(SEARCH, entries=4, entries_found=4, found_first=(44, 43, 42, 45)))
+    found = replace(
+        ENTRY, search=replace(SEARCH, entries=4, entries_found=4, found_first=(44, 43, 42, 45))
+    )
     is_marked = kind is Kind.UNDERREPLICATED_UNRECOVERABLE
     commands = commands_of(kind, **({"entries": found} if is_marked else {"search": found.search}))
     read = "bookkeeper shell -entryformat hex readledger -m -l 7 -fe"
@@ -170,22 +218,36 @@ def test_a_bookie_that_is_gone_is_not_read():
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM])
 @pytest.mark.parametrize(
-    ("bookies", "gone", "recovered"), [(1, ("b0",), ["b0"]), (3, ("b2",), ["b0", "b2"]), (3, ("b0", "b1", "b2"), ["b0"])]
+    ("bookies", "gone", "recovered"),
+    [(1, ("b0",), ["b0"]), (3, ("b2",), ["b0", "b2"]), (3, ("b0", "b1", "b2"), ["b0"])],
 )
 def test_the_share_of_a_bookie_that_is_gone_is_recovered(
     kind: Kind, bookies: int, gone: tuple[str, ...], recovered: list[str]
 ) -> None:
-    """Whoever lacks the worst entry comes first; where that one is there, the first that is gone comes second."""
+    """Whoever lacks the worst entry comes first; where that one is there, the first that is gone
+    comes second.
+    """
     commands = commands_of(kind, bookies=bookies, gone=gone)
-    assert [f"{CHANGES}bookkeeper shell recover -l 7 {bookie}" for bookie in recovered] == commands[-len(recovered) :]
+    assert [f"{CHANGES}bookkeeper shell recover -l 7 {bookie}" for bookie in recovered] == commands[
+        -len(recovered) :
+    ]
     assert f"bookkeeper shell recover -dr -f -l 7 {recovered[0]}" in commands
-    assert len(commands_of(kind, "messages", disabled=True, bookies=bookies, gone=gone)) <= COMMANDS_MAX
-    assert [] == [command for command in commands if command.endswith(tuple(f"-b {bookie}" for bookie in gone))]
+    assert (
+        len(commands_of(kind, "messages", disabled=True, bookies=bookies, gone=gone))
+        <= COMMANDS_MAX
+    )
+    assert [] == [
+        command
+        for command in commands
+        if command.endswith(tuple(f"-b {bookie}" for bookie in gone))
+    ]
 
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM])
 def test_where_no_bookie_lacks_anything_nothing_is_recovered(kind):
-    """A bookie that stands twice in a write set holds one copy of the two: nobody lacks what it has."""
+    """A bookie that stands twice in a write set holds one copy of the two: nobody lacks what it
+    has.
+    """
     assert [] == [one for one in commands_of(kind, bookies=0) if "recover" in one]
 
 
@@ -218,7 +280,9 @@ def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
     ],
 )
 def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
-    """Of a ledger that is not closed `recover` would fence the writer; of one that lacks nothing it copies for nothing."""
+    """Of a ledger that is not closed `recover` would fence the writer; of one that lacks nothing it
+    copies for nothing.
+    """
     recovering = f"{CHANGES}bookkeeper shell recover -l 7 b1"
     assert recovering in commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
     commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, **changes)
@@ -226,13 +290,23 @@ def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
 
 
 def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
-    """Where Pulsar owns it the broker closes it; fencing it under the broker's feet is the last resort."""
-    assert f"{CHANGES}pulsar-admin topics unload {TOPIC}" == commands_of(Kind.LEDGER_STUCK, "messages")[-1]
-    assert f"{CHANGES}bookkeeper shell readledger -l 7 -fe 0 -le 0 -r" == commands_of(Kind.LEDGER_STUCK)[-1]
+    """Where Pulsar owns it the broker closes it; fencing it under the broker's feet is the last
+    resort.
+    """
+    assert (
+        f"{CHANGES}pulsar-admin topics unload {TOPIC}"
+        == commands_of(Kind.LEDGER_STUCK, "messages")[-1]
+    )
+    assert (
+        f"{CHANGES}bookkeeper shell readledger -l 7 -fe 0 -le 0 -r"
+        == commands_of(Kind.LEDGER_STUCK)[-1]
+    )
     assert not [c for c in commands_of(Kind.LEDGER_STUCK, "messages") if c.endswith(" -r")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER]
+)
 def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
     """Whatever is wrong with it: the owner is asked what it knows."""
     assert f"pulsar-admin topics stats-internal {TOPIC}" in commands_of(kind, "messages")
@@ -243,7 +317,12 @@ def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
 def test_nothing_from_metadata_is_run_by_a_shell(kind):
     """Bookie ids and topics may be anything; pasted, they are still single words."""
     evil = "x;reboot"
-    entry = EntryFacts(42, (evil,), (evil,), search=Search(1, 1, 1, 0, (evil,), (evil,), (evil,), found_first=(42,)))
+    entry = EntryFacts(
+        42,
+        (evil,),
+        (evil,),
+        search=Search(1, 1, 1, 0, (evil,), (evil,), (evil,), found_first=(42,)),
+    )
     mark = replace(MARK, missing_replicas=(evil,))
     of_kind = {
         BeyondEndFacts: BeyondEndFacts(9, 1, (evil,)),
@@ -255,8 +334,14 @@ def test_nothing_from_metadata_is_run_by_a_shell(kind):
     hostile = finding(kind)
     facts = of_kind.get(type(hostile.facts), hostile.facts)
     missing_on = ((evil, ((42, 42),)),)
-    hostile = replace(hostile, facts=facts, bookie_id=hostile.bookie_id and evil, missing_on=missing_on)
-    owner = {"application": "pulsar", "component": "managed-ledger", "name": "t/n/persistent/%24%28reboot%29%3Breboot"}
+    hostile = replace(
+        hostile, facts=facts, bookie_id=hostile.bookie_id and evil, missing_on=missing_on
+    )
+    owner = {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "t/n/persistent/%24%28reboot%29%3Breboot",
+    }
     for command in next_commands(hostile, replication_disabled=False, owner=owner):
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         assert "reboot" not in words and ";" not in words, command

@@ -5,21 +5,31 @@ from auditor.witness.owner import TEXT_CHARS_MAX, owner_of
 
 
 def _with(*pairs: tuple[str, bytes]) -> LedgerMetadata:
-    return LedgerMetadata(3, LedgerState.CLOSED, 1, 1, 1, 0, 1, (Segment(0, ("b1",)),), custom_metadata=pairs)
+    return LedgerMetadata(
+        3, LedgerState.CLOSED, 1, 1, 1, 0, 1, (Segment(0, ("b1",)),), custom_metadata=pairs
+    )
 
 
 def test_a_topics_ledger_is_named_by_its_managed_ledger() -> None:
     """application, component and the managed ledger's name, as Pulsar writes them."""
     metadata = _with(
-        ("application", b"pulsar"), ("component", b"managed-ledger"), ("pulsar/managed-ledger", b"t/ns/persistent/orders")
+        ("application", b"pulsar"),
+        ("component", b"managed-ledger"),
+        ("pulsar/managed-ledger", b"t/ns/persistent/orders"),
     )
-    assert {"application": "pulsar", "component": "managed-ledger", "name": "t/ns/persistent/orders"} == owner_of(metadata)
+    assert {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "t/ns/persistent/orders",
+    } == owner_of(metadata)
 
 
 def test_a_cursors_ledger_names_its_cursor_too() -> None:
     """A cursor's ledger belongs to a topic and to a subscription."""
     metadata = _with(
-        ("application", b"pulsar"), ("pulsar/managed-ledger", b"t/ns/persistent/orders"), ("pulsar/cursor", b"billing")
+        ("application", b"pulsar"),
+        ("pulsar/managed-ledger", b"t/ns/persistent/orders"),
+        ("pulsar/cursor", b"billing"),
     )
     owner = owner_of(metadata)
     assert owner is not None
@@ -29,7 +39,10 @@ def test_a_cursors_ledger_names_its_cursor_too() -> None:
 def test_schema_and_compacted_ledgers_have_names_too() -> None:
     """Whatever of the known names is there is the name."""
     assert "t/ns/orders" == (owner_of(_with(("pulsar/schemaId", b"t/ns/orders"))) or {})["name"]
-    assert "persistent://t/ns/orders" == (owner_of(_with(("pulsar/compactedTopic", b"persistent://t/ns/orders"))) or {})["name"]
+    assert (
+        "persistent://t/ns/orders"
+        == (owner_of(_with(("pulsar/compactedTopic", b"persistent://t/ns/orders"))) or {})["name"]
+    )
 
 
 def test_a_ledger_without_such_words_has_no_owner() -> None:

@@ -1,4 +1,6 @@
-"""Placement told so that a person can check it: which write sets, where their members stand, what the policy asks."""
+"""Placement told so that a person can check it: which write sets, where their members stand, what
+the policy asks.
+"""
 
 import json
 from dataclasses import replace
@@ -23,7 +25,9 @@ def told(text, rule, locations, **custom):
     metadata = replace(ledger(text), custom_metadata=tuple(custom.items()))
     around = Surroundings(writable=frozenset(locations), locations=locations)
     (finding,) = placement(7, metadata, Terms(0, 0, 4, 3, placement=rule, around=around)).findings
-    look = Look(LedgerRecord(7, 0, 0, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), metadata=metadata))
+    look = Look(
+        LedgerRecord(7, 0, 0, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), metadata=metadata)
+    )
     return ledger_testimony(finding, [look], FACTS)["witness"]
 
 
@@ -31,33 +35,45 @@ def told(text, rule, locations, **custom):
     ("expected", "text", "rule", "locations"),
     [
         (
-            "Segment 0-99 of ledger 7 does not adhere to the rack-aware policy (minNumRacksPerWriteQuorum=2, "
-            "enforceMinNumRacksPerWriteQuorum=false; by the locations assigned to the bookies). The write set from position 2 "
-            "(b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs 2.",
+            (
+                "Segment 0-99 of ledger 7 does not adhere to the rack-aware policy"
+                " (minNumRacksPerWriteQuorum=2, enforceMinNumRacksPerWriteQuorum=false; by the"
+                " locations assigned to the bookies). The write set from position 2 (b3 at /r1, b1"
+                " at /r1) has 1 rack (/r1) and needs 2."
+            ),
             "e3 w2 a2 0:[b1 b2 b3] closed 99",
             PlacementRule(Policy.RACK),
             RACKS,
         ),
         (
-            "Segment 0-99 of ledger 7 adheres only softly to the zone-aware policy (minNumZonesPerWriteQuorum=2, "
-            "desiredNumZonesPerWriteQuorum=3; by the locations assigned to the bookies). The write set from position 0 "
-            "(b1 at /z1/ud1, b2 at /z2/ud1, b3 at /z1/ud2) has 2 zones (z1, z2) where 3 are desired.",
+            (
+                "Segment 0-99 of ledger 7 adheres only softly to the zone-aware policy"
+                " (minNumZonesPerWriteQuorum=2, desiredNumZonesPerWriteQuorum=3; by the locations"
+                " assigned to the bookies). The write set from position 0 (b1 at /z1/ud1, b2 at"
+                " /z2/ud1, b3 at /z1/ud2) has 2 zones (z1, z2) where 3 are desired."
+            ),
             "e3 w3 a2 0:[b1 b2 b3] closed 99",
             PlacementRule(Policy.ZONE),
             ZONES,
         ),
         (
-            "Segment 0-99 of ledger 7 does not adhere to the region-aware policy (reppMinimumRegionsForDurability=2; "
-            "by the locations assigned to the bookies). The write set from position 0 (b1 at /z1/ud1, b2 at /z2/ud1, "
-            "b3 at /z1/ud2) has 2 in z1, and ack quorum 2 allows 1 in any region.",
+            (
+                "Segment 0-99 of ledger 7 does not adhere to the region-aware policy"
+                " (reppMinimumRegionsForDurability=2; by the locations assigned to the bookies)."
+                " The write set from position 0 (b1 at /z1/ud1, b2 at /z2/ud1, b3 at /z1/ud2) has 2"
+                " in z1, and ack quorum 2 allows 1 in any region."
+            ),
             "e3 w3 a2 0:[b1 b2 b3] closed 99",
             PlacementRule(Policy.REGION),
             ZONES,
         ),
         (
-            "The empty segment at entry 0 of ledger 7 does not adhere to the rack-aware policy (minNumRacksPerWriteQuorum=2, "
-            "enforceMinNumRacksPerWriteQuorum=false; as the Java auditor judges). The write set from position 0 "
-            "(b1 at /r1, b9 not writable) has 1 rack (/r1) and needs 2. No location is assigned to b9.",
+            (
+                "The empty segment at entry 0 of ledger 7 does not adhere to the rack-aware policy"
+                " (minNumRacksPerWriteQuorum=2, enforceMinNumRacksPerWriteQuorum=false; as the Java"
+                " auditor judges). The write set from position 0 (b1 at /r1, b9 not writable) has 1"
+                " rack (/r1) and needs 2. No location is assigned to b9."
+            ),
             "e2 w2 a2 0:[b1 b9] closed -1",
             PlacementRule(Policy.RACK, java_compatible=True),
             RACKS,
@@ -72,25 +88,39 @@ def test_a_segment_is_told_from_its_policy_to_what_fails(expected, text, rule, l
 def test_two_write_sets_are_told_and_the_rest_is_counted():
     """However large the ensemble: a witness is read in two or three lines."""
     members = " ".join(f"b{k}" for k in range(30))
-    witness = told(f"e30 w2 a2 0:[{members}] closed 99", PlacementRule(Policy.RACK), {f"b{k}": "/r1" for k in range(30)})
+    witness = told(
+        f"e30 w2 a2 0:[{members}] closed 99",
+        PlacementRule(Policy.RACK),
+        {f"b{k}": "/r1" for k in range(30)},
+    )
     assert 2 == witness.count("The write set from position")
     assert ". 28 more of its 30 write sets do not adhere either." in witness
     assert len(witness) < 500
-    three = told("e3 w2 a2 0:[b1 b2 b3] closed 99", PlacementRule(Policy.RACK), dict.fromkeys(("b1", "b2", "b3"), "/r1"))
+    three = told(
+        "e3 w2 a2 0:[b1 b2 b3] closed 99",
+        PlacementRule(Policy.RACK),
+        dict.fromkeys(("b1", "b2", "b3"), "/r1"),
+    )
     assert three.endswith(" 1 more of its 3 write sets does not adhere either.")
 
 
 def test_many_members_are_counted():
     """A write set of a hundred does not fill the screen."""
     members = " ".join(f"b{k}" for k in range(100))
-    witness = told(f"e100 w100 a2 0:[{members}] closed 99", PlacementRule(Policy.RACK), {f"b{k}": "/r1" for k in range(100)})
+    witness = told(
+        f"e100 w100 a2 0:[{members}] closed 99",
+        PlacementRule(Policy.RACK),
+        {f"b{k}": "/r1" for k in range(100)},
+    )
     assert "b7 at /r1 and 92 more) has 1 rack" in witness
 
 
 def test_what_the_writer_recorded_is_shown():
     """Pulsar's isolation groups: not judged, and said so."""
     config = {
-        "policyClass": "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy",
+        "policyClass": (
+            "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
+        ),
         "properties": {"isolationBookieGroups": "gold", "secondaryIsolationBookieGroups": "silver"},
     }
     witness = told(
@@ -100,12 +130,14 @@ def test_what_the_writer_recorded_is_shown():
         EnsemblePlacementPolicyConfig=json.dumps(config).encode(),
     )
     assert witness.endswith(
-        " Its writer recorded IsolatedBookieEnsemblePlacementPolicy with isolation groups gold; secondary silver: "
-        "shown, not judged."
+        " Its writer recorded IsolatedBookieEnsemblePlacementPolicy with isolation groups gold;"
+        " secondary silver: shown, not judged."
     )
 
 
 def test_an_ensemble_without_members_is_told_too():
     """Java calls it a failure; there is no write set to show."""
-    witness = told("e0 w2 a2 0:[] closed -1", PlacementRule(Policy.RACK, java_compatible=True), RACKS)
+    witness = told(
+        "e0 w2 a2 0:[] closed -1", PlacementRule(Policy.RACK, java_compatible=True), RACKS
+    )
     assert witness.endswith(" judges). The ensemble names no bookie.")

@@ -2,7 +2,14 @@
 
 import pytest
 
-from auditor.witness.pulsar_commands import PulsarLedger, Use, look_commands, pulsar_ledger, read_commands, unload_commands
+from auditor.witness.pulsar_commands import (
+    PulsarLedger,
+    Use,
+    look_commands,
+    pulsar_ledger,
+    read_commands,
+    unload_commands,
+)
 
 
 def of(component, name, application="pulsar"):
@@ -13,7 +20,10 @@ def of(component, name, application="pulsar"):
     "name, topic",
     [
         ("public/default/persistent/orders", "persistent://public/default/orders"),
-        ("public/default/persistent/orders-partition-3", "persistent://public/default/orders-partition-3"),
+        (
+            "public/default/persistent/orders-partition-3",
+            "persistent://public/default/orders-partition-3",
+        ),
         ("prop/us-west/ns/persistent/orders", "persistent://prop/us-west/ns/orders"),
         ("t/ns/persistent/a%2Fb+c%2Bd", "persistent://t/ns/a/b c+d"),
         ("t/ns/persistent/%E4%BE%8B", "persistent://t/ns/例"),
@@ -26,13 +36,17 @@ def test_a_managed_ledger_is_its_topic(name, topic):
 
 def test_a_cursors_ledger_belongs_to_its_topic():
     """What follows `cursor` is the subscription."""
-    assert PulsarLedger("persistent://t/ns/orders", Use.CURSOR) == of("managed-ledger", "t/ns/persistent/orders cursor bill")
+    assert PulsarLedger("persistent://t/ns/orders", Use.CURSOR) == of(
+        "managed-ledger", "t/ns/persistent/orders cursor bill"
+    )
 
 
 def test_schemas_and_compacted_ledgers_name_their_topic_in_their_own_way():
     """A schema's id has no domain; a compacted ledger carries the topic's whole name."""
     assert PulsarLedger("persistent://t/ns/a b", Use.SCHEMA) == of("schema", "t/ns/a+b")
-    assert PulsarLedger("persistent://t/ns/a b", Use.COMPACTED) == of("compacted-ledger", "persistent://t/ns/a b")
+    assert PulsarLedger("persistent://t/ns/a b", Use.COMPACTED) == of(
+        "compacted-ledger", "persistent://t/ns/a b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +65,9 @@ def test_schemas_and_compacted_ledgers_name_their_topic_in_their_own_way():
     ],
 )
 def test_what_names_no_topic_gets_no_command(component, name):
-    """Other forms, other components, names that cannot be printed on one line: nothing is guessed."""
+    """Other forms, other components, names that cannot be printed on one line: nothing is
+    guessed.
+    """
     assert of(component, name) is None
 
 

@@ -16,7 +16,8 @@ from auditor.witness.references import TELL
 
 def told(kind: Kind, **changes: object) -> str:
     facts = EXAMPLES[{
-        Kind.REFERENCED_LEDGER_MISSING: MissingLedgerFacts, Kind.LEDGER_TRUNCATED: TruncatedLedgerFacts,
+        Kind.REFERENCED_LEDGER_MISSING: MissingLedgerFacts,
+        Kind.LEDGER_TRUNCATED: TruncatedLedgerFacts,
         Kind.LEDGER_ORPHANED: OrphanedFacts,
     }[kind]]  # fmt: skip
     facts = replace(facts, **changes)
@@ -25,10 +26,12 @@ def told(kind: Kind, **changes: object) -> str:
 
 def test_a_missing_ledger_is_told_with_its_topic() -> None:
     """What it was for, that BookKeeper does not know it, when, and what it held."""
-    assert told(Kind.REFERENCED_LEDGER_MISSING) == (
-        "Ledger 7 is referenced by persistent://public/default/t for its messages. It has no metadata (NONODE after a sync): "
-        "BookKeeper does not know it. Both were so at two looks, 5 min apart; each time the reference was read first. The "
-        "topic recorded 100 entries in it (4000 bytes)."
+    assert (
+        told(Kind.REFERENCED_LEDGER_MISSING)
+        == "Ledger 7 is referenced by persistent://public/default/t for its messages. It has no"
+        " metadata (NONODE after a sync): BookKeeper does not know it. Both were so at two"
+        " looks, 5 min apart; each time the reference was read first. The topic recorded 100"
+        " entries in it (4000 bytes)."
     )
 
 
@@ -44,26 +47,37 @@ def test_the_position_that_is_left_to_a_subscription_is_told() -> None:
 def test_uses_beyond_the_first_are_counted() -> None:
     """Three are named."""
     uses = tuple(replace(USE, topic=f"persistent://t/n/{name}") for name in "abcd")
-    assert "t/n/c for its messages; and 7 more." in told(Kind.REFERENCED_LEDGER_MISSING, some_uses=uses, uses=10)
+    assert "t/n/c for its messages; and 7 more." in told(
+        Kind.REFERENCED_LEDGER_MISSING, some_uses=uses, uses=10
+    )
 
 
 def test_a_truncated_ledger_is_told_with_what_is_cut_off() -> None:
-    """Where it ends, and how many entries the topic recorded; also of an end before the first entry."""
+    """Where it ends, and how many entries the topic recorded; also of an end before the first
+    entry.
+    """
     assert (
-        "By that record it has at least 100 entries. Its metadata is CLOSED and ends at entry 89: 10 entries are cut off."
-        in told(Kind.LEDGER_TRUNCATED)
+        "By that record it has at least 100 entries. Its metadata is CLOSED and ends at entry 89:"
+        " 10 entries are cut off." in told(Kind.LEDGER_TRUNCATED)
     )
-    assert "says that it has no entry: 100 entries are cut off" in told(Kind.LEDGER_TRUNCATED, last_entry_id=-1)
+    assert "says that it has no entry: 100 entries are cut off" in told(
+        Kind.LEDGER_TRUNCATED, last_entry_id=-1
+    )
     assert "1 entry is cut off" in told(Kind.LEDGER_TRUNCATED, last_entry_id=98)
 
 
 def test_orphans_are_told_with_what_may_be_wrong() -> None:
-    """How many, how old, how much they hold, what is not known, and that another Pulsar may need them."""
-    assert told(Kind.LEDGER_ORPHANED) == (
-        "2 ledgers (70, 71) were written by Pulsar more than 7 days ago, and no topic referenced them, nor did the topic that "
-        "they name when it was read again. The looks were 5 min apart; the oldest ledger is 60 days old. Closed among them: "
-        "1, with 5000 bytes before replication. 3 more ledgers of Pulsar have no known reference; it is not known whether "
-        "something needs them. If another Pulsar with the same namespaces shares these bookies, the ledgers may be its own."
+    """How many, how old, how much they hold, what is not known, and that another Pulsar may need
+    them.
+    """
+    assert (
+        told(Kind.LEDGER_ORPHANED)
+        == "2 ledgers (70, 71) were written by Pulsar more than 7 days ago, and no topic referenced"
+        " them, nor did the topic that they name when it was read again. The looks were 5 min"
+        " apart; the oldest ledger is 60 days old. Closed among them: 1, with 5000 bytes before"
+        " replication. 3 more ledgers of Pulsar have no known reference; it is not known whether"
+        " something needs them. If another Pulsar with the same namespaces shares these bookies,"
+        " the ledgers may be its own."
     )
 
 
@@ -73,5 +87,6 @@ def test_an_owner_by_its_use_names_the_topic_that_uses_it() -> None:
     found = {role: pulsar_ledger(owner_by_use(topic, role, "s")) for role in Role}
     assert {str(topic)} == {one.topic for one in found.values() if one is not None}
     assert {
-        Role.DATA: Use.MESSAGES, Role.CURSOR: Use.CURSOR, Role.SCHEMA: Use.SCHEMA, Role.COMPACTED: Use.COMPACTED,
+        Role.DATA: Use.MESSAGES, Role.CURSOR: Use.CURSOR, Role.SCHEMA: Use.SCHEMA,
+        Role.COMPACTED: Use.COMPACTED,
     } == {role: one.use for role, one in found.items() if one is not None}  # fmt: skip

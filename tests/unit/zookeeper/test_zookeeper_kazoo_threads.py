@@ -20,7 +20,9 @@ from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooLog, KazooTh
 WAIT_S = 10.0
 
 
-def test_the_last_warning_of_kazoo_is_kept_and_none_is_printed(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_warning_of_kazoo_is_kept_and_none_is_printed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """At DEBUG it prints each reply, with ledger passwords: such records are not even made."""
     log = KazooLog()
     assert "" == log.last_problem
@@ -32,7 +34,9 @@ def test_the_last_warning_of_kazoo_is_kept_and_none_is_printed(caplog: pytest.Lo
     assert [] == caplog.records
 
 
-def log_of_thread(caplog: pytest.LogCaptureFixture, error: BaseException | None) -> list[tuple[str, str]]:
+def log_of_thread(
+    caplog: pytest.LogCaptureFixture, error: BaseException | None
+) -> list[tuple[str, str]]:
     """What is logged when a thread of kazoo ends so, by level; and it was given its arguments."""
     seen: list[Any] = []
 
@@ -43,7 +47,11 @@ def log_of_thread(caplog: pytest.LogCaptureFixture, error: BaseException | None)
 
     KazooThreads().spawn(work, 1, two=2).join(WAIT_S)
     assert [((1,), {"two": 2})] == seen
-    return [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "auditor.zookeeper"]
+    return [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name == "auditor.zookeeper"
+    ]
 
 
 def test_a_thread_that_ends_well_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -51,11 +59,16 @@ def test_a_thread_that_ends_well_says_nothing(caplog: pytest.LogCaptureFixture) 
     assert [] == log_of_thread(caplog, None)
 
 
-def test_a_thread_that_ends_on_an_exception_says_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_that_ends_on_an_exception_says_one_short_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A server decides what is in the text of the exception: line ends and any length."""
     head = "RuntimeError: out of order "
     [(level, line)] = log_of_thread(caplog, RuntimeError("out of\n order  " + "x" * 500))
-    assert ("WARNING", f"the connection to ZooKeeper broke down ({head}{'x' * (PROBLEM_CHARS_MAX - len(head))})") == (
+    assert (
+        "WARNING",
+        f"the connection to ZooKeeper broke down ({head}{'x' * (PROBLEM_CHARS_MAX - len(head))})",
+    ) == (
         level,
         line,
     )
@@ -113,7 +126,9 @@ def test_without_tls_the_socket_is_kazoos(dialled: list[Any]) -> None:
 
 
 def test_with_tls_the_handshake_is_bounded_and_names_the_server(dialled: list[Any]) -> None:
-    """By kazoo's time for connecting, and by the name that was configured, not the address it has."""
+    """By kazoo's time for connecting, and by the name that was configured, not the address it
+    has.
+    """
     context = Context()
     assert "secured" == KazooThreads(context).create_connection(1, **OPTIONS)  # type: ignore[arg-type]
     given, named, plain = dialled
@@ -122,7 +137,9 @@ def test_with_tls_the_handshake_is_bounded_and_names_the_server(dialled: list[An
 
 
 @pytest.mark.parametrize("error", [ssl.SSLError("no"), KeyboardInterrupt()])
-def test_a_socket_whose_handshake_failed_is_closed(dialled: list[Any], error: BaseException) -> None:
+def test_a_socket_whose_handshake_failed_is_closed(
+    dialled: list[Any], error: BaseException
+) -> None:
     """Attempts go on for as long as the run does: each would leave a descriptor."""
     with pytest.raises(type(error)):
         KazooThreads(Context(error)).create_connection(**OPTIONS)  # type: ignore[arg-type]
@@ -140,7 +157,9 @@ def test_sockets_without_tls_are_waited_for() -> None:
 
 
 def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None:
-    """A server may put several replies into one record: the second is here, and nothing more comes from the network."""
+    """A server may put several replies into one record: the second is here, and nothing more comes
+    from the network.
+    """
     pki = Pki(tmp_path / "pki")
     issued = pki.issue("server")
     ours, theirs = socket.socketpair()

@@ -1,4 +1,6 @@
-"""Reading many znodes over connections that are lost, and from servers that do not know multiRead or refuse it."""
+"""Reading many znodes over connections that are lost, and from servers that do not know multiRead
+or refuse it.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def kinds(server: MemoryZooKeeper) -> list[type]:
 
 
 def refuse_multi_read(server: MemoryZooKeeper, error: Exception) -> None:
-    """Answer each multiRead with `error` and close the connection, as a server does that does not know it."""
+    """Answer each multiRead with `error` and close the connection, as a server does that does not
+    know it.
+    """
 
     def before_answer(request: Any) -> None:
         if isinstance(request, MultiRead):
@@ -99,15 +103,26 @@ def test_a_server_that_takes_multi_read_is_asked_once(server: MemoryZooKeeper) -
 
 
 @pytest.mark.parametrize("error", [UnimplementedError(), MarshallingError()])
-def test_a_server_that_refuses_multi_read_is_read_one_by_one(server: MemoryZooKeeper, error: Exception) -> None:
+def test_a_server_that_refuses_multi_read_is_read_one_by_one(
+    server: MemoryZooKeeper, error: Exception
+) -> None:
     """It closes the connection: the next one is waited for, and no repeat is spent on it."""
     refuse_multi_read(server, error)
     with connected(server) as session:
         waits = len(server.waits_s)
-        assert PATHS == [item.path for item in read_many(session, PATHS) if item.data == item.path.encode()]
-        assert (False, 0, waits + 1) == (session.multi_read, session.counts.repeats, len(server.waits_s))
+        assert PATHS == [
+            item.path for item in read_many(session, PATHS) if item.data == item.path.encode()
+        ]
+        assert (False, 0, waits + 1) == (
+            session.multi_read,
+            session.counts.repeats,
+            len(server.waits_s),
+        )
         assert [MultiRead, *[GetData] * len(PATHS)] == kinds(server)
-        assert (12, 10) == (session.counts.reads, session.counts.reads_ok), "two reads found that out, in vain"
+        assert (12, 10) == (
+            session.counts.reads,
+            session.counts.reads_ok,
+        ), "two reads found that out, in vain"
 
 
 def test_a_refusal_that_leaves_the_connection_costs_one_read(server: MemoryZooKeeper) -> None:
@@ -129,7 +144,9 @@ def test_a_refusal_that_leaves_the_connection_costs_one_read(server: MemoryZooKe
 def test_a_server_that_drops_multi_read_twice_but_answers_a_read_does_not_know_it(
     server: MemoryZooKeeper, is_shut: bool
 ) -> None:
-    """Once may be chance. A single read that is refused is answered too, but it is no read that went well."""
+    """Once may be chance. A single read that is refused is answered too, but it is no read that
+    went well.
+    """
     server.put("/", shut=is_shut)
     refuse_multi_read(server, ConnectionLoss())
     with connected(server) as session:
@@ -159,7 +176,9 @@ def test_a_server_that_drops_all_reads_says_nothing_of_multi_read(server: Memory
 
 
 def test_a_session_moved_to_an_older_server_reads_on_one_by_one(server: MemoryZooKeeper) -> None:
-    """Each item comes once and in order, children as well as data; what is left is not asked by multiRead again."""
+    """Each item comes once and in order, children as well as data; what is left is not asked by
+    multiRead again.
+    """
     with known(server, batch_paths=3, inflight_max=1) as session:
         items = read_many(session, PATHS)
         first = next(items)
@@ -169,7 +188,10 @@ def test_a_session_moved_to_an_older_server_reads_on_one_by_one(server: MemoryZo
         assert 2 == kinds(server).count(MultiRead), "the first batch, and the one that was refused"
         server.sent.clear()
         (children,) = children_of_many(session, ["/data"])
-        assert (sorted(path.rsplit("/", 1)[1] for path in PATHS), OK) == (sorted(children.names), children.error)
+        assert (sorted(path.rsplit("/", 1)[1] for path in PATHS), OK) == (
+            sorted(children.names),
+            children.error,
+        )
         assert [GetChildren] == kinds(server)
 
 
@@ -177,8 +199,12 @@ def test_a_session_moved_to_an_older_server_reads_on_one_by_one(server: MemoryZo
 
 
 @pytest.mark.parametrize("as_one", [True, False])
-def test_batches_hold_so_many_paths_and_the_window_so_many_batches(server: MemoryZooKeeper, as_one: bool) -> None:
-    """Before the first item all batches of the window are asked, and no more; then one for each that is handed out."""
+def test_batches_hold_so_many_paths_and_the_window_so_many_batches(
+    server: MemoryZooKeeper, as_one: bool
+) -> None:
+    """Before the first item all batches of the window are asked, and no more; then one for each
+    that is handed out.
+    """
     with connected(server, batch_paths=3, inflight_max=2) as session:
         session.multi_read = as_one
         items = read_many(session, PATHS)
@@ -190,8 +216,12 @@ def test_batches_hold_so_many_paths_and_the_window_so_many_batches(server: Memor
         assert 3 == len(list(items))
 
 
-def test_a_request_is_as_large_as_it_may_be_and_no_larger(server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths count as if each character took four bytes, with 14 around each; one that is too large goes alone."""
+def test_a_request_is_as_large_as_it_may_be_and_no_larger(
+    server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths count as if each character took four bytes, with 14 around each; one that is too large
+    goes alone.
+    """
     monkeypatch.setattr(reading, "REQUEST_BYTES_MAX", 3 * (4 * 8 + 14))
     with known(server) as session:
         paths = ["/data/n1"] * 7 + ["/" + "x" * 100] + ["/data/n2"] * 2
@@ -206,7 +236,9 @@ def test_nothing_asked_is_nothing_sent(server: MemoryZooKeeper) -> None:
         assert [] == server.sent
 
 
-def test_every_znode_takes_a_permit_also_when_it_is_repeated(server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_znode_takes_a_permit_also_when_it_is_repeated(
+    server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that comes back is not flooded."""
     taken: list[int] = []
     with known(server, batch_paths=4) as session:
@@ -220,8 +252,12 @@ def test_every_znode_takes_a_permit_also_when_it_is_repeated(server: MemoryZooKe
 
 
 @pytest.mark.parametrize("lost", [(0,), (0, 2), (0, 1, 2, 3), (1,), (3,)])
-def test_what_is_lost_is_asked_again_and_nothing_else(server: MemoryZooKeeper, lost: tuple[int, ...]) -> None:
-    """All that the same loss took goes with the first of it: one wait for all; what was answered is not asked again."""
+def test_what_is_lost_is_asked_again_and_nothing_else(
+    server: MemoryZooKeeper, lost: tuple[int, ...]
+) -> None:
+    """All that the same loss took goes with the first of it: one wait for all; what was answered is
+    not asked again.
+    """
     batches = [PATHS[start : start + 3] for start in range(0, 10, 3)]
     with known(server, batch_paths=3) as session:
         lose(server, *lost)
@@ -236,7 +272,9 @@ def test_single_reads_of_a_batch_are_lost_together(server: MemoryZooKeeper) -> N
         session.multi_read = False
         lose(server, 1, 8)
         assert PATHS == [item.path for item in read_many(session, PATHS) if item.error == OK]
-        assert [*PATHS, *PATHS[:4], *PATHS[8:]] == [path for paths in sent(server) for path in paths]
+        assert [*PATHS, *PATHS[:4], *PATHS[8:]] == [
+            path for paths in sent(server) for path in paths
+        ]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +285,9 @@ def test_single_reads_of_a_batch_are_lost_together(server: MemoryZooKeeper) -> N
 def test_what_is_lost_for_good_says_so(
     server: MemoryZooKeeper, read: Callable[..., Iterator[Any]], kind: type, as_one: bool
 ) -> None:
-    """One item a path, of the kind asked for, after all repeats; once the server answers, the session is not given up."""
+    """One item a path, of the kind asked for, after all repeats; once the server answers, the
+    session is not given up.
+    """
     with connected(server, batch_paths=5, retries_max=2) as session:
         session.multi_read = as_one
         server.stop()
@@ -297,7 +337,9 @@ def test_a_request_that_is_refused_fails_with_the_code_of_it(
         assert (4, 0, 0) == (session.counts.reads, session.counts.reads_ok, session.counts.repeats)
 
 
-def test_a_multi_read_answered_with_something_else_is_refused(server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_multi_read_answered_with_something_else_is_refused(
+    server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bytes that are no reply to what was asked."""
     with known(server) as session:
         monkeypatch.setattr(server, "answer", lambda request: (b"junk", 0))
@@ -311,14 +353,20 @@ def test_bytes_are_data_and_names(server: MemoryZooKeeper, as_one: bool) -> None
     with connected(server) as session:
         session.multi_read = as_one
         errors = [item.error for item in read_many(session, [*PATHS[:2], "/nope", "/shut"])]
-        assert ([OK, OK, NO_NODE, NO_AUTH], 3, 16) == (errors, session.counts.reads_ok, session.counts.received_bytes)
+        assert ([OK, OK, NO_NODE, NO_AUTH], 3, 16) == (
+            errors,
+            session.counts.reads_ok,
+            session.counts.received_bytes,
+        )
         list(children_of_many(session, ["/data", "/nope"]))
         assert (5, 16 + 20) == (session.counts.reads_ok, session.counts.received_bytes)
 
 
 @pytest.mark.parametrize("as_one", [True, False])
 def test_each_item_has_its_own_stat(server: MemoryZooKeeper, as_one: bool) -> None:
-    """Data, czxid, mzxid, ctime, mtime and version, each from its place; no data at all is empty data."""
+    """Data, czxid, mzxid, ctime, mtime and version, each from its place; no data at all is empty
+    data.
+    """
     path = PATHS[0]
     server.put(path, b"again")
     stat = server.stat(path)

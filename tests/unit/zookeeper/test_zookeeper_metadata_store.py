@@ -1,4 +1,6 @@
-"""What a store says when its connection is lost at any point, and what it says of znodes outside of its cluster."""
+"""What a store says when its connection is lost at any point, and what it says of znodes outside of
+its cluster.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ READS: dict[str, Callable[[MetadataStore], Any]] = {
     "bookies": lambda store: store.bookies(1, lambda: NOW_MS),
     "cookies": lambda store: store.cookies(),
     "raw": lambda store: store.raw(f"{ROOT}/LAYOUT"),
-    "listing": lambda store: [list(store.list_ids(one)) for one in store.listing_partitions(1).partitions],
+    "listing": lambda store: [
+        list(store.list_ids(one)) for one in store.listing_partitions(1).partitions
+    ],
     "marks": lambda store: store.marks(),
     "elected_auditor": lambda store: store.elected_auditor(),
     "sync": lambda store: store.sync(),
@@ -47,10 +51,17 @@ def store(server: MemoryZooKeeper) -> MetadataStore:
     for number in (1, 2, 3):
         server.put(f"{ROOT}/available/b{number}:1", bookie_registration.encode("10.0.0.1", number))
         server.put(f"{ROOT}/cookies/b{number}:1")
-        server.put(f"{ROOT}{znode_paths.ELECTION}/V_{number}", underreplication_mark.encode_name(f"b{number}:1"))
+        server.put(
+            f"{ROOT}{znode_paths.ELECTION}/V_{number}",
+            underreplication_mark.encode_name(f"b{number}:1"),
+        )
     for ledger_id in IDS:
-        server.put(ROOT + znode_paths.mark_path(ledger_id), underreplication_mark.encode(["b1:1"], None))
-        server.put(ROOT + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker"))
+        server.put(
+            ROOT + znode_paths.mark_path(ledger_id), underreplication_mark.encode(["b1:1"], None)
+        )
+        server.put(
+            ROOT + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker")
+        )
     return open_store(uri(server.hosts, ROOT), LIMITS)
 
 
@@ -66,8 +77,12 @@ def lose_after(server: MemoryZooKeeper, answers: int) -> None:
     server.before_answer = before_answer
 
 
-def whole_or_unavailable(server: MemoryZooKeeper, store: MetadataStore, read: Callable[[], Any]) -> int:
-    """Lose the connection before each request in turn; return how many it takes until the answer is there, and whole."""
+def whole_or_unavailable(
+    server: MemoryZooKeeper, store: MetadataStore, read: Callable[[], Any]
+) -> int:
+    """Lose the connection before each request in turn; return how many it takes until the answer is
+    there, and whole.
+    """
     whole = read()
     for answers in range(100):
         lose_after(server, answers)
@@ -81,13 +96,17 @@ def whole_or_unavailable(server: MemoryZooKeeper, store: MetadataStore, read: Ca
 
 
 @pytest.mark.parametrize("name", READS)
-def test_the_cluster_is_told_whole_or_not_at_all(server: MemoryZooKeeper, store: MetadataStore, name: str) -> None:
+def test_the_cluster_is_told_whole_or_not_at_all(
+    server: MemoryZooKeeper, store: MetadataStore, name: str
+) -> None:
     """Wherever the connection is lost for good, no part of an answer passes for all of it."""
     assert whole_or_unavailable(server, store, lambda: READS[name](store)) >= 1
     assert store.problems == []
 
 
-def test_the_root_is_found_or_the_store_is_closed(server: MemoryZooKeeper, store: MetadataStore) -> None:
+def test_the_root_is_found_or_the_store_is_closed(
+    server: MemoryZooKeeper, store: MetadataStore
+) -> None:
     """A session that found no cluster is not left open."""
     store.close()
 
@@ -100,8 +119,12 @@ def test_the_root_is_found_or_the_store_is_closed(server: MemoryZooKeeper, store
 
 
 @pytest.mark.parametrize("with_marks", [True, False])
-def test_a_ledger_is_read_whole_or_unreadable(server: MemoryZooKeeper, store: MetadataStore, with_marks: bool) -> None:
-    """Wherever the connection is lost for good: a record for each id, that of always or one that says why it is not."""
+def test_a_ledger_is_read_whole_or_unreadable(
+    server: MemoryZooKeeper, store: MetadataStore, with_marks: bool
+) -> None:
+    """Wherever the connection is lost for good: a record for each id, that of always or one that
+    says why it is not.
+    """
     ids = (*IDS, 5, -1)
     whole = list(store.read_ledgers(ids, 2, lambda: NOW_MS, with_marks))
     for answers in range(len(ids) * 3 // 2 + 1):
@@ -129,8 +152,16 @@ def is_said_unknown(whole: LedgerRecord, found: LedgerRecord) -> bool:
     ("data", "status", "detail"),
     [
         (b"junk", RecordStatus.MALFORMED, "does not begin with BookieMetadataFormatVersion"),
-        (b"BookieMetadataFormatVersion\t4\nwhatever", RecordStatus.UNREADABLE, "newer than this auditor reads"),
-        (b"poison", RecordStatus.UNREADABLE, "the auditor failed to decode the metadata: ZeroDivisionError"),
+        (
+            b"BookieMetadataFormatVersion\t4\nwhatever",
+            RecordStatus.UNREADABLE,
+            "newer than this auditor reads",
+        ),
+        (
+            b"poison",
+            RecordStatus.UNREADABLE,
+            "the auditor failed to decode the metadata: ZeroDivisionError",
+        ),
     ],
 )
 def test_a_ledger_that_cannot_be_decoded_has_all_else(
@@ -155,13 +186,19 @@ def test_a_ledger_that_cannot_be_decoded_has_all_else(
     mark = store.marks().by_ledger[1]
     stamp = record.stamp
     assert stamp is not None
-    assert (1, server.ctime_ms(path), server.mtime_ms(path)) == (stamp.version, stamp.ctime_ms, stamp.mtime_ms)
+    assert (1, server.ctime_ms(path), server.mtime_ms(path)) == (
+        stamp.version,
+        stamp.ctime_ms,
+        stamp.mtime_ms,
+    )
     without = replace(record, malformed=None)
     assert LedgerRecord(1, 2, NOW_MS, status, stamp, mark=mark, detail=record.detail) == without
     assert (record.malformed is not None) == (status is RecordStatus.MALFORMED)
 
 
-@pytest.mark.parametrize(("is_there", "status"), [(True, RecordStatus.NOT_AUTHORISED), (False, RecordStatus.GONE)])
+@pytest.mark.parametrize(
+    ("is_there", "status"), [(True, RecordStatus.NOT_AUTHORISED), (False, RecordStatus.GONE)]
+)
 def test_a_ledger_that_is_not_read_has_its_mark(
     server: MemoryZooKeeper, store: MetadataStore, is_there: bool, status: RecordStatus
 ) -> None:
@@ -177,7 +214,9 @@ def test_a_ledger_that_is_not_read_has_its_mark(
 def test_a_znode_is_taken_whole_up_to_a_size(
     server: MemoryZooKeeper, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is larger, or shut, is not read and named as a problem; one that is not there is none."""
+    """One that is larger, or shut, is not read and named as a problem; one that is not there is
+    none.
+    """
     monkeypatch.setattr(metadata_store, "RAW_BYTES_MAX", 3)
     server.put("/x/three", b"123")
     server.put("/x/four", b"1234")
@@ -214,9 +253,14 @@ def test_a_vote_that_ends_between_list_and_read_leaves_the_office_to_the_next(
 def test_few_votes_are_read(server: MemoryZooKeeper, store: MetadataStore) -> None:
     """However many stand for election, the first ones tell."""
     for number in range(VOTES_READ_MAX):
-        server.put(f"{ROOT}{znode_paths.ELECTION}/V_{number + 10}", underreplication_mark.encode_name("b9:1"))
+        server.put(
+            f"{ROOT}{znode_paths.ELECTION}/V_{number + 10}",
+            underreplication_mark.encode_name("b9:1"),
+        )
     with open_store(uri(server.hosts, ROOT), QUICK) as many_at_once:
         server.sent.clear()
         assert "b1:1" == many_at_once.elected_auditor()
-    read = [path for request in server.sent if request.operation == GET_DATA for path in request.paths]
+    read = [
+        path for request in server.sent if request.operation == GET_DATA for path in request.paths
+    ]
     assert VOTES_READ_MAX >= len(read)

@@ -37,8 +37,13 @@ def failed_item(code: int) -> bytes:
 
 
 def test_a_request_is_laid_out_like_multi() -> None:
-    """A header before each operation, path and no watch; a header with done at the end. In bytes, as a server took it."""
-    expected = bytes.fromhex("00000004 00 ffffffff 00000002 2f61 0000000004 00 ffffffff 00000003 2fc3bc 00ffffffff 01 ffffffff")
+    """A header before each operation, path and no watch; a header with done at the end. In bytes,
+    as a server took it.
+    """
+    expected = bytes.fromhex(
+        "00000004 00 ffffffff 00000002 2f61 0000000004 00 ffffffff 00000003 2fc3bc 00ffffffff 01"
+        " ffffffff"
+    )
     assert expected == MultiRead(GET_DATA, ["/a", "/ü"]).serialize()
 
 
@@ -63,21 +68,27 @@ def test_the_reply_of_a_real_server_is_decoded() -> None:
 
 def test_stats_are_taken_from_their_places() -> None:
     """czxid, mzxid, ctime, mtime and version, of eleven fields."""
-    assert [Znode("/a", OK, b"xyz", 11, 12, 1_000, 2_000, 3)] == decode_reply(GET_DATA, ["/a"], data_item(b"xyz") + END, 0)
+    assert [Znode("/a", OK, b"xyz", 11, 12, 1_000, 2_000, 3)] == decode_reply(
+        GET_DATA, ["/a"], data_item(b"xyz") + END, 0
+    )
 
 
 def test_a_znode_without_data_has_empty_data() -> None:
     """A null buffer (length -1) is a znode without data, not an error."""
     reply = struct.pack("!iBii", GET_DATA, 0, 0, -1) + STAT + END
-    assert [item.data for item in decode_reply(GET_DATA, ["/a"], reply, 0) if isinstance(item, Znode)] == [b""]
+    assert [
+        item.data for item in decode_reply(GET_DATA, ["/a"], reply, 0) if isinstance(item, Znode)
+    ] == [b""]
 
 
 def test_children_keep_their_names() -> None:
     """Names in UTF-8, none at all, and a failure, each with its path."""
     reply = b"header" + children_item("a", "ü", "") + children_item() + failed_item(NO_NODE) + END
-    assert [Children("/x", OK, ["a", "ü", ""]), Children("/y", OK, []), Children("/z", NO_NODE)] == decode_reply(
-        GET_CHILDREN, ["/x", "/y", "/z"], reply, 6
-    )
+    assert [
+        Children("/x", OK, ["a", "ü", ""]),
+        Children("/y", OK, []),
+        Children("/z", NO_NODE),
+    ] == decode_reply(GET_CHILDREN, ["/x", "/y", "/z"], reply, 6)
 
 
 def test_a_reply_cut_anywhere_is_garbled() -> None:
@@ -118,4 +129,6 @@ def test_a_request_tells_its_size_and_no_paths() -> None:
 def test_a_child_whose_name_is_not_utf_8_is_shown_with_replacements() -> None:
     """Whoever made it: the others are read all the same."""
     item = struct.pack("!iBiii", GET_CHILDREN, 0, 0, 2, 2) + b"a\xff" + struct.pack("!i", 1) + b"b"
-    assert [Children("/x", OK, ["a\ufffd", "b"])] == decode_reply(GET_CHILDREN, ["/x"], item + END, 0)
+    assert [Children("/x", OK, ["a\ufffd", "b"])] == decode_reply(
+        GET_CHILDREN, ["/x"], item + END, 0
+    )

@@ -47,21 +47,33 @@ def held(metadata: LedgerMetadata, bookie_id: str) -> int:
     count = 0
     for entry_id in range((metadata.last_entry_id or 0) + 1):
         segment = [one for one in metadata.segments if one.first_entry_id <= entry_id][-1]
-        set_of_entry = {segment.ensemble[(entry_id + n) % metadata.ensemble_size] for n in range(metadata.write_quorum)}
+        set_of_entry = {
+            segment.ensemble[(entry_id + n) % metadata.ensemble_size]
+            for n in range(metadata.write_quorum)
+        }
         count += bookie_id in set_of_entry
     return count
 
 
 @pytest.mark.parametrize("bookie_id", ["b1:3181", "b2:3181", "b3:3181", B4])
-def test_segments_and_entries_are_those_of_the_bookie(server: MemoryZooKeeper, bookie_id: str) -> None:
-    """Of a closed ledger, the entries it should hold over all its segments, counted here one by one."""
+def test_segments_and_entries_are_those_of_the_bookie(
+    server: MemoryZooKeeper, bookie_id: str
+) -> None:
+    """Of a closed ledger, the entries it should hold over all its segments, counted here one by
+    one.
+    """
     metadata = closed_ledger()
     add(server, 1, metadata)
     add(server, 2, replace(metadata, last_entry_id=10))
     found, read = naming(server, bookie_id)
     segments = sum(bookie_id in segment.ensemble for segment in metadata.segments)
     entries = [held(replace(metadata, last_entry_id=last), bookie_id) for last in (29, 10)]
-    assert tuple(NamingLedger(i, LedgerState.CLOSED, 2, segments, entries[i - 1], False) for i in (1, 2)) == found.ledgers
+    assert (
+        tuple(
+            NamingLedger(i, LedgerState.CLOSED, 2, segments, entries[i - 1], False) for i in (1, 2)
+        )
+        == found.ledgers
+    )
     assert (bookie_id, 2, 2, 0) == (found.bookie_id, found.listed, read, found.unread)
 
 
@@ -85,7 +97,9 @@ ENSEMBLE = CLOSED.segments[0].ensemble
 def test_entries_are_not_known_where_the_metadata_is_not_clear(
     server: MemoryZooKeeper, metadata: LedgerMetadata, entries: int | None
 ) -> None:
-    """Not closed, without a last entry, or with segments that leave some out or contradict each other."""
+    """Not closed, without a last entry, or with segments that leave some out or contradict each
+    other.
+    """
     add(server, 1, metadata)
     (ledger,) = naming(server, "b1:3181")[0].ledgers
     assert (metadata.state, entries) == (ledger.state, ledger.entries)
@@ -131,13 +145,20 @@ def test_a_ledger_that_vanishes_names_nobody(server: MemoryZooKeeper) -> None:
 
 
 def test_a_mark_is_known_or_it_is_not(server: MemoryZooKeeper) -> None:
-    """A ledger whose mark was read is marked; where a part of the marks may not be read, the others are unknown."""
+    """A ledger whose mark was read is marked; where a part of the marks may not be read, the others
+    are unknown.
+    """
     for ledger_id in (1, 70_000):
         add(server, ledger_id)
     server.put(ROOT + znode_paths.mark_path(1), underreplication_mark.encode([B4], None))
     found, _ = naming(server)
-    assert ("", [True, False]) == (found.marks_problem, [ledger.is_marked for ledger in found.ledgers])
-    server.put(ROOT + znode_paths.mark_path(70_000), underreplication_mark.encode([B4], None), shut=True)
+    assert ("", [True, False]) == (
+        found.marks_problem,
+        [ledger.is_marked for ledger in found.ledgers],
+    )
+    server.put(
+        ROOT + znode_paths.mark_path(70_000), underreplication_mark.encode([B4], None), shut=True
+    )
     found, _ = naming(server)
     assert "may not be read" in found.marks_problem
     assert [True, None] == [ledger.is_marked for ledger in found.ledgers]
@@ -149,7 +170,12 @@ def test_the_bookie_is_told_with_its_record_or_as_unheard_of(server: MemoryZooKe
         server.put(f"{ROOT}/cookies/{bookie_id}")
     bookie = naming(server)[0].bookie
     assert bookie is not None
-    assert (B4, 1, NOW_MS, True) == (bookie.bookie_id, bookie.look, bookie.read_at_ms, bookie.has_cookie)
+    assert (B4, 1, NOW_MS, True) == (
+        bookie.bookie_id,
+        bookie.look,
+        bookie.read_at_ms,
+        bookie.has_cookie,
+    )
     assert naming(server, "b9:1")[0].bookie is None
 
 

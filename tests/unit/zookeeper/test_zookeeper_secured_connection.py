@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionDropped, NoAuthError, SessionClosedRequireSaslError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    NoAuthError,
+    SessionClosedRequireSaslError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionHandler, ReplyHeader
 from kazoo.protocol.serialization import SASL, write_buffer
@@ -44,7 +49,11 @@ def test_only_refusals_of_every_server_end_the_wait() -> None:
     refusals = Refusals()
     refusals.note(ONE, "first")
     refusals.suspect("perhaps")
-    assert (refusals.last, refusals.has_all([ONE, TWO]), refusals.has_all([])) == ("perhaps", False, False)
+    assert (refusals.last, refusals.has_all([ONE, TWO]), refusals.has_all([])) == (
+        "perhaps",
+        False,
+        False,
+    )
     refusals.note(TWO, "second")
     assert (refusals.last, refusals.has_all([ONE, TWO])) == ("second", True)
     assert not await_unless_refused(threading.Event(), refusals, [ONE, TWO], 1_000)
@@ -81,7 +90,10 @@ def test_a_refused_session_is_what_its_lost_reads_say() -> None:
 def test_credentials_that_cannot_be_read_make_the_store_unavailable() -> None:
     """In a task of Spark that is an error which ends the job with its sentence."""
     missing = SecretSource("the digest", "AUDITOR_X", file="/no/such/file")
-    with pytest.raises(StoreUnavailable, match="our credentials for ZooKeeper could not be read: the file with the digest"):
+    with pytest.raises(
+        StoreUnavailable,
+        match="our credentials for ZooKeeper could not be read: the file with the digest",
+    ):
         Credentials(ZooKeeperAccess(digest=missing))
 
 
@@ -92,21 +104,41 @@ def test_credentials_are_read_once_and_given_to_each_client(tmp_path: Path) -> N
     (tmp_path / "digest").write_text("super:secret")
     (tmp_path / "pw").write_text("pw")
     digest = SecretSource("the digest", "AUDITOR_X", file=str(tmp_path / "digest"))
-    tls = TlsFiles("zookeeper", ca=str(pki.ca()), certificate=str(ours.certificate), key=str(ours.key))
+    tls = TlsFiles(
+        "zookeeper", ca=str(pki.ca()), certificate=str(ours.certificate), key=str(ours.key)
+    )
     with_tls = Credentials(ZooKeeperAccess(tls=tls, digest=digest))
     assert isinstance(with_tls.context, ssl.SSLContext)
-    assert (with_tls.auth_data, with_tls.user, with_tls.has_certificate) == ([("digest", "super:secret")], None, True)
-    assert not Credentials(ZooKeeperAccess(tls=TlsFiles("zookeeper", ca=str(pki.ca())))).has_certificate
-    with_login = Credentials(
-        ZooKeeperAccess(sasl=SaslLogin("u", SecretSource("the password", "AUDITOR_X", file=str(tmp_path / "pw"))))
+    assert (with_tls.auth_data, with_tls.user, with_tls.has_certificate) == (
+        [("digest", "super:secret")],
+        None,
+        True,
     )
-    assert (with_login.context, with_login.auth_data, with_login.has_certificate) == (None, [], False)
+    assert not Credentials(
+        ZooKeeperAccess(tls=TlsFiles("zookeeper", ca=str(pki.ca())))
+    ).has_certificate
+    with_login = Credentials(
+        ZooKeeperAccess(
+            sasl=SaslLogin(
+                "u", SecretSource("the password", "AUDITOR_X", file=str(tmp_path / "pw"))
+            )
+        )
+    )
+    assert (with_login.context, with_login.auth_data, with_login.has_certificate) == (
+        None,
+        [],
+        False,
+    )
     assert with_login.user == DigestUser("u", "pw", "zookeeper/zk-sasl-md5")
     for credentials, options in ((with_tls, None), (with_login, {})):
         client, refusals = KazooClient(hosts="h1:2281"), Refusals()
         credentials.apply(client, refusals)
         connection: Any = client._connection
-        assert (connection.client, connection.logger, connection.sasl_options) == (client, client.logger, options)
+        assert (connection.client, connection.logger, connection.sasl_options) == (
+            client,
+            client.logger,
+            options,
+        )
         assert (connection.credentials, connection.refusals) == (credentials, refusals)
         assert isinstance(connection.retry_sleeper, KazooRetry)
         assert connection.retry_sleeper is not client._conn_retry
@@ -119,11 +151,17 @@ REFUSAL = ReplyHeader(2, 0, -115)
 
 
 class Login:
-    """One client of two servers. `attempt` logs in to one of them, which sends `replies` or raises them."""
+    """One client of two servers. `attempt` logs in to one of them, which sends `replies` or raises
+    them.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("pw")
-        access = ZooKeeperAccess(sasl=SaslLogin("u", SecretSource("the password", "AUDITOR_X", file=str(tmp_path / "pw"))))
+        access = ZooKeeperAccess(
+            sasl=SaslLogin(
+                "u", SecretSource("the password", "AUDITOR_X", file=str(tmp_path / "pw"))
+            )
+        )
         self.refusals = Refusals()
         client = KazooClient(hosts="h1:2281,h2:2281")
         Credentials(access).apply(client, self.refusals)
@@ -153,7 +191,11 @@ class Login:
         reply = self._replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        return (reply, b"", 0) if isinstance(reply, ReplyHeader) else (ReplyHeader(*reply[:3]), write_buffer(reply[3]), 0)
+        return (
+            (reply, b"", 0)
+            if isinstance(reply, ReplyHeader)
+            else (ReplyHeader(*reply[:3]), write_buffer(reply[3]), 0)
+        )
 
     def attempt(self, server: tuple[str, int], *replies: Any) -> Any:
         self._replies = list(replies)
@@ -170,7 +212,9 @@ def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Login:
 
 
 @pytest.mark.parametrize("loss", [DROP, KazooTimeoutError()])
-def test_a_connection_lost_at_the_first_message_is_no_refusal(login: Login, loss: Exception) -> None:
+def test_a_connection_lost_at_the_first_message_is_no_refusal(
+    login: Login, loss: Exception
+) -> None:
     """A server that restarts drops it. However often: the next server may let us in."""
     for server in (ONE, TWO, ONE, TWO):
         with pytest.raises(type(loss)):
@@ -182,7 +226,9 @@ def test_a_connection_lost_at_the_first_message_is_no_refusal(login: Login, loss
 
 
 def test_a_login_is_two_messages_and_their_answers(login: Login) -> None:
-    """Nothing at first, then the answer to the challenge; each with its own number. kazoo goes on as it would."""
+    """Nothing at first, then the answer to the challenge; each with its own number. kazoo goes on
+    as it would.
+    """
     assert login.attempt(ONE, FIRST, (2, 0, 0, PROOF)) == (1, 2)
     answer = answer_challenge(CHALLENGE, DigestUser("u", "pw", SERVICE), "c").response
     assert login.submitted == [(SASL(b""), 1.5, 1), (SASL(answer), 1.5, 2)]
@@ -197,7 +243,9 @@ def test_a_reply_to_something_else_is_a_lost_login(login: Login) -> None:
 
 
 @pytest.mark.parametrize("challenge", [None, CHALLENGE + b',qop="auth-conf"'])
-def test_a_challenge_that_we_cannot_answer_is_a_refusal(login: Login, challenge: bytes | None) -> None:
+def test_a_challenge_that_we_cannot_answer_is_a_refusal(
+    login: Login, challenge: bytes | None
+) -> None:
     """Nothing at all, or a protection that we do not speak."""
     with pytest.raises(ConnectionDropped):
         login.attempt(ONE, (1, 0, 0, challenge))
@@ -214,7 +262,9 @@ def test_a_login_in_between_clears_what_was_dropped_before(login: Login) -> None
         login.attempt(ONE, FIRST, (2, 0, 0, PROOF))
 
 
-def test_an_authentication_that_fails_without_a_word_is_a_wrong_login(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_authentication_that_fails_without_a_word_is_a_wrong_login(
+    login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """kazoo raises it so where a server refuses digest credentials."""
 
     def refuse(*_: object) -> None:
@@ -235,7 +285,9 @@ def alert(reason: str) -> ssl.SSLError:
 
 @pytest.mark.parametrize("port", [2281, "2281"])
 def test_a_handshake_that_fails_has_its_reason(login: Login, port: Any) -> None:
-    """Each server once: it will be the same. An end without a word may pass, and is no TLS port perhaps."""
+    """Each server once: it will be the same. An end without a word may pass, and is no TLS port
+    perhaps.
+    """
     required = alert("CERTIFICATE_REQUIRED")
     with pytest.raises(ConnectionDropped):
         login.attempt((ONE[0], port), required)
@@ -284,7 +336,9 @@ def test_a_server_that_refuses_a_login_is_left_for_another_one(login: Login) -> 
         ((ReplyHeader(1, 0, -115),), WRONG_LOGIN),
     ],
 )
-def test_a_login_that_every_server_refuses_ends_the_attempts(login: Login, replies: Any, why: str) -> None:
+def test_a_login_that_every_server_refuses_ends_the_attempts(
+    login: Login, replies: Any, why: str
+) -> None:
     """AuthFailedError is what ends kazoo's loop."""
     with pytest.raises(ConnectionDropped):
         login.attempt(ONE, *replies)

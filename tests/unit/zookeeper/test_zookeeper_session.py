@@ -49,7 +49,9 @@ def losing(server: MemoryZooKeeper, times: int) -> Callable[[Any], None]:
 
 
 def test_kazoo_is_told_the_hosts_and_never_stops_trying() -> None:
-    """Every host, the time-out in ms, no server without a quorum, and attempts for ever at most a second apart."""
+    """Every host, the time-out in ms, no server without a quorum, and attempts for ever at most a
+    second apart.
+    """
     session = Session(["h1:1", "h2:2"], replace(QUICK, session_timeout_ms=1_234))
     client: Any = session._client
     assert isinstance(client, KazooClient)
@@ -71,7 +73,9 @@ def test_a_connection_is_waited_for_as_long_as_the_limit_says(server: MemoryZooK
     assert ["stop", "close"] == server.clients[0].ended
 
 
-def test_what_cannot_be_connected_is_ended_and_says_what_was_seen_last(server: MemoryZooKeeper) -> None:
+def test_what_cannot_be_connected_is_ended_and_says_what_was_seen_last(
+    server: MemoryZooKeeper,
+) -> None:
     """Who did not answer, for how long, the last warning of kazoo, and nothing runs on."""
     server.stop()
     session = Session([server.hosts, "h2:2"], replace(QUICK, connect_timeout_ms=400))
@@ -81,7 +85,8 @@ def test_what_cannot_be_connected_is_ended_and_says_what_was_seen_last(server: M
         session.open()
     text = str(raised.value)
     assert text.startswith(
-        f"ZooKeeper at {server.hosts}, h2:2 did not let us connect within 400 ms (last seen: refused by h2): check the hosts"
+        f"ZooKeeper at {server.hosts}, h2:2 did not let us connect within 400 ms (last seen:"
+        " refused by h2): check the hosts"
     )
     assert ["stop", "close"] == server.clients[0].ended
     with pytest.raises(AssertionError, match="not open"):
@@ -103,8 +108,12 @@ def test_kazoos_log_is_not_ours(server: MemoryZooKeeper, caplog: pytest.LogCaptu
         assert ("auditor.zookeeper.kazoo", []) == (session._log.name, caplog.records)
 
 
-def test_a_thread_that_ends_on_an_exception_is_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
-    """Its kind and its words, on one line, cut to what is bearable; what was to run did so with its arguments."""
+def test_a_thread_that_ends_on_an_exception_is_one_short_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its kind and its words, on one line, cut to what is bearable; what was to run did so with its
+    arguments.
+    """
     ran: list[Any] = []
 
     def work(*args: Any, **kwargs: Any) -> None:
@@ -122,7 +131,9 @@ def test_a_thread_that_ends_on_an_exception_is_one_short_line(caplog: pytest.Log
 
 
 def test_counts_are_added_field_by_field() -> None:
-    """What two sessions have asked for is the sum of both; what failed is the rest of what was asked."""
+    """What two sessions have asked for is the sum of both; what failed is the rest of what was
+    asked.
+    """
     counts = ReadCounts(10, 7, 3, 100)
     counts.add(ReadCounts(1, 2, 4, 8))
     assert ReadCounts(11, 9, 7, 108) == counts
@@ -163,8 +174,12 @@ def test_a_reply_is_waited_for_two_session_time_outs(server: MemoryZooKeeper) ->
             session.answer(session.submit(ROOT))
 
 
-@pytest.mark.parametrize(("error", "told"), [(NoNodeError(), NoNodeError), (ValueError(), ConnectionLoss)])
-def test_what_kazoo_stumbles_over_is_a_loss(server: MemoryZooKeeper, error: Exception, told: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"), [(NoNodeError(), NoNodeError), (ValueError(), ConnectionLoss)]
+)
+def test_what_kazoo_stumbles_over_is_a_loss(
+    server: MemoryZooKeeper, error: Exception, told: type[Exception]
+) -> None:
     """What the server refused is told as it is."""
 
     def failing(request: Any) -> None:
@@ -178,8 +193,12 @@ def test_what_kazoo_stumbles_over_is_a_loss(server: MemoryZooKeeper, error: Exce
 
 
 @pytest.mark.parametrize("retries_max", [0, 1, 3])
-def test_a_lost_read_is_repeated_so_many_times(server: MemoryZooKeeper, slept_s: list[float], retries_max: int) -> None:
-    """One answered at its last repeat is answered; one more loss, and the session is given up with the reason."""
+def test_a_lost_read_is_repeated_so_many_times(
+    server: MemoryZooKeeper, slept_s: list[float], retries_max: int
+) -> None:
+    """One answered at its last repeat is answered; one more loss, and the session is given up with
+    the reason.
+    """
     with connected(server, retries_max=retries_max, retry_wait_ms=70) as session:
         server.before_answer = losing(server, retries_max)
         data, _ = session.ask(ROOT)
@@ -195,13 +214,20 @@ def test_a_lost_read_is_repeated_so_many_times(server: MemoryZooKeeper, slept_s:
 def test_a_repeat_waits_for_the_connection_and_a_session_given_up_does_not(
     server: MemoryZooKeeper, slept_s: list[float]
 ) -> None:
-    """Each repeat waits a session time-out for it; once given up, nothing waits until there is one."""
+    """Each repeat waits a session time-out for it; once given up, nothing waits until there is
+    one.
+    """
     with connected(server) as session:
         server.stop()
         server.waits_s.clear()
         repeats = Repeats()
         assert not session.may_repeat(repeats)
-        assert (3, 3, [1.5] * 3, True) == (repeats.used, session.counts.repeats, server.waits_s, session.given_up)
+        assert (3, 3, [1.5] * 3, True) == (
+            repeats.used,
+            session.counts.repeats,
+            server.waits_s,
+            session.given_up,
+        )
         assert not session.may_repeat(Repeats())
         assert (3, 3) == (len(server.waits_s), len(slept_s))
         server.start()
@@ -210,8 +236,12 @@ def test_a_repeat_waits_for_the_connection_and_a_session_given_up_does_not(
         assert 1 == repeats.used
 
 
-def test_a_connection_that_comes_back_late_is_worth_the_repeats_it_took(server: MemoryZooKeeper) -> None:
-    """The first wait is in vain, the second is not: the read may be asked, and two repeats are used."""
+def test_a_connection_that_comes_back_late_is_worth_the_repeats_it_took(
+    server: MemoryZooKeeper,
+) -> None:
+    """The first wait is in vain, the second is not: the read may be asked, and two repeats are
+    used.
+    """
     with connected(server) as session:
         server.stop()
         server.waits_s.clear()
@@ -230,7 +260,9 @@ def test_a_refused_read_is_not_repeated(server: MemoryZooKeeper) -> None:
 
 
 def test_a_client_that_has_ended_is_replaced(server: MemoryZooKeeper) -> None:
-    """kazoo's loop ends on an error code that it does not know: the old client is ended, and a new one connects."""
+    """kazoo's loop ends on an error code that it does not know: the old client is ended, and a new
+    one connects.
+    """
     with connected(server) as session:
         old = session._client
         old.client_state = KeeperState.CLOSED
@@ -258,7 +290,9 @@ def test_a_session_that_is_not_open_is_not_waited_for(server: MemoryZooKeeper) -
         session.await_connected()
 
 
-def test_a_client_that_cannot_be_ended_is_no_trouble(server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_cannot_be_ended_is_no_trouble(
+    server: MemoryZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Closing never raises, takes both steps, and keeps what was said."""
 
     def failing() -> None:
@@ -275,8 +309,12 @@ def opcodes(server: MemoryZooKeeper) -> list[str]:
     return [f"{type(request).__name__} {request.path}" for request in server.sent]
 
 
-def test_after_a_sync_the_first_read_of_each_new_connection_is_synced(server: MemoryZooKeeper) -> None:
-    """The server that we come to may be behind; one that we stay with is not. What was synced is synced again."""
+def test_after_a_sync_the_first_read_of_each_new_connection_is_synced(
+    server: MemoryZooKeeper,
+) -> None:
+    """The server that we come to may be behind; one that we stay with is not. What was synced is
+    synced again.
+    """
     server.put("/a")
     with connected(server) as session:
         session.ask(ROOT)
@@ -292,8 +330,12 @@ def test_after_a_sync_the_first_read_of_each_new_connection_is_synced(server: Me
         assert ["Sync /a", "GetData /", "GetData /"] == opcodes(server)
 
 
-def test_a_read_sent_before_kazoo_tells_of_the_connection_is_synced(server: MemoryZooKeeper) -> None:
-    """kazoo is connected first and tells its listeners after: a read in between must not be older than the sync."""
+def test_a_read_sent_before_kazoo_tells_of_the_connection_is_synced(
+    server: MemoryZooKeeper,
+) -> None:
+    """kazoo is connected first and tells its listeners after: a read in between must not be older
+    than the sync.
+    """
     with connected(server) as session:
         session.sync("/")
         server.sent.clear()
