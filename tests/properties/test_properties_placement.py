@@ -371,11 +371,8 @@ PLANTED = {
         "        if True:\n",
     ),
     "a bookie that stands twice is two": (
-        (
-            "Counter(b for b, place in zip(self.members, self.locations, strict=True) if place is"
-            " None)"
-        ),
-        "Counter(k for k, place in enumerate(self.locations) if place is None)",
+        "            b for b, place in zip(self.members, self.locations, strict=True)",
+        "            b for b, place in enumerate(self.locations)",
     ),
     "the write quorum bounds no racks": (
         "min(view.write_quorum, view.rule.min_num_racks_per_write_quorum)",
@@ -408,8 +405,8 @@ PLANTED = {
         "write_quorum < rule.min_num",
     ),
     "a location that is no zone is not known": (
-        'return Adherence.FAIL, f"has {member} at',
-        'return Adherence.UNKNOWN, f"has {member} at',
+        'Adherence.FAIL,\n                f"has {member} at',
+        'Adherence.UNKNOWN,\n                f"has {member} at',
     ),
     "the default zone is a zone": ("place == DEFAULT_ZONE or len", "len"),
     "upgrade domains are not looked at": (
