@@ -115,20 +115,18 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
+        to_do = what_to_do(unknown, unheard, away)
         yield from wrap(
-            f"could not be judged ({unknown.value}): {means}; to do:"
-            f" {what_to_do(unknown, unheard, away)}",
-            width,
-            "  ",
+            f"could not be judged ({unknown.value}): {means}; to do: {to_do}", width, "  "
         )
     if ledger.get("only_maintenance"):
         yield from wrap("nothing but bookies in planned maintenance stood in the way", width, "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
+        read = f"{of(probes, 'entry was', 'entries were')} read there instead"
         yield from wrap(
-            "assurance: probed. A bookie of it cannot list entries, so"
-            f" {of(probes, 'entry was', 'entries were')} read there instead, {drawn} of them drawn"
-            " at random",
+            f"assurance: probed. A bookie of it cannot list entries, so {read}, {drawn} of them"
+            " drawn at random",
             width,
             "  ",
         )
@@ -143,11 +141,9 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     if ledger.get("detail"):
         yield from wrap(printable(ledger["detail"], 1_000), width, "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):
+        entries = of(back, "entry", "entries")
         yield from wrap(
-            f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the"
-            " same",
-            width,
-            "  ",
+            f"{entries} that a list left out could be read: copies all the same", width, "  "
         )
 
 

@@ -94,16 +94,11 @@ class Clues:
         by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(
             verdicts
         )
-        missing = _all_ids(self.missing_on)
         # If a run died after one look, a ledger without findings may still have `lacks`.
         hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
         known = {bookie: np.intersect1d(ids, hit) for bookie, ids in lacking.items()}
-        lacking = {bookie: ids for bookie, ids in known.items() if len(ids)}
         via: dict[Via, Mapping[BookieId, Ids]] = {
-            Via.LACKING: {
-                b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(())))
-                for b in {*missing, *lacking}
-            },
+            Via.LACKING: _unite(_all_ids(self.missing_on), _without_empty(known)),
             Via.UNHEARD: unheard,
             Via.MARKED: _of_each(marks, "missing_replicas"),
             Via.MISPLACED: _all_ids(self.failing),
@@ -113,11 +108,7 @@ class Clues:
             holder: np.setdiff1d(ids, marks["ledger_id"].to_numpy())
             for holder, ids in locked.items()
         }
-        holders = {
-            h: np.union1d(found.get(h, _ids(())), beside.get(h, _ids(())))
-            for h in {*found, *beside}
-        }
-        locks = {holder: ids for holder, ids in sorted(holders.items()) if len(ids)}
+        locks = dict(sorted(_without_empty(_unite(found, beside)).items()))
         return Hits(by_kind, via, _all_ids(self.crowds), locks, len(marked))
 
     def marked_ledgers(self) -> Ids:
@@ -234,6 +225,18 @@ def _of_each(rows: pa.Table, column: str) -> dict[str, Ids]:
 
 def _all_ids(by_name: Mapping[str, Iterable[LedgerId]]) -> dict[str, Ids]:
     return {name: _ids(ledgers) for name, ledgers in by_name.items()}
+
+
+def _unite(some: Mapping[str, Ids], others: Mapping[str, Ids]) -> dict[str, Ids]:
+    """Return, by name, the ids that either of the two has, ascending."""
+    none = _ids(())
+    return {
+        name: np.union1d(some.get(name, none), others.get(name, none)) for name in {*some, *others}
+    }
+
+
+def _without_empty(by_name: Mapping[str, Ids]) -> dict[str, Ids]:
+    return {name: ids for name, ids in by_name.items() if len(ids)}
 
 
 def _ids(ledgers: Iterable[LedgerId]) -> Ids:

@@ -182,34 +182,30 @@ def _direction(
     if before.baseline != after.baseline:
         return Change.STILL, "the runs were compared with different earlier runs"
     order = list(Kind)
-    kinds, extents = (
-        order.index(before.kind) - order.index(after.kind),
-        after.extent - before.extent,
-    )
-    rows = [
-        run.rows.get(subjects.ledger_id)
-        for run in (earlier, later)
-        if subjects.ledger_id is not None
-    ]
-    is_sample = subjects.family == Family.ENTRY and any(
-        row is not None and row.is_probed for row in rows
-    )
-    change = kinds or (0 if is_sample else extents)
+    kinds = order.index(before.kind) - order.index(after.kind)
+    is_sample = _is_sampled(subjects, earlier, later)
+    change = kinds or (0 if is_sample else after.extent - before.extent)
     if change > 0:
         return Change.WORSE, ""
     if not kinds and not is_sample and (more := _lacks_more(before, after)):
         return (Change.STILL if change else Change.WORSE), more
     if is_sample:
-        return (
-            Change.STILL,
-            (
-                "a run that only reads a sample of the entries does not show that it is better"
-                if change
-                else ""
-            ),
-        )
+        return Change.STILL, _NO_BETTER_BY_SAMPLE if change else ""
     why = why_no_better(subjects, later) if change else ""
     return (Change.BETTER if change and not why else Change.STILL), why
+
+
+_NO_BETTER_BY_SAMPLE = (
+    "a run that only reads a sample of the entries does not show that it is better"
+)
+
+
+def _is_sampled(subjects: Subjects, *runs: Judged) -> bool:
+    """Return whether one of the runs knows the entries of the ledger by a sample only."""
+    if subjects.family != Family.ENTRY or subjects.ledger_id is None:
+        return False
+    rows = (run.rows.get(subjects.ledger_id) for run in runs)
+    return any(row is not None and row.is_probed for row in rows)
 
 
 def _lacks_more(before: Side, after: Side) -> str:

@@ -81,31 +81,24 @@ def find_period(
     edges = np.unique(np.concatenate([starts, starts + 1]))
     counts = all_in(edges)
     assert len(counts) == len(edges) + 1, (len(counts), len(edges))
-    before = np.searchsorted(
-        edges, starts
-    )  # A period begins at the edge of its first ledger and ends at the edge after its last.
-    behind = np.searchsorted(edges, starts + 1)
+    # A period begins at the edge of its first ledger and ends at the edge after its last.
+    before, behind = np.searchsorted(edges, starts), np.searchsorted(edges, starts + 1)
     created = np.cumsum(counts)  # ledgers created before each edge
     hit = np.searchsorted(hit_ms, edges)
+    all_created = int(counts.sum())
     found = _most_unlikely(
-        hit[before], hit[behind], created[before], created[behind], len(hit_ms), int(counts.sum())
+        hit[before], hit[behind], created[before], created[behind], len(hit_ms), all_created
     )
     if found is None:
         return None
     first, last = found
-    mine, there = (
-        int(hit[behind[last]] - hit[before[first]]),
-        int(created[behind[last]] - created[before[first]]),
-    )
-    searched = comb(len(starts) + 1, 2)
-    contrast = compare(
-        mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched
-    )
-    return (
-        Period(int(starts[first]), int(starts[last]), contrast, explained)
-        if contrast.stands_out()
-        else None
-    )
+    mine = int(hit[behind[last]] - hit[before[first]])
+    there = int(created[behind[last]] - created[before[first]])
+    tried = candidates * comb(len(starts) + 1, 2)
+    contrast = compare(mine, there, len(hit_ms) - mine, all_created - there, tried)
+    if not contrast.stands_out():
+        return None
+    return Period(int(starts[first]), int(starts[last]), contrast, explained)
 
 
 def _most_unlikely(

@@ -43,16 +43,17 @@ def withheld_sentences(
             " which is not read"
         )
     if undecided:
-        call, them = (
-            ("is not called an orphan", "it")
-            if undecided == 1
-            else ("are not called orphans", "them")
-        )
-        yield (
-            f"{_count(range(undecided), 'ledger')} of Pulsar without a known reference {call}:"
-            " something that is not decoded, could not be read, or belongs to another Pulsar may"
-            f" reference {them}, or a run cannot look at so many again"
-        )
+        yield _undecided_sentence(undecided)
+
+
+def _undecided_sentence(number: int) -> str:
+    is_one = number == 1
+    call = "is not called an orphan" if is_one else "are not called orphans"
+    return (
+        f"{_count(range(number), 'ledger')} of Pulsar without a known reference {call}: something"
+        " that is not decoded, could not be read, or belongs to another Pulsar may reference"
+        f" {'it' if is_one else 'them'}, or a run cannot look at so many again"
+    )
 
 
 def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from auditor.model.availability import ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
-from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind
 from auditor.model.verdict import Probes
 from auditor.witness import bookies as tell_bookies
 from auditor.witness import entries as tell_entries
@@ -145,7 +145,6 @@ def _outside(
     owner: Json | None = None,
     rests_on: str | None = None,
 ) -> Json:
-    segment, copies = finding.segment, finding.copies
     return {
         "id": finding_id(finding, facts),
         "kind": finding.kind.value,
@@ -154,26 +153,11 @@ def _outside(
         "ledger_id": finding.ledger_id,
         "bookie_id": finding.bookie_id,
         "owner": owner,
-        "segment": (
-            segment
-            and {
-                "first_entry_id": segment.first_entry_id,
-                "last_entry_id": segment.last_entry_id,
-                "ensemble": list(segment.ensemble),
-            }
-        ),
+        "segment": finding.segment and _segment_json(finding.segment),
         "entries": [list(run) for run in finding.entries],
         "entries_total": finding.entries_total,
         "missing_on": {bookie: [list(run) for run in runs] for bookie, runs in finding.missing_on},
-        "copies": (
-            copies
-            and {
-                "write_quorum": copies.write_quorum,
-                "ack_quorum": copies.ack_quorum,
-                "confirmed": copies.confirmed,
-                "unknown": copies.unknown,
-            }
-        ),
+        "copies": finding.copies and _copies_json(finding.copies),
         "facts": facts_json(finding.facts),
         "witness": witness,
         "looks": looks,
@@ -182,6 +166,23 @@ def _outside(
         ),
         "runbook": runbook(finding.kind),
         "assurance": rests_on,
+    }
+
+
+def _segment_json(segment: FindingSegment) -> Json:
+    return {
+        "first_entry_id": segment.first_entry_id,
+        "last_entry_id": segment.last_entry_id,
+        "ensemble": list(segment.ensemble),
+    }
+
+
+def _copies_json(copies: Copies) -> Json:
+    return {
+        "write_quorum": copies.write_quorum,
+        "ack_quorum": copies.ack_quorum,
+        "confirmed": copies.confirmed,
+        "unknown": copies.unknown,
     }
 
 
@@ -230,18 +231,15 @@ def _time_sentence(looks: Sequence[Look]) -> str:
     if newest.stamp is None:
         state = "it could not be read"
     else:
-        state = (
-            f"{'unchanged' if len(chain) > 1 else 'changed since the look before'} (version"
-            f" {newest.stamp.version})"
-        )
+        change = "unchanged" if len(chain) > 1 else "changed since the look before"
+        state = f"{change} (version {newest.stamp.version})"
     mark = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
     if asked:
-        before, read = (
-            f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at",
-            [newest.read_at_ms],
-        )
+        before = f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at"
+        read = [newest.read_at_ms]
     else:
-        before, read = "Metadata was read at", [look.record.read_at_ms for look in chain]
+        before = "Metadata was read at"
+        read = [look.record.read_at_ms for look in chain]
     return f"{before} {clocks(read)} UTC: {state}, {mark}."
 
 
