@@ -1,0 +1,206 @@
+"""Sentences on what each bookie said of one entry: its answer to a list request, and its reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import iter_unpack
+
+from auditor.first_checker.recheck import newest_state_start
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
+from auditor.model.evidence import Look
+from auditor.model.identity import BookieId, EntryId
+from auditor.witness.phrases import NAMES_TOLD
+
+GONE = "is gone: it has neither a registration nor a cookie"
+
+
+def gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
+    heard = [look for look in looks if bookie in look.answers]
+    return (
+        bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
+    )
+
+
+def answer_sentences(
+    entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]
+) -> Iterator[str]:
+    """Say what each bookie of the write set said of the entry: its newest conclusive word, and
+    whether it was silent since.
+    """
+    chain = newest_state_looks(looks)
+    for bookie in write_set[:NAMES_TOLD]:
+        if bookie in gone:
+            yield f"{bookie} {GONE}."
+        else:
+            yield from _newest_answer_sentences(bookie, entry, chain)
+    more = len(write_set) - NAMES_TOLD
+    if more > 0:
+        yield f"What {more} more said is not shown."
+
+
+def newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
+    """Return the looks that saw the newest state of the metadata; no others count."""
+    return looks[newest_state_start(looks) :]
+
+
+def _newest_answer_sentences(
+    bookie: BookieId, entry: EntryId, looks: Sequence[Look]
+) -> Iterator[str]:
+    heard = [look for look in looks if bookie in look.answers]
+    if not heard:
+        return
+    newest, deciding = heard[-1], _deciding_look(bookie, entry, heard)
+    word = f"{_word(deciding, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
+    if deciding is newest:
+        yield f"{bookie} {word}."
+    else:
+        yield f"At look {deciding.record.look} {bookie} {word}."
+        yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
+
+
+def _deciding_look(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
+    """Return the look whose word on the entry counts.
+
+    It is the newest list or, if that lacks the entry, the newest conclusive read. A read of a wrong
+    digest counts whatever the list says.
+    """
+    answered = _newest_answered(bookie, heard)
+    read = next(
+        (look for look in reversed(heard) if _read_status(look, bookie, entry) in _CONCLUSIVE),
+        answered,
+    )
+    answer = answered.answers[bookie]
+    is_listed = answer.status is AnswerStatus.HELD and _lists(answer, entry)
+    return (
+        answered
+        if is_listed and _read_status(read, bookie, entry) is not ReadStatus.CORRUPT
+        else read
+    )
+
+
+def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
+    """Return the newest look at which the bookie listed or was sampled, else the newest look."""
+    return next((look for look in reversed(heard) if _says_what_is_there(look, bookie)), heard[-1])
+
+
+def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
+    status = look.answers[bookie].status
+    return status in VALID_ANSWERS or (
+        status is AnswerStatus.UNSUPPORTED and bool(_sample(look, bookie))
+    )
+
+
+def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
+    """Return the results of reading entries that the bookie should hold."""
+    return {
+        at: read.status
+        for (where, at), read in look.reads.items()
+        if where == bookie and not read.is_search
+    }
+
+
+def _read_status(look: Look, bookie: BookieId, entry: EntryId) -> ReadStatus | None:
+    read = look.reads.get((bookie, entry))
+    return None if read is None else read.status
+
+
+def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
+    answer, read = look.answers[bookie], look.reads.get((bookie, entry))
+    if answer.status is AnswerStatus.HELD:
+        listed = "lists it" if _lists(answer, entry) else "does not list it"
+    elif answer.is_gone:
+        listed = GONE
+    else:
+        listed = _ANSWERED[answer.status]
+    return listed if read is None else f"{listed} and {_READ[read.status]}"
+
+
+def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
+    """Say what reads of other entries show, for a bookie that cannot list and was not read."""
+    answer = _newest_answered(bookie, heard).answers[bookie]
+    if answer.status is not AnswerStatus.UNSUPPORTED or any(
+        (bookie, entry) in look.reads for look in heard
+    ):
+        return ""
+    newest = next((found for look in reversed(heard) if (found := _sample(look, bookie))), {})
+    without_ledger = [at for at, status in newest.items() if status is ReadStatus.NO_LEDGER]
+    if without_ledger:
+        return (
+            f" and, read for entry {min(without_ledger)}, has no such ledger (READ_ENTRY:"
+            " ENOLEDGER)"
+        )
+    return " and was read for other entries, not for this one" if newest else " and was not read"
+
+
+def rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
+    """Return whether the bookie's copy is assumed: it cannot list, but sent other entries."""
+    heard = [look for look in looks if bookie in look.answers]
+    if (
+        not heard
+        or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED
+    ):
+        return False
+    samples = [_sample(look, bookie) for look in heard]
+    if any(entry in sample for sample in samples):
+        return False
+    answered = [_CONCLUSIVE.intersection(sample.values()) for sample in samples]
+    newest = next((statuses for statuses in reversed(answered) if statuses), frozenset())
+    lacks_ledger = ReadStatus.NO_LEDGER in newest and newest.isdisjoint(
+        {ReadStatus.PRESENT, ReadStatus.CORRUPT}
+    )
+    return not lacks_ledger and any(
+        not statuses.isdisjoint(_SPEAK_FOR_OTHERS) for statuses in answered
+    )
+
+
+_ANSWERED: dict[AnswerStatus, str] = {
+    AnswerStatus.NO_SUCH_LEDGER: "does not know the ledger (ENOLEDGER)",
+    AnswerStatus.SILENT: "did not answer",
+    AnswerStatus.TIMED_OUT: "did not answer for this ledger in time",
+    AnswerStatus.REFUSED: "refused to list the ledger",
+    AnswerStatus.INVALID: "sent a list that cannot be used",
+    AnswerStatus.TOO_LARGE: "sent a list beyond the frame limit",
+    AnswerStatus.UNSUPPORTED: "cannot list entries",
+    AnswerStatus.UNREGISTERED: "is not registered",
+    AnswerStatus.ADDRESS_UNKNOWN: "has no known address",
+}
+
+
+assert _ANSWERED.keys() | {AnswerStatus.HELD} == set(AnswerStatus), "each answer has its words"
+
+
+_READ: dict[ReadStatus, str] = {
+    ReadStatus.PRESENT: "sent it when it was read",
+    ReadStatus.NO_ENTRY: "has no such entry (READ_ENTRY: ENOENTRY)",
+    ReadStatus.NO_LEDGER: "has no such ledger (READ_ENTRY: ENOLEDGER)",
+    ReadStatus.SILENT: "did not answer when it was read",
+    ReadStatus.TIMED_OUT: "did not answer in time when it was read",
+    ReadStatus.REFUSED: "refused to send it",
+    ReadStatus.INVALID: "sent something else when it was read",
+    ReadStatus.CORRUPT: "sent it with a digest that does not match",
+    ReadStatus.TOO_LARGE: "sent an entry beyond the frame limit",
+    ReadStatus.UNREGISTERED: "was no longer registered when it was to be read",
+    ReadStatus.ADDRESS_UNKNOWN: "had no known address to read from",
+    ReadStatus.NOT_ASKED: "was not read, because of the limit for one bookie and run",
+}
+
+
+assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
+
+
+_CONCLUSIVE = frozenset(
+    {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
+)
+"""Results of a read that say what the bookie has."""
+
+
+_SPEAK_FOR_OTHERS = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY})
+"""Results that let entries which were not read be assumed present."""
+
+
+def _lists(answer: Answer, entry: EntryId) -> bool:
+    """Return whether one of the answer's groups (first, last, size, period) contains the entry."""
+    return any(
+        first <= entry <= last + size - 1 and (period == 0 or (entry - first) % period < size)
+        for first, last, size, period in iter_unpack(">qqii", answer.groups)
+    )

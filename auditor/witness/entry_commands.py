@@ -1,0 +1,160 @@
+"""What to run next for findings on the entries of a ledger: save what is left, read, recover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, UnrecoverableFacts
+from auditor.model.finding import Finding
+from auditor.model.identity import BookieId, EntryId
+from auditor.witness import pulsar_commands
+from auditor.witness.bookie_commands import Commands, Steps, shell
+from auditor.witness.command_words import quote_word
+from auditor.witness.ledger_commands import (
+    metadata_command,
+    read_commands,
+    recover_command,
+    topic_commands,
+)
+from auditor.witness.pulsar_commands import PulsarLedger
+
+_BOOKIES_MAX = 3
+"""Bookies that lack something and get a command of their own."""
+_HOLDERS_MAX = 2
+"""Bookies that hold entries outside their write set and get a command of their own."""
+
+
+def _entry_facts(finding: Finding) -> EntryFacts:
+    facts = finding.facts
+    if isinstance(facts, UnrecoverableFacts):
+        facts = facts.entries
+    assert isinstance(facts, EntryFacts), finding
+    return facts
+
+
+def _holders(finding: Finding) -> dict[BookieId, EntryId]:
+    """Return the bookies outside the write set that hold an entry without a copy, with that entry.
+
+    Those that list the worst entry come first.
+    """
+    facts = _entry_facts(finding)
+    listed = dict.fromkeys(facts.listed_outside, facts.worst_entry)
+    if facts.search is None:
+        return listed
+    return listed | dict(zip(facts.search.found_on, facts.search.found_first, strict=False))
+
+
+def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -> Commands:
+    some = list(holders.items())[:most]
+    return [
+        command
+        for bookie, entry in some
+        for command in read_commands(finding, [bookie], entry, save=True)
+    ]
+
+
+def _lacking_bookies(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """Return a few bookies to read: those that lack the worst entry, then others that lack entries.
+
+    Gone bookies are left out, because they cannot be read.
+    """
+    gone = _entry_facts(finding).gone
+    lacking = _lacking_in_order(finding, worst_entry)
+    return [bookie for bookie in lacking if bookie not in gone][:_BOOKIES_MAX]
+
+
+def _lacking_in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """Return all bookies that lack entries; those that lack the worst entry come first."""
+    lacks_it = [
+        b
+        for b, runs in finding.missing_on
+        if any(first <= worst_entry <= last for first, last in runs)
+    ]
+    return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
+
+
+def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """Return the first bookie that lacks the worst entry, and a gone one if the first is not gone.
+
+    Neither has to be readable.
+    """
+    lacking, gone = _lacking_in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
+    return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
+
+
+def without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    through_broker = (
+        pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
+    )
+    look = [
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
+        metadata_command(finding),
+        *read_commands(finding, _lacking_bookies(finding, entry), entry),
+        shell("listbookies -a -h"),
+        *topic_commands(topic),
+        *through_broker,
+    ]
+    return Steps(look, [])
+
+
+def outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
+    unnamed = search.found_unnamed if search else ()
+    holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
+    look = [
+        *_save_on(finding, holders, _BOOKIES_MAX),
+        metadata_command(finding),
+        *read_commands(finding, _lacking_bookies(finding, entry)[:_HOLDERS_MAX], entry),
+        *topic_commands(topic),
+    ]
+    pause = [
+        f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0"
+        for b in list(holders)[:_HOLDERS_MAX]
+    ]
+    return Steps(look, pause)
+
+
+def below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    recovered = _bookies_to_recover(finding, entry)
+    lacking = _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)]
+    read = read_commands(finding, lacking, entry)
+    plan = [recover_command(finding, bookie, plan=True) for bookie in recovered[:1]]
+    look = [metadata_command(finding), *read, shell("clusterinfo"), *plan, *topic_commands(topic)]
+    return Steps(look, [recover_command(finding, bookie) for bookie in recovered])
+
+
+def corrupt_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    facts = finding.facts
+    assert isinstance(facts, CorruptFacts), finding
+    entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
+    look = [
+        metadata_command(finding),
+        *_save_on(finding, corrupt, _BOOKIES_MAX),
+        shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
+        *(recover_command(finding, bookie, plan=True) for bookie in list(corrupt)[:1]),
+        *topic_commands(topic),
+    ]
+    return Steps(look, [recover_command(finding, bookie) for bookie in list(corrupt)[:1]])
+
+
+def unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    look = [
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
+        shell("listunderreplicated -pmr -prw"),
+        metadata_command(finding),
+        *read_commands(finding, _lacking_bookies(finding, entry), entry),
+        shell("clusterinfo"),
+        *topic_commands(topic),
+    ]
+    return Steps(look, [])
+
+
+def beyond_end_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    facts = finding.facts
+    assert isinstance(facts, BeyondEndFacts), finding
+    entry = finding.entries[0][0]
+    read = read_commands(finding, facts.listed_by[:_BOOKIES_MAX], entry)
+    return Steps([metadata_command(finding), *read, *topic_commands(topic)], [])

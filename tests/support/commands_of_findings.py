@@ -1,0 +1,66 @@
+"""Findings on which as much as possible is to be done, and the commands that are proposed."""
+
+from dataclasses import replace
+
+from support.findings_by_kind import EXAMPLES, facts_types, finding_of
+from support.findings_by_kind import MARK as MARKED
+
+from auditor.model.facts import CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.witness.next_commands import next_commands
+
+COMMANDS_MAX = 10
+
+
+TOPIC = "persistent://public/default/orders"
+
+
+OWNERS = {
+    "nobody": None,
+    "messages": {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/orders",
+    },
+    "cursor": {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/orders cursor bill",
+    },
+    "schema": {"application": "pulsar", "component": "schema", "name": "public/default/orders"},
+    "compacted": {"application": "pulsar", "component": "compacted-ledger", "name": TOPIC},
+    "somebody else": {"application": "flink", "component": None, "name": None},
+}
+
+
+HOLDERS = ("h1", "h2", "h3", "h4")
+
+
+SEARCH = Search(1, 1, 1, 0, found_on=HOLDERS, found_unnamed=HOLDERS, found_first=(42,) * 4)
+
+
+ENTRY = EntryFacts(42, ("b1", "b2"), search=SEARCH)
+
+
+MARK = replace(MARKED, missing_replicas=("b1", "b2"))
+
+
+def finding(kind, bookies=3, **changes):
+    """A finding on which as much as possible is to be done; `changes` are those of its facts."""
+    of_kind = {
+        CorruptFacts: CorruptFacts(
+            40, ("b1", "b2"), tuple((f"c{n}", (40 + n, 99)) for n in range(bookies))
+        ),
+        EntryFacts: ENTRY,
+        MarkFacts: MARK,
+        UnrecoverableFacts: UnrecoverableFacts(ENTRY, MARK),
+    }
+    facts_type = facts_types(kind)[-1]
+    facts = of_kind.get(facts_type, EXAMPLES[facts_type])
+    missing_on = tuple((f"b{n}", ((42, 42),)) for n in range(bookies))
+    return finding_of(kind, replace(facts, **changes), missing_on=missing_on)
+
+
+def commands_of(kind, owner=None, disabled=False, **changes):
+    return next_commands(
+        finding(kind, **changes), replication_disabled=disabled, owner=OWNERS.get(owner, owner)
+    )
