@@ -17,10 +17,11 @@ from auditor.page.rack_view import racks_view
 from auditor.report.causes_text import cause_words, more_causes, without_cause
 from auditor.report.layout import count, duration, moment, of, printable, share
 from auditor.report.marks_text import marks_section
+from auditor.report.outcome_words import machine_line
+from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.references_text import references_section
 from auditor.report.text import cluster_name
 from auditor.report.unjudged_text import unjudged_section
-from auditor.report.words import EXEMPT_WORDS, machine_line
 from auditor.summary.contrast import percent
 
 TOPICS_SHOWN_MAX = 200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from auditor.report.outcome_words import outcome_sentences
 from auditor.report.surroundings_text import note_sentences
 from auditor.report.text import verdict_notes
-from auditor.report.words import outcome_sentences
 
 UNBROKEN = 1_000_000
 """A width at which no sentence is broken into lines."""

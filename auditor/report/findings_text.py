@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.layout import moment, of, paint, printable, ranges, table, wrap
-from auditor.report.words import hits
+from auditor.report.outcome_words import hits
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import CHANGES
 

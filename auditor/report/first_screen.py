@@ -14,6 +14,13 @@ from auditor.report.changes_text import changes_words
 from auditor.report.findings_text import FindingRow, by_kind, worst
 from auditor.report.layout import of, paint, printable, wrap
 from auditor.report.line_budget import LABEL_CHARS, fill
+from auditor.report.outcome_words import (
+    HUES,
+    exit_code_words,
+    headline,
+    machine_line,
+    verified_share_words,
+)
 from auditor.report.screen_sections import (
     audited_section,
     bookies_section,
@@ -26,7 +33,6 @@ from auditor.report.screen_sections import (
     upgrade_section,
 )
 from auditor.report.unjudged_text import in_maintenance, most_frequent, what_to_do
-from auditor.report.words import HUES, exit_code_words, headline, machine_line, verified_share_words
 
 SCREEN_LINES_MAX = 25
 """Lines of the first screen at widths of 80 columns and more: those of a terminal window."""

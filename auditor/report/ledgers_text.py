@@ -9,10 +9,12 @@ from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
-from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
+from auditor.report.listers_text import unindexed_sentence
+from auditor.report.outcome_words import machine_line, sampled_words
+from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
+from auditor.report.surroundings_text import name_some, note_lines
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
-from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
 from auditor.witness.finding_lines import PROBED
 
 SEGMENTS_SHOWN_MAX = 20

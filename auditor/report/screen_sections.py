@@ -26,10 +26,10 @@ from auditor.report.findings_text import (
 )
 from auditor.report.layout import duration, moment, of, printable, wrap
 from auditor.report.line_budget import Section
+from auditor.report.outcome_words import hits
 from auditor.report.references_text import hit_words
 from auditor.report.surroundings_text import REPLICATION_DISABLED, note_sentences, upgrade_sentence
 from auditor.report.unjudged_text import most_frequent, name_bookies
-from auditor.report.words import hits
 
 ITEM_LINES_MAX = 2
 """Lines of an item that is one sentence among several."""

@@ -22,26 +22,16 @@ from auditor.report.layout import (
     paint,
     printable,
     share,
-    size,
     table,
     wrap,
 )
 from auditor.report.marks_text import marks_section
+from auditor.report.outcome_words import HUES, exit_code_words, machine_line, outcome_sentences
+from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.references_text import references_section
-from auditor.report.surroundings_text import (
-    REPLICATION_DISABLED,
-    missing_words,
-    note_lines,
-    placement_words,
-)
+from auditor.report.requests_text import requests_section
+from auditor.report.surroundings_text import REPLICATION_DISABLED, note_lines
 from auditor.report.unjudged_text import unjudged_section
-from auditor.report.words import (
-    EXEMPT_WORDS,
-    HUES,
-    exit_code_words,
-    machine_line,
-    outcome_sentences,
-)
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
@@ -50,7 +40,7 @@ _COMMAND = re.compile(r"auditor run --resume [^\s;]+")
 _NO_BREAK = "\0"
 """Replaces a space where no line may break. Printable text never has this character."""
 
-_HANG = " " * len("requests  ")
+_HANG = " " * len("cluster   ")
 
 LAST_LINES = 5
 """Lines kept of the end of a sentence that is too long."""
@@ -81,7 +71,7 @@ def render(
         references_section(summary, width, color),
         findings_section(summary, findings, width, color),
         unjudged_section(summary, width, color),
-        _cost(summary, width, color),
+        requests_section(summary, width, color),
         next_section(findings, width, color),
         _files(summary, run_dir, color),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
@@ -121,11 +111,10 @@ def render_fault(
     For example, the ledgers do not add up, or there was an unforeseen exception. `lines_max` is as
     in `render_unreachable`.
     """
-    where = (
-        f" What was heard is kept in {printable(run_dir, 1_000 if lines_max is None else 200)}."
-        if run_dir
-        else ""
-    )
+    where = ""
+    if run_dir:
+        path = printable(run_dir, 1_000 if lines_max is None else 200)
+        where = f" What was heard is kept in {path}."
     after = (
         f"This is the auditor's own fault, not the cluster's: no counts are published.{where}"
         " Please report it."
@@ -139,9 +128,8 @@ def render_fault(
 def _without_counts(
     outcome: str, sentence: str, after: str, width: int, color: bool, lines_max: int | None
 ) -> Iterator[str]:
-    whole = _COMMAND.sub(
-        lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000)
-    )
+    shown = printable(sentence, 4_000)
+    whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), shown)
     lines = [line.replace(_NO_BREAK, " ") for line in wrap(f"{outcome}: {whole}", fit(width))]
     if lines_max is not None and len(lines) > lines_max:
         lines = [*lines[: lines_max - LAST_LINES - 1], "...", *lines[-LAST_LINES:]]
@@ -162,9 +150,8 @@ def assemble(*parts: Iterator[str] | list[str]) -> str:
 def cluster_name(summary: Mapping[str, Any]) -> str:
     """Return the cluster's service URI, with its instance id if it has one."""
     cluster = summary["cluster"]
-    instance = (
-        f" (instance {printable(cluster['instance_id'])})" if cluster.get("instance_id") else ""
-    )
+    instance_id = cluster.get("instance_id")
+    instance = f" (instance {printable(instance_id)})" if instance_id else ""
     return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
 
 
@@ -194,8 +181,8 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         took = duration((finished - started).total_seconds())
         version = printable(summary["auditor_version"])
         yield (
-            f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor"
-            f" {version}"
+            f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}),"
+            f" auditor {version}"
         )
     if resumed := summary.get("resumed_at"):
         last = moment(resumed[-1])
@@ -239,58 +226,6 @@ def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[s
 def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
     rows = [(f"{count(reasons[r]):>13}", EXEMPT_WORDS[r]) for r in Exempt if reasons.get(r)]
     yield from table(rows, " " * 16)
-
-
-_LISTERS = ("its lister", "their listers")
-
-
-def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    requests, bookies = summary["requests"], summary["bookies"]
-    yield paint("What was asked", "bold", color)
-    states = [
-        f"{count(bookies[name])} {name}"
-        for name in ("answered", "silent", "refused", "unsupported")
-        if bookies[name]
-    ]
-    if bookies.get("listed_by_lister"):
-        states.append(
-            f"{count(bookies['listed_by_lister'])} of them listed by"
-            f" {_LISTERS[bookies['listed_by_lister'] > 1]}"
-        )
-    yield from wrap(
-        f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} "
-        "read-only), "
-        f"{count(bookies['named_by_ledgers'])} named by ledgers: "
-        f"{', '.join(states) or 'none asked'}{missing_words(summary)}",
-        width, "  ", hang=_HANG,
-    )  # fmt: skip
-    yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
-    yield from wrap(
-        f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, "
-        f"{of(requests['bookie_requests'], 'bookie request')} "
-        f"({size(requests['bookie_bytes'])} received, "
-        f"{of(requests['retries'], 'retry', 'retries')})",
-        width, "  ", hang=_HANG,
-    )  # fmt: skip
-    if requests["confirming_reads"]:
-        back = of(
-            requests["listing_false_negatives"],
-            "entry that a list left out was",
-            "entries that lists left out were",
-        )
-        yield from wrap(
-            f"{of(requests['confirming_reads'], 'confirming read')}; {back} there",
-            width,
-            "  " + _HANG,
-        )
-    stages = ", ".join(
-        f"{stage} {duration(float(seconds))}"
-        for stage, seconds in summary["duration_s"].items()
-        if seconds >= 0.05
-    )
-    if stages:
-        yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)
-    yield ""
 
 
 def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.verdict import Unknown
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.report.words import UNKNOWN_WORDS
+from auditor.report.reason_words import UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
 """Reasons explained in sentences. One line counts the ledgers of the others."""

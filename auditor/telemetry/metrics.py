@@ -30,7 +30,7 @@ from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import moment
-from auditor.report.words import OUTCOMES, hits
+from auditor.report.outcome_words import OUTCOMES, hits
 from auditor.summary.mark_counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
 from auditor.summary.sweeps import LENGTHS, SAMPLING

@@ -13,8 +13,8 @@ from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.report.line_budget import LABEL_CHARS
+from auditor.report.outcome_words import headline
 from auditor.report.text import render, render_fault, render_unreachable
-from auditor.report.words import headline
 
 WIDTHS = (80, 81, 97, 100, 120, 160, 200)
 HERE = Whereabouts("/var/lib/bookkeeper-auditor/run-20260101T030000Z-0a1b2c")

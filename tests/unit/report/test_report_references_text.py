@@ -7,9 +7,9 @@ from typing import Any
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
+from auditor.report.outcome_words import outcome_sentences
 from auditor.report.references_text import TOPICS_SHOWN_MAX, references_section
 from auditor.report.text import render
-from auditor.report.words import outcome_sentences
 
 REFERENCES = {
     "topics": 5, "cursors": 1, "schemas": 0, "ledgers_referenced": 9, "missing": 1, "truncated": 2,

@@ -1,6 +1,4 @@
-"""What the first screen says of bookies that cannot list or are in maintenance, and the report of
-the rest around.
-"""
+"""What the first screen says of bookies in maintenance, and the report of the rest around."""
 
 from __future__ import annotations
 
@@ -15,118 +13,12 @@ from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, name_some, place
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
-PROBED = {
-    "listed": 500,
-    "probed": 412,
-    "probes": 2_060,
-    "random_probes": 1_236,
-    "missing_bound": 0.002427,
-    "probe_entries": 3,
-}
 BOOKIES = stories.summary()["bookies"]
 
 
 def flat(**changes: Any) -> str:
     """A report on one line."""
     return " ".join(render(stories.summary(**changes), []).split())
-
-
-def test_how_many_bookies_cannot_list_is_on_the_first_screen():
-    """With what was read instead, and how much may be missing all the same: a bound, so rounded
-    up.
-    """
-    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED)
-    assert (
-        "2 of 5 bookies cannot list entries (DbLedgerStorage): 412 ledgers were judged by reading"
-        " 2,060 of their entries, 1,236 of them drawn at random; none missing: at most 0.25 % of"
-        " what was sampled from is missing at 95 %." in said
-    )
-
-
-def test_without_probing_the_first_screen_says_what_is_not_judged():
-    """And how to change that."""
-    unjudged = {"indeterminate": {Unknown.BOOKIE_UNSUPPORTED.value: 412}}
-    said = flat(
-        bookies=BOOKIES | {"unsupported": 2},
-        assurance=PROBED | {"probe_entries": 0, "probed": 0},
-        **unjudged,
-    )
-    assert (
-        "412 ledgers are not judged on their account, because probing is off; --probe-entries 3"
-        in said
-    )
-
-
-def test_a_sample_that_found_entries_missing_gives_no_bound():
-    """The findings say what is missing."""
-    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED | {"missing_bound": None})
-    assert "no bound can be given" in said and "at 95 %" not in said
-
-
-BOUNDS = {"1": 0.000244, "10": 0.002441, "100": 0.024414, "1000": 0.24414}
-SAMPLING = {
-    "budget": 10_000,
-    "step": 4_096,
-    "bounds": BOUNDS,
-    "accumulated": {"runs": 1, "since": "", "bounds": BOUNDS},
-}
-
-
-def test_how_sure_a_loss_was_found_is_on_the_first_screen():
-    """By this run; and by all since a moment, for what was lost before it."""
-    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED, sampling=SAMPLING)
-    assert (
-        "Of each of these that was judged in full, 1 in 4,096 of the entries that such a bookie"
-        " should hold was read, other ones in each run. A run of entries of one such ledger that"
-        " one bookie lost was found with a chance of 0.02 % (1 entry), 0.24 % (10 entries), 2.44 %"
-        " (100 entries) and 24.41 % (1,000 entries) in this run." in said
-    )
-    assert "If it was lost before" not in said
-    together = {"runs": 12, "since": "2026-03-01T02:00:00Z", "bounds": BOUNDS | {"1000": 1.0}}
-    said = flat(assurance=PROBED, sampling=SAMPLING | {"accumulated": together})
-    assert (
-        "If it was lost before 2026-03-01T02:00:00Z, with 0.02 % (1 entry), 0.24 % (10 entries),"
-        " 2.44 % (100" in said
-    )
-    assert (
-        "and 100.00 % (1,000 entries) in the 12 counted runs since then, in ledgers that did not"
-        " change and that each" in said
-    )
-
-
-def test_where_every_entry_was_read_no_chance_is_given():
-    """Nor where none was: then the reader is told which setting to change."""
-    whole = {
-        "budget": 10_000,
-        "step": 1,
-        "bounds": dict.fromkeys(BOUNDS, 1.0),
-        "accumulated": {"runs": 9},
-    }
-    said = flat(assurance=PROBED | {"random_probes": 0, "missing_bound": None}, sampling=whole)
-    assert (
-        "by reading 2,060 of their entries. Of each of these that was judged in full, every entry"
-        " that such" in said
-    )
-    assert "chance" not in said and "runs since" not in said
-    off = flat(
-        assurance=PROBED, sampling={"budget": 0, "step": None, "bounds": None, "accumulated": None}
-    )
-    assert (
-        "No chance can be given that a run of lost entries was found there: none was read by rank"
-        " (--probe-budget)." in off
-    )
-
-
-def test_of_listed_ledgers_no_chance_is_given():
-    """Every entry was on a list."""
-    assert "chance" not in flat(assurance=PROBED | {"probed": 0}, sampling=SAMPLING)
-
-
-def test_where_every_bookie_can_list_nothing_is_said_of_it():
-    """Most clusters."""
-    assert "cannot list" not in flat(
-        assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0}
-    )
 
 
 def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from support import report_stories as stories
 
 from auditor.model.verdict import Exempt
 from auditor.report.ledgers_text import render_ledgers
+from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.text import render
-from auditor.report.words import EXEMPT_WORDS
 
 ALL = {"expected": 40_000, "listed": 40_000, "read": 0, "assumed": 0}
 SAMPLED = {"expected": 40_000, "listed": 0, "read": 600, "assumed": 39_400}

@@ -1,9 +1,9 @@
-"""Sentences on reasons and outcomes: what each means and what to do."""
+"""Sentences on the outcome of a run: what was found, how much was verified, what was not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
 from auditor.model.verdict import Exempt, Unknown
@@ -21,82 +21,6 @@ HUES = {
 }
 """The colour of each outcome on a terminal."""
 
-EXEMPT_WORDS: dict[Exempt, str] = {
-    Exempt.DELETED: "deleted while we looked",
-    Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
-    Exempt.IN_RECOVERY: "in recovery: its last entry is being agreed on",
-    Exempt.OPEN: "open: still being written",
-    Exempt.EMPTY: "closed without entries",
-}
-
-
-class Reason(NamedTuple):
-    """Why a ledger could not be judged, and what a person can do about it."""
-
-    means: str
-    do: str
-
-
-UNKNOWN_WORDS: dict[Unknown, Reason] = {
-    Unknown.BOOKIE_SILENT: Reason(
-        "a bookie that holds entries of it gave no answer at any look",
-        "see whether the bookie is up and reachable from this host, then run again",
-    ),
-    Unknown.BOOKIE_REFUSED: Reason(
-        "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger"
-        " state",
-        "look at that bookie's log; where it says unauthorised, give the auditor credentials",
-    ),
-    Unknown.BOOKIE_UNSUPPORTED: Reason(
-        "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does"
-        " that)",
-        "nothing is wrong with the ledger for all we know; have a few of its entries read instead"
-        " (--probe-entries)",
-    ),
-    Unknown.ANSWER_TIMEOUT: Reason(
-        "a bookie answered for other ledgers, but not for this one in time",
-        "run again when the bookie is less busy, or raise --rpc-timeout",
-    ),
-    Unknown.ANSWER_INVALID: Reason(
-        "a bookie's answer could not be decoded, or what it read back had a wrong id or digest",
-        "read the evidence of one such ledger with `auditor ledger ID`; a wrong digest is a fault"
-        " of that bookie's disk",
-    ),
-    Unknown.ANSWER_TOO_LARGE: Reason(
-        "a bookie's list of entries exceeds the frame limit",
-        "raise --frame-bytes-max",
-    ),
-    Unknown.ADDRESS_UNKNOWN: Reason(
-        "a bookie is registered without an address that could be read",
-        "look at its registration znode; a bookie newer than this auditor may register in another"
-        " form",
-    ),
-    Unknown.METADATA_UNREADABLE: Reason(
-        "its metadata could not be read, or has a format newer than ours",
-        "see the ACL of its znode, or update the auditor",
-    ),
-    Unknown.TOPOLOGY_UNKNOWN: Reason(
-        "the location of a bookie in its ensemble is not known, or it has too many write sets to"
-        " look at",
-        "give the auditor the locations of all bookies",
-    ),
-    Unknown.UNSETTLED: Reason(
-        "its metadata kept changing between looks, so no two looks that count saw the same",
-        "run again when recovery or replication has come to rest",
-    ),
-    Unknown.POISON: Reason(
-        "judging it failed, did not end, or ended its process, so it was set aside to save the"
-        " rest",
-        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
-        " is our fault",
-    ),
-    Unknown.CHECKERS_DISAGREE: Reason(
-        "our two checkers differ on the same evidence, so nothing is said about it",
-        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
-        " is our fault",
-    ),
-}
-
 
 def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = None) -> str:
     """Return the last line of a report, for machines (contract section 2).
@@ -105,11 +29,11 @@ def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = 
     """
     assert outcome in OUTCOMES, outcome
     run = printable(run_id).replace(" ", "_") or "-"
-    counts = "" if ledgers is None else "".join(
-        f" {name}={ledgers[name]}" for name in ("listed", "sound", "exempt", "indeterminate",
-        "violated")
-    )  # fmt: skip
-    return f"auditor: {outcome} run={run}{counts}"
+    line = f"auditor: {outcome} run={run}"
+    if ledgers is None:
+        return line
+    names = ("listed", "sound", "exempt", "indeterminate", "violated")
+    return " ".join((line, *(f"{name}={ledgers[name]}" for name in names)))
 
 
 def hits(summary: Mapping[str, Any], kind: Kind) -> int:
@@ -152,10 +76,8 @@ def exit_code_words(summary: Mapping[str, Any]) -> str:
     if summary["outcome"] != "VIOLATED" or code == 1:
         return ""
     muted = (summary.get("mutes") or {}).get("findings")
-    return (
-        f"The exit code is {code}, because no finding{' that is not muted' if muted else ''}"
-        " reaches --fail-on."
-    )
+    which = "no finding that is not muted" if muted else "no finding"
+    return f"The exit code is {code}, because {which} reaches --fail-on."
 
 
 def _sound(summary: Mapping[str, Any]) -> str:
@@ -185,8 +107,8 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
         return f"nothing wrong was found in {of(sound, 'sound ledger')}."
     if copies["assumed"]:
         return (
-            f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])}"
-            " are assumed from a sample."
+            f"nothing wrong in the {verified_words(copies)};"
+            f" the other {count(copies['assumed'])} are assumed from a sample."
         )
     return (
         f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata"
@@ -198,8 +120,8 @@ def verified_words(copies: Mapping[str, int]) -> str:
     """Return how many copies were verified: "600 of 40,000 copies that were read"."""
     how = "listed or read" if copies["listed"] else "read"
     return (
-        f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')}"
-        f" that were {how}"
+        f"{count(copies['listed'] + copies['read'])}"
+        f" of {of(copies['expected'], 'copy', 'copies')} that were {how}"
     )
 
 
@@ -268,11 +190,9 @@ def _is_of_references(facts: KindFacts) -> bool:
 
 
 def _unjudged_words(ledgers: Mapping[str, int]) -> str:
-    return (
-        f" {of(ledgers['indeterminate'], 'ledger')} could not be judged."
-        if ledgers["indeterminate"]
-        else ""
-    )
+    if not ledgers["indeterminate"]:
+        return ""
+    return f" {of(ledgers['indeterminate'], 'ledger')} could not be judged."
 
 
 def _incomplete(summary: Mapping[str, Any]) -> str:
@@ -294,25 +214,21 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
     if not ledgers["indeterminate"]:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
     return (
-        f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not"
-        " be judged."
+        f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')}"
+        " could not be judged."
     )
 
 
 def _fault(summary: Mapping[str, Any]) -> str:
     differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
     subjects = [of(differ, "ledger")] if differ else []
-    if summary.get("findings_differ"):
-        subjects.append(
-            f"{of(len(summary['findings_differ']), 'finding')} on bookies, references or the"
-            " cluster"
-        )
-    why = (
-        f": its two checkers differ on the same evidence for {' and '.join(subjects)}"
-        if subjects
-        else ""
-    )
+    if found := summary.get("findings_differ"):
+        subjects.append(f"{of(len(found), 'finding')} on bookies, references or the cluster")
+    why = ""
+    if subjects:
+        why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}"
     return (
-        f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "
-        f"please report it. What else was found stands below.{_unjudged_words(summary['ledgers'])}"
+        f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
+        " please report it. What else was found stands below."
+        f"{_unjudged_words(summary['ledgers'])}"
     )

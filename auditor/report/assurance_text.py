@@ -1,0 +1,108 @@
+"""Sentences of a report on bookies that cannot list: what was read instead, and what that shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.model.verdict import Unknown
+from auditor.report.layout import count, of
+from auditor.summary.sweeps import SAMPLING
+from auditor.witness.finding_lines import PROBED
+
+
+def assurance_sentence(summary: Mapping[str, Any]) -> str:
+    """Return how many bookies cannot list, and what is known of their ledgers; "" if all can."""
+    bookies, assurance = summary.get("bookies"), summary.get("assurance") or {}
+    unable = int(bookies["unsupported"]) if bookies else len(assurance.get("bookies_unable") or ())
+    if not unable and not assurance.get("probed"):
+        return ""
+    of_all = of(unable, "bookie")
+    if bookies:
+        of_all = f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}"
+    head = f"{of_all} cannot list entries (DbLedgerStorage): "
+    if not assurance.get("probe_entries"):
+        unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
+        return (
+            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged on their account, because"
+            " probing is off; --probe-entries 3 has a few of their entries read instead."
+        )
+    return head + probed_words(assurance)
+
+
+def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how sure a run of lost entries was found on a bookie that cannot list.
+
+    Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
+    """
+    told = summary.get(SAMPLING)
+    if not told or not (summary.get("assurance") or {}).get(PROBED):
+        return
+    alone, together = told["bounds"], told["accumulated"] or {}
+    if not alone:
+        yield (
+            "No chance can be given that a run of lost entries was found there: none was read by"
+            " rank (--probe-budget)."
+        )
+    elif alone["1"] == 1.0:
+        yield (
+            "Of each of these that was judged in full,"
+            " every entry that such a bookie should hold was read."
+        )
+    else:
+        yield (
+            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries"
+            " that such a bookie should hold was read, other ones in each run. A run of entries of"
+            f" one such ledger that one bookie lost was found with a chance of {_chances(alone)} in"
+            " this run."
+        )
+    if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
+        yield (
+            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the"
+            f" {count(together['runs'])} counted runs since then, in ledgers that did not change"
+            " and that each of these runs judged so."
+        )
+
+
+def _chances(bounds: Mapping[str, float]) -> str:
+    """Return probabilities by number of entries as per cent, rounded down."""
+    *most, last = (
+        f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})"
+        for length, chance in bounds.items()
+    )
+    return f"{', '.join(most)} and {last}"
+
+
+def _at_least(chance: float) -> str:
+    return f"{math.floor(chance * 10_000 + 1e-9) / 100:.2f} %"
+
+
+def probed_words(assurance: Mapping[str, Any]) -> str:
+    """Return how many entries were read instead of listed, and a bound on what is missing.
+
+    The bound says how much may be missing that the sample did not hit. There is none if something
+    read is missing.
+    """
+    probed, read, drawn = (
+        int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes")
+    )
+    at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
+    said = (
+        f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their"
+        f" entries{at_random}"
+    )
+    bound = assurance.get("missing_bound")
+    if bound is not None:
+        return (
+            f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from"
+            " is missing at 95 %."
+        )
+    if drawn:
+        return f"{said}; some of what was read is missing, so no bound can be given."
+    return f"{said}."
+
+
+def _at_most(ratio: float) -> str:
+    """Return a bound as per cent, rounded up."""
+    return f"{min(100.0, math.ceil(ratio * 10_000 - 1e-9) / 100):.2f} %"

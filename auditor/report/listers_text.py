@@ -1,0 +1,57 @@
+"""Sentences of a report on listers that did not list or are not believed, and on lost indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.report.layout import of, printable
+
+LISTER_DETAIL_MAX = 400
+"""Characters shown of what a lister said, which may be anything."""
+
+
+UNINDEXED_SHOWN_MAX = 3
+"""Bookies with an index that lost entries that get a sentence each; summary.json has more."""
+
+
+def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which listers did not list, and which are not believed. Stored runs may lack the
+    field.
+    """
+    listers = summary.get("listers") or {}
+    for one in listers.get("not_believed") or ():
+        why = printable(one["detail"], LISTER_DETAIL_MAX)
+        yield (
+            f"The lister of bookie {printable(one['bookie_id'])} is not believed: {why}."
+            " No list of it counts from then on."
+        )
+    silent = listers.get("silent") or ()
+    if silent:
+        first = silent[0]
+        why = printable(first["detail"], LISTER_DETAIL_MAX)
+        more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
+        yield (
+            f"No list came from the lister of bookie {printable(first['bookie_id'])} ({why}){more}:"
+            " the bookie was asked as without one."
+        )
+    for one in (listers.get("unindexed") or ())[:UNINDEXED_SHOWN_MAX]:
+        ledger, entry = one["some"][0]
+        others = one["ledgers"] - 1
+        more = f" (and entries of {of(others, 'ledger')} more)" if others > 0 else ""
+        yield unindexed_sentence(one["bookie_id"], f"entry {entry} of ledger {ledger}{more}")
+
+
+REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
+
+
+def unindexed_sentence(bookie: str, entries: str) -> str:
+    """Return what is known of entries that a bookie's index lost, and how they are indexed
+    again.
+    """
+    return (
+        f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long"
+        " after it was written: the index lost it, the bytes exist. While the bookie is STOPPED,"
+        f" {REBUILD} indexes it again. Never run that while the bookie is up: it says Done, and"
+        " from its next start the bookie finds none of its entries."
+    )

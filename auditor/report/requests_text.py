@@ -1,0 +1,63 @@
+"""The section of a report on what was asked: bookies, requests, and how long each stage took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.report.layout import count, duration, of, paint, size, wrap
+from auditor.report.surroundings_text import missing_words, placement_words
+
+_HANG = " " * len("requests  ")
+
+
+def requests_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    """Yield the lines on bookies, placement, requests and the time of each stage."""
+    requests = summary["requests"]
+    yield paint("What was asked", "bold", color)
+    yield from wrap(_bookies_words(summary), width, "  ", hang=_HANG)
+    yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
+    yield from wrap(_requests_words(requests), width, "  ", hang=_HANG)
+    if requests["confirming_reads"]:
+        back = of(
+            requests["listing_false_negatives"],
+            "entry that a list left out was",
+            "entries that lists left out were",
+        )
+        reads = of(requests["confirming_reads"], "confirming read")
+        yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
+    stages = ", ".join(
+        f"{stage} {duration(float(seconds))}"
+        for stage, seconds in summary["duration_s"].items()
+        if seconds >= 0.05
+    )
+    if stages:
+        yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)
+    yield ""
+
+
+def _bookies_words(summary: Mapping[str, Any]) -> str:
+    bookies = summary["bookies"]
+    states = [
+        f"{count(bookies[name])} {name}"
+        for name in ("answered", "silent", "refused", "unsupported")
+        if bookies[name]
+    ]
+    if listed := bookies.get("listed_by_lister"):
+        whose = "their listers" if listed > 1 else "its lister"
+        states.append(f"{count(listed)} of them listed by {whose}")
+    return (
+        f"bookies   {count(bookies['registered'])} registered"
+        f" ({count(bookies['readonly'])} read-only),"
+        f" {count(bookies['named_by_ledgers'])} named by ledgers:"
+        f" {', '.join(states) or 'none asked'}{missing_words(summary)}"
+    )
+
+
+def _requests_words(requests: Mapping[str, Any]) -> str:
+    return (
+        f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')},"
+        f" {of(requests['bookie_requests'], 'bookie request')}"
+        f" ({size(requests['bookie_bytes'])} received,"
+        f" {of(requests['retries'], 'retry', 'retries')})"
+    )
