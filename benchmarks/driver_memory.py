@@ -22,7 +22,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.conclusion import conclude
 from auditor.summary.about import About
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 from benchmarks.judging import BOOKIES as BOOKIE_IDS
 from benchmarks.judging import TERMS, healthy
 from benchmarks.second_checker import suspect

@@ -25,8 +25,7 @@ from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
-from auditor.summary.previous_run import read_findings, read_summary
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS, read_findings, read_summary
 
 
 def replay(context: Context, run_dir: str) -> int:

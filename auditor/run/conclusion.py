@@ -55,10 +55,11 @@ from auditor.summary.ledgers import account
 from auditor.summary.lost_logs import lost_logs
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.on_cluster import findings_on_cluster
+from auditor.summary.previous_run import Previous
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
-from auditor.summary.run_summary import Previous, RunFacts, findings_of, summarise
+from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.summary.topic_hits import topic_hits
 from auditor.summary.unindexed_entries import add_unindexed
 from auditor.witness.finding_lines import bookie_testimony, finding_line

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auditor.errors import OutputError
@@ -12,11 +13,64 @@ from auditor.evidence.run_directory import Output, Place
 from auditor.evidence.stored_json import parse_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
+from auditor.model.finding import Kind
 from auditor.summary.absences import UNREGISTERED, since_from
-from auditor.summary.run_summary import NO_PREVIOUS, Previous
-from auditor.summary.sweeps import SAMPLING, series_from
+from auditor.summary.costs import Costs
+from auditor.summary.sweeps import SAMPLING, Series, series_from
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What the next run needs of the newest finished run.
+
+    `findings` are (id, kind) pairs, so a finding whose kind changes counts as new. `baseline` is
+    what the next run's number of ledgers is compared with, or None if unknown.
+    """
+
+    totals: Mapping[str, int]
+    request_totals: Mapping[str, Mapping[str, int]]
+    findings: frozenset[tuple[str, str]]
+    baseline: LastPopulation | None = None
+    unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Since when each unregistered bookie was not registered, in ms."""
+    series: Series | None = None
+    """The sweeps of earlier runs that this run goes on with; None if there were none."""
+
+    def population(self, drop_percent: int) -> LastPopulation | None:
+        """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
+        return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
+
+    def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
+        """Return, by kind, the total over all runs of findings that were new in their run.
+
+        The counters of the metrics continue from these totals.
+        """
+        new = Counter(
+            found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings
+        )
+        return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
+
+    def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
+        """Return the totals over all runs of requests by outcome."""
+        failed = {
+            "bookie_requests": costs.unanswered,
+            "zookeeper_reads": costs.zookeeper_reads_failed,
+        }
+        total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
+        after = {}
+        for name, count in total.items():
+            before = self.request_totals.get(name, {})
+            after[name] = {
+                "answered": before.get("answered", 0) + max(0, count - failed[name]),
+                "failed": before.get("failed", 0) + failed[name],
+            }
+        return after
+
+
+NO_PREVIOUS = Previous({}, {}, frozenset())
+"""Stands for the previous run before the first finished run."""
 
 
 def read_previous(output: Output, facts: ClusterFacts) -> Previous:

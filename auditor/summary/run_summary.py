@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,8 @@ from auditor.summary.costs import Costs
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.summary.poisoned import HAS_DETAIL, poison_json
-from auditor.summary.sweeps import SAMPLING, Series, SweptRun, sampling_json
+from auditor.summary.previous_run import Previous
+from auditor.summary.sweeps import SAMPLING, SweptRun, sampling_json
 from auditor.summary.verdict_counts import copies_of_verdicts
 from auditor.witness.finding_lines import PROBED
 
@@ -116,13 +117,8 @@ def summarise(
     listed = standings.total()
     counted = [_counted_fields(line) for line in findings]
     complete = not unknowns and not run.nobody_answered and run.are_references_known
+    all_judged = complete and _is_whole(run, listed)
     fault = is_fault(unknowns) or bool(run.differ)
-    all_judged = (
-        complete
-        and not run.not_there
-        and not run.listing_was_short
-        and (listed > 0 or run.allow_empty)
-    )
     around = circumstances.circumstances_json(
         bookies, costs.bookies_named, run.terms, verdicts, counted
     )
@@ -144,6 +140,13 @@ def summarise(
         "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
         "exit_code_if_clean": exit_code((), run.fail_on, incomplete=not all_judged, fault=fault),
     }
+
+
+def _is_whole(run: RunFacts, listed: int) -> bool:
+    """Return whether the run lacks no ledger that it should have judged."""
+    if run.not_there or run.listing_was_short:
+        return False
+    return listed > 0 or run.allow_empty
 
 
 def _identity(run: RunFacts) -> Json:
@@ -224,58 +227,6 @@ def _cluster(facts: ClusterFacts) -> Json:
     return {**named, "root": facts.root, "hosts": list(facts.hosts)}
 
 
-@dataclass(frozen=True, slots=True)
-class Previous:
-    """What the next run needs of the newest finished run.
-
-    `findings` are (id, kind) pairs, so a finding whose kind changes counts as new. `baseline` is
-    what the next run's number of ledgers is compared with, or None if unknown.
-    """
-
-    totals: Mapping[str, int]
-    request_totals: Mapping[str, Mapping[str, int]]
-    findings: frozenset[tuple[str, str]]
-    baseline: LastPopulation | None = None
-    unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
-    """Since when each unregistered bookie was not registered, in ms."""
-    series: Series | None = None
-    """The sweeps of earlier runs that this run goes on with; None if there were none."""
-
-    def population(self, drop_percent: int) -> LastPopulation | None:
-        """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
-        return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
-
-    def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
-        """Return, by kind, the total over all runs of findings that were new in their run.
-
-        The counters of the metrics continue from these totals.
-        """
-        new = Counter(
-            found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings
-        )
-        return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
-
-    def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
-        """Return the totals over all runs of requests by outcome."""
-        failed = {
-            "bookie_requests": costs.unanswered,
-            "zookeeper_reads": costs.zookeeper_reads_failed,
-        }
-        total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
-        after = {}
-        for name, count in total.items():
-            before = self.request_totals.get(name, {})
-            after[name] = {
-                "answered": before.get("answered", 0) + max(0, count - failed[name]),
-                "failed": before.get("failed", 0) + failed[name],
-            }
-        return after
-
-
-NO_PREVIOUS = Previous({}, {}, frozenset())
-"""Stands for the previous run before the first finished run."""
-
-
 def _count_words(columns: Iterable[pa.Array]) -> Counter[str]:
     """Return how often each word occurs in the parts of a column."""
     found: Counter[str] = Counter()
@@ -292,9 +243,8 @@ def _count_exempt(verdicts: TableScan) -> Counter[str]:
 
 
 def _requests(costs: Costs, verdicts: TableScan) -> dict[str, int]:
-    late = (
-        batch["listing_false_negatives"] for batch in verdicts.batches(["listing_false_negatives"])
-    )
+    column = "listing_false_negatives"
+    late = (batch[column] for batch in verdicts.batches([column]))
     return {
         "zookeeper_reads": costs.zookeeper_reads,
         "bookie_requests": costs.bookie_requests,

@@ -23,8 +23,7 @@ from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Output, Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
-from auditor.summary.previous_run import read_previous
-from auditor.summary.run_summary import NO_PREVIOUS, Previous
+from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
 from auditor.telemetry import metrics
 
 BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA

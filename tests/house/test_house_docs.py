@@ -29,12 +29,13 @@ from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report.words import OUTCOMES
+from auditor.report.outcome_words import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.cause_rows import Causes
 from auditor.summary.costs import Costs
 from auditor.summary.mutes import Applied, mutes_json
-from auditor.summary.run_summary import NO_PREVIOUS, RunFacts, summarise
+from auditor.summary.previous_run import NO_PREVIOUS
+from auditor.summary.run_summary import RunFacts, summarise
 from auditor.telemetry import metrics
 from auditor.witness import next_commands
 from auditor.witness.finding_lines import ledger_testimony, runbook

@@ -53,7 +53,7 @@ from auditor.model.ledger import (
 )
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.summary.about import About
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
 
 NOW_MS, GRACE_MS = 1_000_000, 100_000

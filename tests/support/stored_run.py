@@ -28,7 +28,7 @@ from auditor.run.conclusion import conclude
 from auditor.run.replay import judge_again
 from auditor.sandbox import notation
 from auditor.summary.about import About
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
 
 RUN_NAME = "run-20260101T030000Z-000001"

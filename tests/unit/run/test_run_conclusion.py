@@ -41,8 +41,8 @@ from auditor.model.ledger import (
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.read_counts import write_read_counts
 from auditor.summary.about import About
+from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.summary.refusals import refusals_of
-from auditor.summary.run_summary import NO_PREVIOUS, Previous
 from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, mark_row
 from auditor.wire.entry_availability import canonical
 from auditor.witness.finding_lines import finding_id

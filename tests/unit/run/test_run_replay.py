@@ -25,7 +25,7 @@ from auditor.run import replay
 from auditor.run.conclusion import conclude
 from auditor.sandbox import notation
 from auditor.summary.about import About
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)

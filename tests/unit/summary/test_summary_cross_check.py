@@ -29,11 +29,11 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.report.words import outcome_sentences
+from auditor.report.outcome_words import outcome_sentences
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.summary.cross_check import population_agreed
 from auditor.summary.listings import WHERE, listings_of
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 
 TOLD = {
     "a silent bookie was looked at once more": "BOOKIE_SILENT_YET_REGISTERED",

@@ -38,7 +38,7 @@ from auditor.model.ledger import (
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.summary.about import About
 from auditor.summary.grouping import causes, gather_heard
-from auditor.summary.run_summary import NO_PREVIOUS
+from auditor.summary.previous_run import NO_PREVIOUS
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r2"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,16 @@ from auditor.evidence.newest_run import LATEST
 from auditor.evidence.run_directory import Output, Place, place, write_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
-from auditor.model.finding import Kind
+from auditor.model.finding import CATALOGUE, Kind
 from auditor.summary.absences import unregistered_json
-from auditor.summary.previous_run import read_findings, read_previous, read_summary
-from auditor.summary.run_summary import NO_PREVIOUS, Previous
+from auditor.summary.costs import Costs
+from auditor.summary.previous_run import (
+    NO_PREVIOUS,
+    Previous,
+    read_findings,
+    read_previous,
+    read_summary,
+)
 
 RUN_ID = "20260101T030000Z-000001"
 CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
@@ -33,6 +40,8 @@ WHOLE = {
     "totals": {"LEDGER_STUCK": 1},
 }
 """What the summary of a run of the whole cluster says."""
+CRITICAL = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
+WARNING = told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
 
 
 @pytest.fixture
@@ -218,3 +227,60 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     write_json(run, "summary.json", {"a": 1})
     assert ({"a": 1}, found) == (read_summary(run), read_findings(run))
+
+
+def test_totals_grow_by_the_findings_that_are_new():
+    """A finding that was there at the last run is not counted again; other kinds keep their
+    totals.
+    """
+    before = Previous(
+        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
+        {},
+        frozenset({(CRITICAL["id"], CRITICAL["kind"])}),
+    )
+    fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
+    totals = before.totals_after([CRITICAL, fresh, WARNING])
+    assert (
+        Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1)
+        == Counter(totals) + Counter()
+    )
+    assert set(totals) == {kind.value for kind in CATALOGUE}
+
+
+def test_requests_add_up_over_runs_by_outcome():
+    """What brought no valid answer is failed; nothing is counted twice."""
+    before = Previous({}, {"bookie_requests": {"answered": 100, "failed": 1}}, frozenset())
+    costs = Costs(
+        zookeeper_reads=40,
+        zookeeper_reads_failed=3,
+        bookie_requests=60,
+        bookie_bytes=9000,
+        retries=2,
+        confirming_reads=5,
+        unanswered=7,
+        bookies_named=4,
+    )
+    after = before.request_totals_after(costs)
+    assert {"answered": 100 + 60 - 7, "failed": 1 + 7} == after["bookie_requests"]
+    assert {"answered": 37, "failed": 3} == after["zookeeper_reads"]
+
+
+def test_a_finding_that_got_worse_is_new():
+    """The same segment, from too few copies to none: the counter of the worse kind moves."""
+    before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
+    assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
+
+
+def test_requests_that_all_failed_were_not_answered():
+    """Nothing is counted below zero, and nothing appears."""
+    costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
+    after = NO_PREVIOUS.request_totals_after(costs)
+    assert {"answered": 0, "failed": 7} == after["bookie_requests"]
+
+
+def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
+    """Whatever the last run was held to; before the first run there is nothing."""
+    kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
+    allowed = Previous({}, {}, frozenset(), kept).population(30)
+    assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == allowed
+    assert None is NO_PREVIOUS.population(30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +16,11 @@ from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
-from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.finding import Kind, Severity
 from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.summary.run_summary import (
-    NO_PREVIOUS,
     Costs,
-    Previous,
     RunFacts,
     exit_code,
     findings_by_kind,
@@ -281,24 +279,6 @@ def test_a_kind_counts_its_subjects_and_its_findings():
     assert set(counts) == {kind.value for kind in Kind}
 
 
-def test_totals_grow_by_the_findings_that_are_new():
-    """A finding that was there at the last run is not counted again; other kinds keep their
-    totals.
-    """
-    before = Previous(
-        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
-        {},
-        frozenset({(CRITICAL["id"], CRITICAL["kind"])}),
-    )
-    fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
-    totals = before.totals_after([CRITICAL, fresh, WARNING])
-    assert (
-        Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1)
-        == Counter(totals) + Counter()
-    )
-    assert set(totals) == {kind.value for kind in CATALOGUE}
-
-
 @pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
 def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
     """The first ten, in the order of their ids; others have a detail too and are not named for
@@ -314,14 +294,6 @@ def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
     )
     assert [{"ledger_id": n, "detail": f"so was {n}"} for n in range(1, 11)] == said[reason]
     assert [] == said["poison" if reason == "checkers_disagree" else "checkers_disagree"]
-
-
-def test_requests_add_up_over_runs_by_outcome():
-    """What brought no valid answer is failed; nothing is counted twice."""
-    before = Previous({}, {"bookie_requests": {"answered": 100, "failed": 1}}, frozenset())
-    after = before.request_totals_after(COSTS)
-    assert {"answered": 100 + 60 - 7, "failed": 1 + 7} == after["bookie_requests"]
-    assert {"answered": 37, "failed": 3} == after["zookeeper_reads"]
 
 
 def test_findings_count_what_they_are_on():
@@ -382,12 +354,6 @@ def test_each_standing_and_severity_has_its_word():
         standing.word for standing in Standing
     }
     assert {"info", "warning", "critical"} == {severity.word for severity in Severity}
-
-
-def test_a_finding_that_got_worse_is_new():
-    """The same segment, from too few copies to none: the counter of the worse kind moves."""
-    before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
-    assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
 
 
 def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
@@ -459,14 +425,6 @@ def test_totals_go_on_from_the_last_run():
     )
 
 
-def test_requests_that_all_failed_were_not_answered():
-    """Nothing is counted below zero, and nothing appears."""
-    costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
-    assert {"answered": 0, "failed": 7} == NO_PREVIOUS.request_totals_after(costs)[
-        "bookie_requests"
-    ]
-
-
 def test_the_next_run_is_held_against_this_one():
     """Or against what this one was held against, where that is kept. A run of a part leaves
     nothing.
@@ -478,15 +436,6 @@ def test_the_next_run_is_held_against_this_one():
     said = summary(*MIXED, baseline=kept)["population"]
     assert dict(zip(names, ("r1", "before", 900, [6, 7], 2), strict=True)) == said
     assert None is summary(*MIXED, partial=True)["population"]
-
-
-def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
-    """Whatever the last run was held to; before the first run there is nothing."""
-    kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
-    assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == Previous(
-        {}, {}, frozenset(), kept
-    ).population(30)
-    assert None is NO_PREVIOUS.population(30)
 
 
 def test_coverage_has_six_digits():
