@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -29,6 +30,9 @@ TABLE_BYTES_MAX = 16 * 2**30
 """Most bytes of a table that are held at once: 160 for each of 100 million ledgers. Compressed
 nulls of any number fit in a few kilobytes on disk.
 """
+
+ROWS_AS_VALUES_MAX = 10_000
+"""Most rows that `iterate_rows` holds as values at once, which take far more room than columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,12 @@ class TableScan:
 def scan_rows(rows: pa.Table) -> TableScan:
     """Return a scan of rows that this process holds."""
     return TableScan("rows in memory", ds.dataset(rows))
+
+
+def iterate_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows one by one. Holds at most ROWS_AS_VALUES_MAX of them as values."""
+    for batch in rows.to_batches(max_chunksize=ROWS_AS_VALUES_MAX):
+        yield from batch.to_pylist()
 
 
 @contextmanager

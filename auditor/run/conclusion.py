@@ -36,6 +36,7 @@ from auditor.run.read_counts import znodes_read
 from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
+from auditor.summary.bookie_cross_check import bookies_agreed
 from auditor.summary.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
@@ -47,7 +48,6 @@ from auditor.summary.bookies import (
     named_ledgers,
 )
 from auditor.summary.costs import Costs
-from auditor.summary.cross_check import bookies_agreed
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids

@@ -14,7 +14,8 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Family
 from auditor.model.identity import BookieId
-from auditor.summary.causes import CAUSES_MAX, Candidate, CauseKind, Chosen
+from auditor.summary.cause_candidates import Candidate, CauseKind, Chosen
+from auditor.summary.causes import CAUSES_MAX
 from auditor.summary.contrast import Contrast, percent
 from auditor.summary.hits import UNJUDGED, VIAS, Hits, Via, family_of, union
 from auditor.summary.last_words import Ids

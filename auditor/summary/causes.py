@@ -8,16 +8,14 @@ family of their own. Decision 0021 says why. Pure. Holds ids in arrays: 8 bytes 
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.model.finding import Family
 from auditor.model.identity import BookieId
+from auditor.summary.cause_candidates import Candidate, CauseKind, Chosen, Unexplained
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN, Contrast, Group, compare, outliers
 from auditor.summary.hits import UNJUDGED, VIAS, Hits, union
 from auditor.summary.last_words import Ids
@@ -36,37 +34,6 @@ rack is the plainer reason."""
 AllIn = Callable[[Ids], Ids]
 """Takes ascending edges in ms. Returns how many of all ledgers were created before the first edge,
 from each edge to the next, and after the last."""
-
-
-class CauseKind(StrEnum):
-    """What a cause is. If two candidates explain equally many ledgers, the earlier kind wins."""
-
-    RACK = "rack"
-    BOOKIE = "bookie"
-    PERIOD = "period"
-    AUTORECOVERY = "autorecovery"
-    WORKER = "worker"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What may explain these ledgers of a family. `members`: the bookies of a rack that are hit."""
-
-    kind: CauseKind
-    subject: str
-    family: str
-    ledgers: Ids
-    contrast: Contrast
-    members: tuple[BookieId, ...] = ()
-    period: Period | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A candidate, and the ledgers that belong to it: no stronger cause of its family has them."""
-
-    candidate: Candidate
-    own: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +73,11 @@ def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
 
     Candidates without a hit count too, because they are tested as well.
     """
-    bookies = len(around.touches.by_bookie) + len(around.touches.by_rack) if family in VIAS else 0
-    return (
-        bookies
-        + (0 if family == UNJUDGED else 2)
-        + (len(hits.locked) if family == Family.MARK else 0)
-    )
+    touches = around.touches
+    bookies = len(touches.by_bookie) + len(touches.by_rack) if family in VIAS else 0
+    periods = 0 if family == UNJUDGED else 2
+    workers = len(hits.locked) if family == Family.MARK else 0
+    return bookies + periods + workers
 
 
 class _Family:
@@ -126,7 +92,7 @@ class _Family:
 
         For marks, reasons why auto-recovery does not repair them go before creation periods.
         """
-        left = _Left(self._ids)
+        left = Unexplained(self._ids)
         plain = self._bookies_and_racks()
         if self._family == Family.MARK:
             chosen = left.explain(plain) + left.explain(self._recovery())
@@ -280,43 +246,6 @@ class _Family:
         period: Period | None = None,
     ) -> Candidate:
         return Candidate(kind, subject, self._family, ledgers, contrast, members, period)
-
-
-class _Left:
-    """The affected ledgers of a family that no cause explains yet."""
-
-    def __init__(self, affected: Ids) -> None:
-        self._affected = affected
-        self._open: npt.NDArray[np.bool_] = np.ones(len(affected), bool)
-
-    def ledgers(self) -> Ids:
-        return self._affected[self._open]
-
-    def explain(self, candidates: Iterable[Candidate]) -> list[Chosen]:
-        """Return candidates greedily: each time the one that explains most of the ledgers left.
-
-        What a candidate explains only shrinks, so it is counted again only at its turn. Candidates
-        that explain fewer than CAUSE_LEDGERS_MIN ledgers are dropped.
-        """
-        order = list(CauseKind)
-        waiting: list[tuple[int, int, str, int, Candidate]] = [
-            (-len(one.ledgers), order.index(one.kind), one.subject, number, one)
-            for number, one in enumerate(candidates)
-        ]
-        heapq.heapify(waiting)
-        chosen = []
-        while waiting:
-            believed, place, subject, number, one = heapq.heappop(waiting)
-            at = np.searchsorted(self._affected, one.ledgers)
-            at = at[self._open[at]]
-            if len(at) < CAUSE_LEDGERS_MIN:
-                continue
-            if len(at) < -believed:
-                heapq.heappush(waiting, (-len(at), place, subject, number, one))
-                continue
-            self._open[at] = False
-            chosen.append(Chosen(one, self._affected[at]))
-        return chosen
 
 
 def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:

@@ -16,7 +16,7 @@ from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
 from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
-from auditor.summary.cross_check import marks_agreed
+from auditor.summary.cluster_cross_check import marks_agreed
 from auditor.summary.mark_counts import UnlistedMark
 from auditor.summary.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.wire.znode_paths import mark_path

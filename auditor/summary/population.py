@@ -16,7 +16,7 @@ from auditor.first_checker.population import (
 from auditor.model.identity import LedgerId
 from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
-from auditor.summary.cross_check import population_agreed
+from auditor.summary.cluster_cross_check import population_agreed
 from auditor.summary.listings import WHERE, listings_of
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
 

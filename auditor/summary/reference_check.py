@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
+from auditor.evidence.table_scan import iterate_rows
 from auditor.model.facts import Facts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
@@ -57,7 +58,7 @@ def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
     mine = pc.field("ledger_id").isin(pa.array(sorted(looks), pa.int64()))
     rows = run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "look", "ledger_id"])
     naming: dict[LedgerId, set[str]] = {}
-    for row in _rows(rows.filter(pc.field("look") == FIRST)):
+    for row in iterate_rows(rows.filter(pc.field("look") == FIRST)):
         naming.setdefault(row["ledger_id"], set()).add(row["topic"])
     by_topic = _rows_by_topic(run, {topic for topics in naming.values() for topic in topics})
     for ledger, topics in naming.items():
@@ -127,7 +128,7 @@ def _topics(run: Place) -> Topics:
     read: set[str] = set()
     unread: set[str | None] = set()
     rows = run.read_table(_REFERENCES, REFERENCES, None, ["namespace", "row", "look"])
-    for row in _rows(rows.group_by(["namespace", "row", "look"]).aggregate([])):
+    for row in iterate_rows(rows.group_by(["namespace", "row", "look"]).aggregate([])):
         if row["row"] == "problem":
             unread.add(row["namespace"])
         elif row["row"] == "topic" and row["look"] == FIRST:
@@ -140,7 +141,7 @@ def _topics(run: Place) -> Topics:
 def _rows_again(run: Place) -> dict[str, list[TopicRow]]:
     """Return the rows of the second look, by topic."""
     found: dict[str, list[TopicRow]] = {}
-    for row in _rows(
+    for row in iterate_rows(
         run.read_table(_REFERENCES, REFERENCES, pc.field("look") == AGAIN, _TOPIC_COLUMNS)
     ):
         found.setdefault(row["topic"], []).append(_topic_row(row))
@@ -175,7 +176,7 @@ class _RowsOfTopic:
 def _rows_by_topic(run: Place, topics: set[str]) -> dict[str, _RowsOfTopic]:
     found = {topic: _RowsOfTopic() for topic in topics}
     mine = pc.field("topic").isin(pa.array(sorted(topics), pa.string()))
-    for row in _rows(run.read_table(_REFERENCES, REFERENCES, mine, _TOPIC_COLUMNS)):
+    for row in iterate_rows(run.read_table(_REFERENCES, REFERENCES, mine, _TOPIC_COLUMNS)):
         found[row["topic"]].add(_topic_row(row))
     return found
 
@@ -190,13 +191,13 @@ def _topic_row(row: Row) -> TopicRow:
 def _looked_at_twice(run: Place, *, at_least_once: bool = False) -> dict[LedgerId, Looks]:
     """Return the ledgers that were looked at for their references: at both looks, or at any."""
     found: dict[LedgerId, Looks] = {}
-    for row in _rows(_table(run, _LEDGERS)):
+    for row in iterate_rows(_table(run, _LEDGERS)):
         found.setdefault(row["ledger_id"], {})[row["look"]] = _ledger_look(row)
     if at_least_once:
         return found
     late = [ledger for ledger, looks in found.items() if FIRST not in looks]
     mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(pa.array(late, pa.int64()))
-    for row in _rows(run.read_table(_LISTED, LEDGERS, mine, _LEDGER_COLUMNS)):
+    for row in iterate_rows(run.read_table(_LISTED, LEDGERS, mine, _LEDGER_COLUMNS)):
         found[row["ledger_id"]][FIRST] = _ledger_look(row)
     return {ledger: looks for ledger, looks in found.items() if looks.keys() == {FIRST, AGAIN}}
 
@@ -221,9 +222,3 @@ def _ledger_look(row: Row) -> LedgerLook:
         created,
         {one["key"]: one["value"] for one in row["custom_metadata"] or ()},
     )
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    """Yield the rows one by one. Holds at most 10,000 of them as values."""
-    for batch in table.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()

@@ -54,6 +54,7 @@ GONE_THROUGH = (
     "auditor/summary/assurance.py",
     "auditor/summary/bookie_costs.py",
     "auditor/summary/bookies.py",
+    "auditor/summary/cause_candidates.py",
     "auditor/summary/cause_rows.py",
     "auditor/summary/causes.py",
     "auditor/summary/circumstances.py",
@@ -137,9 +138,15 @@ TESTS = {
     "auditor/witness": ("tests/unit/witness",),
     "auditor/wire": ("tests/unit/wire",),
     "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
-    "auditor/summary/cross_check.py": (
+    "auditor/summary/bookie_cross_check.py": (
         "tests/unit/summary/test_summary_lost_logs.py",
         NIGHTS,
+        "tests/unit/summary/test_summary_bookie_cross_check.py",
+        "tests/unit/summary/test_summary_cross_check.py",
+    ),
+    "auditor/summary/cluster_cross_check.py": (
+        NIGHTS,
+        "tests/unit/summary/test_summary_cluster_cross_check.py",
         "tests/unit/summary/test_summary_cross_check.py",
     ),
     "auditor/summary/reference_tables.py": (

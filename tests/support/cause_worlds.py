@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from auditor.model.finding import Kind
-from auditor.summary.causes import Backgrounds, Chosen, choose
+from auditor.summary.cause_candidates import Chosen
+from auditor.summary.causes import Backgrounds, choose
 from auditor.summary.hits import Hits, Via
 from auditor.summary.last_words import Ids
 from auditor.summary.periods import Births

@@ -15,7 +15,7 @@ from auditor.evidence import table_scan
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING
-from auditor.evidence.table_scan import BATCH_ROWS, TableScan, scan_rows
+from auditor.evidence.table_scan import BATCH_ROWS, TableScan, iterate_rows, scan_rows
 
 ROWS = 2 * BATCH_ROWS + 1
 ODD = pc.bit_wise_and(pc.field("ledger_id"), 1) == 1
@@ -100,3 +100,19 @@ def test_a_table_that_is_larger_in_memory_than_any_run_is_refused(
     monkeypatch.setattr(table_scan, "TABLE_BYTES_MAX", 2**20)
     with pytest.raises(OutputError, match="more than 1048576 bytes in memory"):
         scan.table(["ledger_id"])
+
+
+def test_rows_come_in_their_order_and_become_values_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However the table is cut into batches."""
+    monkeypatch.setattr(table_scan, "ROWS_AS_VALUES_MAX", 2)
+    held: list[int] = []
+
+    class Rows:
+        def to_batches(self, max_chunksize: int) -> list[pa.RecordBatch]:
+            held.append(max_chunksize)
+            return pa.table({"a": pa.chunked_array([[1, 2, 3], [4]])}).to_batches(max_chunksize)
+
+    assert [{"a": one} for one in (1, 2, 3, 4)] == list(iterate_rows(Rows()))
+    assert [2] == held

@@ -22,8 +22,9 @@ from support.cause_worlds import (
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Kind
+from auditor.summary.cause_candidates import CauseKind
 from auditor.summary.cause_rows import Backdrop, Causes, cause_id, causes_json, percent
-from auditor.summary.causes import CAUSES_MAX, CauseKind
+from auditor.summary.causes import CAUSES_MAX
 from auditor.summary.hits import Hits, Via
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)

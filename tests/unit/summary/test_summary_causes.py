@@ -22,7 +22,7 @@ from support.cause_worlds import (
     spread,
 )
 
-from auditor.summary.causes import CauseKind
+from auditor.summary.cause_candidates import CauseKind
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN
 from auditor.summary.exact_test import upper_tail
 from auditor.summary.hits import UNJUDGED, Hits, Via

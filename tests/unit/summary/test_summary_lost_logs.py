@@ -29,7 +29,7 @@ from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.finding import Finding, Kind
 from auditor.second_checker.finding_comparison import Agreed
-from auditor.summary.cross_check import bookies_agreed
+from auditor.summary.bookie_cross_check import bookies_agreed
 from auditor.summary.lost_logs import lost_logs
 
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)

@@ -10,7 +10,7 @@ import pytest
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.model.availability import NOT_ADMITTED
-from auditor.summary.cross_check import _refusals
+from auditor.summary.bookie_cross_check import _refusals
 
 EIO = "EIO: the bookie's storage failed"
 

@@ -1,4 +1,4 @@
-"""Compares the findings on bookies and on the cluster with those of the second checker.
+"""Compares the findings on bookies with those of the second checker.
 
 Reads from the evidence the rows of the few bookies that may have a finding, and passes them on one
 by one. Costs some seconds for a bookie with hundreds of thousands of ledgers.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
-from auditor.evidence.table_scan import TableScan
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.table_scan import TableScan, iterate_rows
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     NOT_ADMITTED,
@@ -41,27 +42,15 @@ from auditor.second_checker.bookies import (
     lost_facts,
     silent_facts,
 )
-from auditor.second_checker.cluster import (
-    Earlier,
-    MarkSeen,
-    marks_without_ledger,
-    population_dropped,
-)
 from auditor.second_checker.finding_comparison import Agreed, Subject, agree_on
 from auditor.second_checker.lost_ledgers import Need, State, naming_ledgers
 from auditor.second_checker.lost_logs import LeftOut, Tried, entry_log_lost_facts
 from auditor.summary.about import About
-from auditor.summary.listings import WHERE as LISTED_AT
 from auditor.summary.rename_check import new_name_of
 
 Row = dict[str, Any]
 
-_ANSWERS, _READS, _LEDGERS, _MARKS = (
-    "evidence/answers",
-    "evidence/reads",
-    "evidence/ledgers",
-    "evidence/marks",
-)
+_ANSWERS, _READS, _LEDGERS = "evidence/answers", "evidence/reads", "evidence/ledgers"
 _REFUSED = pc.field("status") == AnswerStatus.REFUSED.value
 _OF_LEDGER = pc.is_valid(pc.field("ledger_id"))
 _NO_SEARCH = ~pc.field("is_search").isin([True])
@@ -85,56 +74,6 @@ def bookies_agreed(
         seconds |= {**_lost_content_facts(run, seen, verdicts), **_failing_facts(run, seen)}
     accused = {subject for _, subject in seconds if isinstance(subject, str)}
     return agree_on(findings, seconds | _entry_log_lost_facts(run, seen, accused))
-
-
-def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on marks without a ledger if the second checker confirms it, or where it
-    differs."""
-    rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
-    seen = (
-        MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"])
-        for one in rows
-    )
-    facts = marks_without_ledger(seen, about.terms, about.facts)
-    return _agree_on_cluster(Kind.MARK_WITHOUT_LEDGER, finding, facts)
-
-
-def _times(row: Row) -> tuple[int, ...]:
-    created, changed = row["created_ms"], row["changed_ms"]
-    return () if created is None else (created,) if changed is None else (created, changed)
-
-
-def population_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on the number of ledgers if the second checker confirms it, or where it
-    differs."""
-    return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, _population_facts(run, about))
-
-
-def _population_facts(run: Place, about: About) -> Facts | None:
-    last = about.previous_population
-    if last is None:
-        return None
-    rows = {
-        row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()
-    }
-    listed = {
-        one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"]))
-        for one in rows
-    }
-    before = Earlier(last.run_id, last.finished_at, last.listed, last.drop_percent, last.low_runs)
-    began_ms = {one: row["began_at_ms"] for one, row in rows.items()}
-    gone = set(rows[max(rows)]["gone"]) if rows else set()
-    if gone:
-        still = pc.field("ledger_id").isin(pa.array(sorted(gone)))
-        gone -= set(run.read_table(LISTED_AT[max(rows)], LISTING, still)["ledger_id"].to_pylist())
-    return population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
-
-
-def _agree_on_cluster(kind: Kind, finding: Finding | None, facts: Facts | None) -> Agreed:
-    """Compare the one finding on the cluster of a kind with the second checker's facts; None: it
-    makes none.
-    """
-    return agree_on([finding] if finding else [], {} if facts is None else {(kind, None): facts})
 
 
 def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Facts]:
@@ -163,7 +102,9 @@ def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Fac
     states = run.read_table(_LEDGERS, LEDGERS, mine, columns).sort_by(
         [("ledger_id", "ascending"), ("look", "ascending")]
     )
-    found = naming_ledgers((Need(**one) for one in _rows(needs)), map(_state, _rows(states)))
+    found = naming_ledgers(
+        (Need(**one) for one in iterate_rows(needs)), map(_state, iterate_rows(states))
+    )
     facts: dict[Subject, Facts] = {}
     for bookie, ledgers in found.items():
         one = lost_facts(
@@ -187,9 +128,9 @@ def _state(row: Row) -> State:
 
 def _lost_content_facts(run: Place, seen: Attendance, verdicts: TableScan) -> dict[Subject, Facts]:
     losses: dict[BookieId, Losses] = {}
-    for row in _rows_of(
-        verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)
-    ):
+    violated = pc.field("standing") == Standing.VIOLATED.word
+    batches = verdicts.batches(["ledger_id", "lacks"], violated)
+    for row in chain.from_iterable(batch.to_pylist() for batch in batches):
         for lack in row["lacks"] or ():
             one = Lack(row["ledger_id"], lack["expected"], lack["absent"])
             losses.setdefault(lack["bookie_id"], Losses()).add(one)
@@ -215,7 +156,7 @@ def _words(run: Place, name: str, schema: pa.Schema, bookie: BookieId) -> Iterat
     )
     return (
         Word(**one)
-        for one in _rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]))
+        for one in iterate_rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]))
     )
 
 
@@ -263,7 +204,7 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
         (True, lists),
         (False, run.read_table(_READS, READS, mine & _NO_SEARCH, columns)),
     ):
-        for row in _rows(rows):
+        for row in iterate_rows(rows):
             if row["ledger_id"] not in due or (
                 is_list and row["status"] == AnswerStatus.UNSUPPORTED.value
             ):
@@ -302,7 +243,7 @@ def _entry_log_lost_facts(
         read = run.read_table(_READS, READS, mine, list(Tried._fields))
         lister = rows[-1]["detail"].removeprefix(LISTED_BY_LISTER)
         found = entry_log_lost_facts(
-            seen.of.get(bookie, ()), lister, left_out, (Tried(**one) for one in _rows(read))
+            seen.of.get(bookie, ()), lister, left_out, (Tried(**one) for one in iterate_rows(read))
         )
         if found is not None:
             facts[Kind.ENTRY_LOG_LOST, bookie] = found
@@ -314,13 +255,3 @@ def _left_out(row: Row, log: Row) -> LeftOut:
     return LeftOut(
         log["path"], row["ledger_id"], row["look"], log["entries"], log["ranges"], unlisted
     )
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    """Yield the rows one by one. Holds at most 10,000 of them as values."""
-    return _rows_of(table.to_batches(max_chunksize=10_000))
-
-
-def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        yield from batch.to_pylist()
