@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
@@ -20,12 +18,9 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of
 from auditor.summary.about import About
-from auditor.summary.previous_run import read_findings, read_summary
+from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
 
 Json = Mapping[str, Any]
-
-LEDGERS_AT_ONCE = 10_000
-"""Ledgers looked up in a table at once: bounds the expression that filters them."""
 
 
 def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
@@ -86,17 +81,13 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
     counts.
     """
     findings = read_findings(directory)
-    stored = Counter(str(found["kind"]) for found in findings)
-    counted = {
-        kind: counts["findings"]
-        for kind, counts in (summary.get("findings") or {}).items()
-        if counts["findings"]
-    }
-    if dict(stored) != counted:
+    counts = summary.get("findings") or {}
+    if not are_as_counted(findings, counts):
+        counted = sum(one["findings"] or 0 for one in counts.values())
         raise OutputError(
             f"{directory.path}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json"
-            f" counts {sum(counted.values())}, or of other kinds: a part of what the run stored is"
-            " lost; use another run"
+            f" counts {counted}, or of other kinds: a part of what the run stored is lost; use"
+            " another run"
         )
     return findings
 
@@ -115,13 +106,12 @@ def read_rows_of(
     ledger_ids: Sequence[LedgerId] | pa.Array,
     columns: list[str],
 ) -> pa.Table:
-    """Return these columns of a table's rows on these ledgers, which are looked up LEDGERS_AT_ONCE
-    at a time.
+    """Return these columns of a table's rows on these ledgers. Without ledgers the table need not
+    be there.
     """
     parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
-    for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
-        keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])
-        parts.append(directory.read_table(name, schema, keep, columns))
+    if len(ledger_ids):
+        parts += directory.scan(name, schema).tables_of_ledgers(ledger_ids, columns)
     return pa.concat_tables(parts)
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import OutputError
+from auditor.model.identity import LedgerId
 
 BATCH_ROWS = 16_384
 """Rows in one batch. The longest rows, with findings, have some kilobytes."""
@@ -31,6 +33,8 @@ TABLE_BYTES_MAX = 16 * 2**30
 nulls of any number fit in a few kilobytes on disk.
 """
 
+LEDGERS_AT_ONCE = 10_000
+"""Ledgers looked up in a table at once: bounds the expression that filters them."""
 ROWS_AS_VALUES_MAX = 10_000
 """Most rows that `iterate_rows` holds as values at once, which take far more room than columns."""
 
@@ -77,6 +81,16 @@ class TableScan:
                 batch_readahead=BATCHES_AHEAD,
                 fragment_readahead=FILES_AHEAD,
             )
+
+    def tables_of_ledgers(
+        self, ledger_ids: Sequence[LedgerId] | pa.Array, columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """Yield the named columns of the rows on these ledgers, a table for each LEDGERS_AT_ONCE
+        of them.
+        """
+        for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
+            keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])
+            yield self.table(columns, keep)
 
     def count(self, keep: ds.Expression | None = None) -> int:
         """Return how many rows `keep` keeps."""

@@ -7,7 +7,6 @@ a finding keeps the time when it was first seen, although a run in between could
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +20,7 @@ from auditor.model.finding import Family, Kind
 from auditor.model.identity import EntryId
 from auditor.summary.about import About
 from auditor.summary.judged_runs import terms_json
-from auditor.summary.previous_run import read_findings, read_summary
+from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
 from auditor.summary.rechecks import Judged, Row, Subjects, setting_of, subjects_of
 
 Json = dict[str, Any]
@@ -195,13 +194,7 @@ def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
     counts.
     """
     findings = read_findings(run)
-    stored = Counter(str(found["kind"]) for found in findings)
-    counted = {
-        kind: int(counts["findings"])
-        for kind, counts in summary["findings"].items()
-        if counts["findings"]
-    }
-    if dict(stored) != counted:
+    if not are_as_counted(findings, summary["findings"]):
         raise OutputError("findings.jsonl has not those findings that summary.json counts")
     return findings
 

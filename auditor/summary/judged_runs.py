@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow.compute as pc
-
 from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import LISTED_BY_LISTER, Greeting
 from auditor.model.cluster import BookieRecord
@@ -14,8 +12,6 @@ from auditor.model.identity import LedgerId
 from auditor.summary.about import About
 from auditor.summary.rechecks import Judged, Row
 
-LEDGERS_AT_ONCE = 10_000
-"""Ledgers looked up in a table of verdicts at once: bounds the expression that filters them."""
 HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
 """The greetings of bookies that answer."""
 
@@ -61,9 +57,8 @@ def terms_json(about: About) -> dict[str, Any]:
 
 def _rows(verdicts: TableScan, ledgers: Sequence[LedgerId]) -> dict[LedgerId, Row]:
     rows: dict[LedgerId, Row] = {}
-    for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
-        keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
-        table = verdicts.table(["ledger_id", "exempt", "unknowns", "assurance"], keep)
+    columns = ["ledger_id", "exempt", "unknowns", "assurance"]
+    for table in verdicts.tables_of_ledgers(ledgers, columns):
         rows |= {
             row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"])
             for row in table.to_pylist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,6 +114,16 @@ def read_summary(run: Place) -> Json | None:
 def read_findings(run: Place) -> list[Json]:
     """Return the findings in findings.jsonl of a run. Raises OutputError if it is damaged."""
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
+
+
+def are_as_counted(findings: Iterable[Json], counts: Mapping[str, Any]) -> bool:
+    """Return whether there are as many findings of each kind as `counts` says, the field `findings`
+    of a summary.
+    """
+    stored = Counter(str(found["kind"]) for found in findings)
+    return dict(stored) == {
+        kind: one["findings"] for kind, one in counts.items() if one["findings"]
+    }
 
 
 def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:

@@ -116,3 +116,16 @@ def test_rows_come_in_their_order_and_become_values_few_at_a_time(
 
     assert [{"a": one} for one in (1, 2, 3, 4)] == list(iterate_rows(Rows()))
     assert [2] == held
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
+def test_ledgers_are_looked_up_a_bounded_number_at_a_time(
+    scan: TableScan, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Each row comes once, and a ledger that the table lacks has none."""
+    monkeypatch.setattr(table_scan, "LEDGERS_AT_ONCE", at_once)
+    ids = [3, 5, 8, ROWS]
+    parts = [one["ledger_id"].to_pylist() for one in scan.tables_of_ledgers(ids, ["ledger_id"])]
+    expected = [[*filter(ROWS.__gt__, ids[at : at + at_once])] for at in range(0, 4, at_once)]
+    assert expected == parts
+    assert [] == list(scan.tables_of_ledgers([], ["ledger_id"]))

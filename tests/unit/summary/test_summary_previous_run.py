@@ -22,6 +22,7 @@ from auditor.summary.costs import Costs
 from auditor.summary.previous_run import (
     NO_PREVIOUS,
     Previous,
+    are_as_counted,
     read_findings,
     read_previous,
     read_summary,
@@ -284,3 +285,24 @@ def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
     allowed = Previous({}, {}, frozenset(), kept).population(30)
     assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == allowed
     assert None is NO_PREVIOUS.population(30)
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_whole"),
+    [
+        ({"LEDGER_STUCK": 2, "ENTRY_CORRUPT": 1, "LEDGER_ORPHANED": 0}, True),
+        ({"LEDGER_STUCK": 1, "ENTRY_CORRUPT": 1}, False),
+        ({"LEDGER_STUCK": 3, "ENTRY_CORRUPT": 1}, False),
+        ({"LEDGER_STUCK": 1, "ENTRY_CORRUPT": 2}, False),
+        ({"LEDGER_STUCK": 3}, False),
+        ({"LEDGER_STUCK": 2, "ENTRY_CORRUPT": 1, "LEDGER_ORPHANED": 1}, False),
+        ({}, False),
+    ],
+)
+def test_findings_are_whole_if_the_summary_counts_as_many_of_each_kind(
+    counts: dict[str, int], is_whole: bool
+) -> None:
+    """The same number of other kinds is another run's."""
+    findings = [{"kind": kind} for kind in ("LEDGER_STUCK", "ENTRY_CORRUPT", "LEDGER_STUCK")]
+    field = {kind: {"findings": number, "ledgers": 9} for kind, number in counts.items()}
+    assert is_whole is are_as_counted(findings, field)
