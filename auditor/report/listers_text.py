@@ -9,10 +9,9 @@ from auditor.report.layout import of, printable
 
 LISTER_DETAIL_MAX = 400
 """Characters shown of what a lister said, which may be anything."""
-
-
 UNINDEXED_SHOWN_MAX = 3
 """Bookies with an index that lost entries that get a sentence each; summary.json has more."""
+REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
 
 
 def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -40,9 +39,6 @@ def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         others = one["ledgers"] - 1
         more = f" (and entries of {of(others, 'ledger')} more)" if others > 0 else ""
         yield unindexed_sentence(one["bookie_id"], f"entry {entry} of ledger {ledger}{more}")
-
-
-REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
 
 
 def unindexed_sentence(bookie: str, entries: str) -> str:

@@ -15,6 +15,7 @@ GONE = "is gone: it has neither a registration nor a cookie"
 
 
 def gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
+    """Return whether a list is what is known of the bookie's entries, and not single reads."""
     heard = [look for look in looks if bookie in look.answers]
     return (
         bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD

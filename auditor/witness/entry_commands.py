@@ -83,6 +83,7 @@ def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId
 
 
 def without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries without a copy where the metadata says."""
     entry = _entry_facts(finding).worst_entry
     through_broker = (
         pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
@@ -99,6 +100,7 @@ def without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps
 
 
 def outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries that only bookies outside their write set hold."""
     entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
     unnamed = search.found_unnamed if search else ()
     holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
@@ -116,6 +118,7 @@ def outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Step
 
 
 def below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries with too few copies."""
     entry = _entry_facts(finding).worst_entry
     recovered = _bookies_to_recover(finding, entry)
     lacking = _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)]
@@ -126,6 +129,7 @@ def below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def corrupt_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for copies with a wrong digest."""
     facts = finding.facts
     assert isinstance(facts, CorruptFacts), finding
     entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
@@ -140,6 +144,7 @@ def corrupt_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries of a marked ledger that no copy can be made from."""
     entry = _entry_facts(finding).worst_entry
     look = [
         *_save_on(finding, _holders(finding), _HOLDERS_MAX),
@@ -153,6 +158,7 @@ def unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def beyond_end_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries beyond the end of a closed ledger."""
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
     entry = finding.entries[0][0]
