@@ -1394,7 +1394,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what long-term storage has can be lost",
         FACTS,
-        "first_checker/references.py",
+        "first_checker/topic_uses.py",
         "return not self.is_elsewhere and self.entries != 0",
         "return self.entries != 0",
         (
@@ -1404,7 +1404,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the newest ledger of a topic in use is missing",
         FACTS,
-        "first_checker/references.py",
+        "first_checker/topic_uses.py",
         "is_unsure=is_newest and ledger.entries is None",
         "is_unsure=False",
         (

@@ -131,6 +131,11 @@ TESTS = {
         for checker in ("first", "second")
         for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
     },
+    "auditor/first_checker/topic_uses.py": (
+        "tests/unit/first_checker/test_first_checker_topic_uses.py",
+        "tests/unit/first_checker/test_first_checker_references.py",
+        *REFERENCES,
+    ),
     "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
