@@ -163,11 +163,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list may speak of any number of runs",
         COVERAGE,
-        "first_checker/coverage.py",
+        "first_checker/sources.py",
         "and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max",
         "and runs_max > 0",
         (
-            "tests/unit/first_checker/test_first_checker_coverage.py::test_a_list_foreign_to_striping_and_endless_is_invalid",
+            "tests/unit/first_checker/test_first_checker_sources.py::test_a_list_foreign_to_striping_and_endless_is_invalid",
         ),
     ),
     Mutant(

@@ -15,7 +15,15 @@ import pytest
 
 from auditor.evidence.journal import JOURNAL, TABLES, Journal
 from auditor.evidence.run_directory import Place
-from auditor.first_checker import coverage, entries, ledger, recheck, schedule, underreplication
+from auditor.first_checker import (
+    coverage,
+    entries,
+    ledger,
+    recheck,
+    schedule,
+    sources,
+    underreplication,
+)
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.shares import BookieShare, Untold
@@ -42,7 +50,7 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie of which nothing was heard lacks everything."""
     monkeypatch.setattr(
-        coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
+        sources, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
     )
 
 

@@ -12,7 +12,7 @@ from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
 from auditor.first_checker import pieces
-from auditor.first_checker.coverage import FOREIGN_RUNS_MAX
+from auditor.first_checker.sources import FOREIGN_RUNS_MAX
 from auditor.judging import settle as settle_module
 from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
