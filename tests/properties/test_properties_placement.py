@@ -6,6 +6,7 @@ Every failure names its seed: `story(seed)` tells that story again.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from types import ModuleType
 
 import pytest
 
-from auditor.first_checker import placement
+from auditor.first_checker import placement, placement_rules, window_rules
 from auditor.first_checker.placement import adherence
 from auditor.first_checker.placement_rules import Judged
 from auditor.model.cluster import Surroundings
