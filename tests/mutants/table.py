@@ -608,11 +608,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a wrong digest read once is corruption",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "CORRUPT_READS_MIN = 2",
         "CORRUPT_READS_MIN = 1",
         (
-            "tests/unit/judging/test_judging_settle.py::test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since",
+            "tests/unit/judging/test_judging_newest_state.py::test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since",
         ),
     ),
     Mutant(
@@ -628,21 +628,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a later failure takes back a conclusive answer",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "says_something\n                or answers",
         "answer.status\n                or answers",
         (
-            "tests/unit/judging/test_judging_settle.py::test_the_newest_conclusive_word_of_each_bookie_counts",
+            "tests/unit/judging/test_judging_newest_state.py::test_the_newest_conclusive_word_of_each_bookie_counts",
         ),
     ),
     Mutant(
         "a list outlives the bookie that is gone",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "says_something = answer.status in conclusive or answer.is_gone",
         "says_something = answer.status in conclusive",
         (
-            "tests/unit/judging/test_judging_settle.py::test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look",
+            "tests/unit/judging/test_judging_newest_state.py::test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look",
         ),
     ),
     Mutant(

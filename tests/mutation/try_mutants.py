@@ -104,7 +104,11 @@ TO_GO = ("auditor/lister", "auditor/summary")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says
 what it left out.
 """
-STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
+STORIES = (
+    "tests/unit/judging/test_judging_settle.py",
+    "tests/unit/judging/test_judging_newest_state.py",
+    "tests/mutation/stories_on_trial.py",
+)
 NIGHTS = "tests/mutation/nights_on_trial.py"
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
@@ -141,7 +145,10 @@ TESTS = {
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
     "auditor/witness": ("tests/unit/witness",),
     "auditor/wire": ("tests/unit/wire",),
-    "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
+    **{
+        f"auditor/judging/{name}.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES)
+        for name in ("settle", "newest_state")
+    },
     "auditor/summary/cross_check.py": (
         "tests/unit/summary/test_summary_lost_logs.py",
         NIGHTS,

@@ -396,10 +396,10 @@ PLANTED: dict[str, Plant] = {
         lambda right: lambda share, entry: False,
     ),
     "a corrupt copy is a copy": _instead(
-        "auditor.judging.settle._is_corrupt", lambda right: lambda look, key: False
+        "auditor.judging.newest_state._is_corrupt", lambda right: lambda look, key: False
     ),
     "a wrong digest read once is corruption": _instead(
-        "auditor.judging.settle.CORRUPT_READS_MIN", lambda right: 1
+        "auditor.judging.newest_state.CORRUPT_READS_MIN", lambda right: 1
     ),
     "the difference of two sets keeps what both hold": _of_class(
         "auditor.first_checker.entry_set.EntrySet",

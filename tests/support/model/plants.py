@@ -27,6 +27,7 @@ from auditor.first_checker import (
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.shares import BookieShare, Untold
+from auditor.judging import newest_state
 from auditor.judging import settle as judgement
 from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import Registration
@@ -185,12 +186,12 @@ def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             answers, reads = {**look.answers, **answers}, {**look.reads, **reads}
         return answers, reads
 
-    monkeypatch.setattr(judgement, "_merge_looks", heard)
+    monkeypatch.setattr(newest_state, "_merge_looks", heard)
 
 
 def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What bookies said counts, also where the metadata became another since."""
-    for module in (recheck, judgement):
+    for module in (recheck, newest_state):
         monkeypatch.setattr(module, "same_state", lambda one, other: True)
 
 
