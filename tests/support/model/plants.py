@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from auditor.bookie import address_table
 from auditor.evidence.journal import JOURNAL, TABLES, Journal
 from auditor.evidence.run_directory import Place
 from auditor.first_checker import (
@@ -123,7 +124,7 @@ def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read-only bookies are not asked."""
-    monkeypatch.setattr(single, "Registration", SimpleNamespace(NONE=Registration.READONLY))
+    monkeypatch.setattr(address_table, "Registration", SimpleNamespace(NONE=Registration.READONLY))
 
 
 def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
