@@ -359,7 +359,7 @@ PLANTED: dict[str, Plant] = {
         ),
     ),
     "a conclusive answer gives way to a later failure": _instead(
-        "auditor.judging.settle._conclusive", lambda right: lambda read: False
+        "auditor.judging.newest_state._conclusive", lambda right: lambda read: False
     ),
     "a bookie that cannot list is believed before it is probed": _of_class(
         PROBED,
