@@ -18,7 +18,8 @@ from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
 from auditor.report.ledgers_text import render_ledgers
-from auditor.run.single_ledgers import Asker, audit_ledgers
+from auditor.run.asker import Asker
+from auditor.run.single_ledgers import audit_ledgers
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri

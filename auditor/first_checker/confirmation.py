@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from auditor.first_checker.coverage import Copy, Coverage, Reads
@@ -61,26 +62,30 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
     # Downwards: a bookie reads ahead, and serves what it has read ahead although its index lost it.
     downwards = sorted(planned - reads.keys(), key=lambda copy: (copy[0], -copy[1]))
-    wanted: dict[Copy, None] = dict.fromkeys(downwards)
-    for bookie, entry in found.corrupt:
-        if (
-            (bookie, entry) not in reads
-            and (bookie, entry) not in wanted
-            and spent[bookie] < reads_max
-        ):
-            wanted[bookie, entry] = None
-            spent[bookie] += 1
+    choice = _Choice(reads, spent, dict.fromkeys(downwards))
+    for copy in found.corrupt:
+        choice.add(copy, reads_max)
     for one in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
         allowed = reads_max if reads and one.is_worst else at_first
         for bookie in one.bookies:
-            if (
-                (bookie, one.entry_id) not in reads
-                and (bookie, one.entry_id) not in wanted
-                and spent[bookie] < allowed
-            ):
-                wanted[bookie, one.entry_id] = None
-                spent[bookie] += 1
-    return tuple(wanted)
+            choice.add((bookie, one.entry_id), allowed)
+    return tuple(choice.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The reads wanted, in order, with those made at this look and how many each bookie has had."""
+
+    reads: Reads
+    spent: Counter[BookieId]
+    wanted: dict[Copy, None]
+
+    def add(self, copy: Copy, allowed: int) -> None:
+        """Want a read, unless it was made or is wanted, or its bookie has had all it is allowed."""
+        bookie, _ = copy
+        if copy not in self.reads and copy not in self.wanted and self.spent[bookie] < allowed:
+            self.wanted[copy] = None
+            self.spent[bookie] += 1
 
 
 def _is_doubtful(read: EntryRead, tail: EntryId | None) -> bool:
@@ -141,25 +146,16 @@ def _candidates(
     ]
     yield from (*worst[:1], *_of_corrupt(found), *worst[1:])
     for one in ranked if first_round else ():
-        for entry in (
-            end for level in reversed(one.levels) for end in (level.first(), level.last())
-        ):
-            yield _Candidate(entry, one.askable(entry))
+        ends = (end for level in reversed(one.levels) for end in (level.first(), level.last()))
+        yield from (_Candidate(entry, one.askable(entry)) for entry in ends)
     for extent in found.extents if first_round else ():
         for share in extent.shares:
             for entry in _ends_and_sample(share.lacking):
-                askable = [
-                    b.bookie_id
-                    for b in extent.shares
-                    if entry in b.lacking or _is_open_to_probes(b, entry)
-                ]
-                yield _Candidate(entry, askable)
+                yield _Candidate(entry, _askable(extent.shares, entry))
     for extent in found.extents if found.probed else ():
         for entry in _within(extent.extent, found.read_absent):
-            yield _Candidate(
-                entry,
-                [share.bookie_id for share in extent.shares if _is_open_to_probes(share, entry)],
-            )
+            probed = [b.bookie_id for b in extent.shares if _is_open_to_probes(b, entry)]
+            yield _Candidate(entry, probed)
 
 
 def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
@@ -170,12 +166,15 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
     corrupt = sorted({entry for _, entry in found.corrupt})
     for extent in found.extents if corrupt else ():
         for entry in _within(extent.extent, corrupt):
-            askable = [
-                b.bookie_id
-                for b in extent.shares
-                if entry in b.lacking or _is_open_to_probes(b, entry)
-            ]
+            askable = _askable(extent.shares, entry)
             yield _Candidate(entry, askable, is_worst=entry == corrupt[0])
+
+
+def _askable(shares: Sequence[BookieShare], entry: EntryId) -> list[BookieId]:
+    """Return the bookies whose list lacks the entry, and those that cannot list and
+    should hold it.
+    """
+    return [b.bookie_id for b in shares if entry in b.lacking or _is_open_to_probes(b, entry)]
 
 
 def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:

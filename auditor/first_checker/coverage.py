@@ -14,41 +14,27 @@ the list for hours (entry-availability.md section 6).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.probing import ProbedBookie, ProbePlan, plan_probes
-from auditor.first_checker.reasons import REASON_OF_ANSWER, in_order
+from auditor.first_checker.probing import ProbedBookie, ProbePlan
+from auditor.first_checker.reasons import in_order
 from auditor.first_checker.schedule import (
-    GROUP_BYTES,
     Extent,
     expected_entries,
     expected_groups,
     extents,
-    foreign_runs,
     held_entries,
     positions,
     promised_copies,
 )
-from auditor.first_checker.shares import BookieShare, Probed, Sifter, Source, Untold
-from auditor.model.availability import (
-    ABSENT_READS,
-    VALID_ANSWERS,
-    Answer,
-    AnswerStatus,
-    EntryRead,
-    ReadStatus,
-)
+from auditor.first_checker.shares import BookieShare, Probed, Sifter
+from auditor.first_checker.sources import BookieEvidence, choose_source, is_usable
+from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
-
-FOREIGN_RUNS_MAX = 10_000
-"""Maximum number of runs that one list may hold in long progressions foreign to striping
-(`schedule.foreign_runs`). Bookies list run by run and hold stripes, but a few bytes can describe
-more runs than could ever be judged. An answer is invalid above this limit, unless the bytes
-received can have carried its runs one by one."""
 
 Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]
@@ -191,65 +177,33 @@ def coverage(
     for _, shares in shares_of:
         for bookie, want in shares.items():
             wants.setdefault(bookie, []).append(want)
-    held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
+    held = {b: held_entries(a.groups) for b, a in answers.items() if is_usable(a, metadata)}
     mine = _reads_of_copies(reads, wants)
-    sources = {
-        b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing)
-        for b in wants
-    }
-    judged = tuple(
-        ExtentCoverage(
-            extent,
-            tuple(sources[b].share(want) for b, want in shares.items()),
-            _surplus(extent, metadata),
-        )
-        for extent, shares in shares_of
-    )
-    unknown_on = dict.fromkeys(
-        share.bookie_id for one in judged for share in one.shares if share.unknown
-    )
+    seen = {b: BookieEvidence(b, wants[b], answers.get(b), held.get(b), mine[b]) for b in wants}
+    sources = {b: choose_source(one, b in gone, probing) for b, one in seen.items()}
+    judged = []
+    for extent, shares in shares_of:
+        split = tuple(sources[bookie].share(want) for bookie, want in shares.items())
+        judged.append(ExtentCoverage(extent, split, _surplus(extent, metadata)))
+    of_copies = {(b, e): read for b, of_bookie in mine.items() for e, read in of_bookie.items()}
     return Coverage(
-        extents=judged,
-        reasons={bookie: sources[bookie].reasons for bookie in unknown_on},
-        false_negatives=sum(
-            len(one.present) for one in sources.values() if isinstance(one, Sifter)
-        ),
+        extents=tuple(judged),
+        reasons={bookie: sources[bookie].reasons for bookie in _unknown_on(judged)},
+        false_negatives=sum(len(s.present) for s in sources.values() if isinstance(s, Sifter)),
         held=held,
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
-        corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, mine)),
-        read_absent=tuple(sorted({entry for _, entry in _copies_with_status(ABSENT_READS, mine)})),
+        corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, of_copies)),
+        read_absent=tuple(sorted({e for _, e in _copies_with_status(ABSENT_READS, of_copies)})),
         gone=frozenset(gone),
-        reads={
-            (bookie, entry): read
-            for bookie, of_bookie in mine.items()
-            for entry, read in of_bookie.items()
-        },
+        reads=of_copies,
         promised=promised_copies(metadata),
     )
 
 
-def _source(
-    bookie: BookieId,
-    answer: Answer | None,
-    held: EntrySet | None,
-    wants: list[EntrySet],
-    reads: Mapping[EntryId, EntryRead],
-    is_gone: bool,
-    probing: ProbePlan | None,
-) -> Source:
-    """Choose where our knowledge of this bookie's entries comes from."""
-    if is_gone:
-        return Untold(bookie, is_gone=True)
-    if answer is not None and held is not None:
-        return Sifter.of(bookie, answer, held, reads, wants)
-    if (
-        probing is not None
-        and answer is not None
-        and answer.status is AnswerStatus.UNSUPPORTED
-        and any(wants)
-    ):
-        return Probed(bookie, ProbedBookie.of(plan_probes(probing, bookie, wants), wants, reads))
-    return Untold(bookie, reasons=(_reason(answer),))
+def _unknown_on(judged: Iterable[ExtentCoverage]) -> dict[BookieId, None]:
+    """Return the bookies on which some entries are unknown, in the order of the ensembles."""
+    shares = (share for one in judged for share in one.shares)
+    return dict.fromkeys(share.bookie_id for share in shares if share.unknown)
 
 
 def _reads_of_copies(
@@ -270,41 +224,9 @@ def _reads_of_copies(
     return mine
 
 
-def _copies_with_status(
-    statuses: Collection[ReadStatus], reads: Mapping[BookieId, Mapping[EntryId, EntryRead]]
-) -> list[Copy]:
+def _copies_with_status(statuses: Collection[ReadStatus], reads: Reads) -> list[Copy]:
     """Return the copies whose read ended with one of `statuses`, sorted."""
-    return sorted(
-        (b, e)
-        for b, of_bookie in reads.items()
-        for e, read in of_bookie.items()
-        if read.status in statuses
-    )
-
-
-def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
-    """Return whether the answer is valid and its runs are not too many to judge.
-
-    Runs that were really sent one by one are believed, however many: the bytes received bound the
-    cost.
-    """
-    runs_max = max(FOREIGN_RUNS_MAX, answer.received_bytes // GROUP_BYTES)
-    return (
-        answer.status in VALID_ANSWERS
-        and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max
-    )
-
-
-def _reason(answer: Answer | None) -> Unknown:
-    """Return why nothing is known of what a bookie holds.
-
-    A valid answer that is not usable counts as ANSWER_INVALID, no answer as BOOKIE_SILENT.
-    """
-    return (
-        REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID)
-        if answer
-        else Unknown.BOOKIE_SILENT
-    )
+    return sorted(copy for copy, read in reads.items() if read.status in statuses)
 
 
 def _expected_entries(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId, EntrySet]:

@@ -14,7 +14,11 @@ from auditor.first_checker.beyond_end import beyond_end
 from auditor.first_checker.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
 from auditor.first_checker.entries import Losses, entry_findings, unrecoverable_finding
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.metadata import contradictions
+from auditor.first_checker.metadata import (
+    contradictions,
+    metadata_findings,
+    undecodable_findings,
+)
 from auditor.first_checker.placement import Placement, placement
 from auditor.first_checker.probing import ProbePlan
 from auditor.first_checker.reasons import in_order
@@ -24,14 +28,7 @@ from auditor.first_checker.underreplication import is_beyond_grace, is_stale, ma
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.facts import (
-    CONTRADICTIONS_MAX,
-    ContradictionFacts,
-    DuplicateFacts,
-    Search,
-    StuckFacts,
-    UndecodableFacts,
-)
+from auditor.model.facts import DuplicateFacts, Search
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
@@ -71,9 +68,8 @@ def judge(
     exempt = _exemption(record)
     metadata = record.metadata
     placed = _placement(record, terms)
-    is_corrupt = any(
-        read.status is ReadStatus.CORRUPT for read in reads.values()
-    )  # bad even if listed
+    # A copy with a wrong digest is bad even if it is listed.
+    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())
     if (
         exempt is None
         and metadata
@@ -86,7 +82,8 @@ def judge(
         return _verdict(record, None, parts, terms)
     if metadata is None:
         unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
-        parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
+        marked, undecodable = _mark_findings(record, terms, None), undecodable_findings(record)
+        parts = _Parts([], [], marked, undecodable, unread)
     else:
         parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted)
     return _verdict(record, exempt, parts, terms)
@@ -102,7 +99,7 @@ def _judge_metadata(
     doubted: Collection[Copy],
 ) -> _Parts:
     """Judge a ledger whose metadata could be read."""
-    described = _metadata_findings(record, metadata, terms)
+    described = metadata_findings(record, metadata, terms)
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
     placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
     if record.mark is not None and not answers:
@@ -282,48 +279,6 @@ def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) ->
         return []
     facts = mark_facts(record, seen, terms, has_loss=False)
     return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, ledger_id=record.ledger_id)]
-
-
-def _undecodable(record: LedgerRecord) -> list[Finding]:
-    """Return METADATA_MALFORMED for bytes that cannot be decoded."""
-    bad = record.malformed
-    if bad is None:
-        return []
-    facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
-    return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
-
-
-def _metadata_findings(
-    record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
-) -> list[Finding]:
-    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK."""
-    against = contradictions(metadata)
-    if against:
-        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
-        return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
-    return _stuck_findings(record, metadata, terms)
-
-
-def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
-    """Return LEDGER_STUCK for a ledger that is not closed after --stuck-after.
-
-    The time counts from its creation if it is open, from its last write if it is in recovery.
-    """
-    stamp = record.stamp
-    if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
-        return []
-    since_ms, by_metadata = stamp.mtime_ms, False
-    if metadata.state is LedgerState.OPEN:
-        since_ms = stamp.ctime_ms
-        if (
-            metadata.ctime_ms is not None and metadata.ctime_ms < since_ms
-        ):  # a copied znode is younger than its ledger
-            since_ms, by_metadata = metadata.ctime_ms, True
-    age = terms.judged_at_ms - since_ms
-    if not since_ms or age <= terms.stuck_after_ms:
-        return []
-    facts = StuckFacts(metadata.state, since_ms, by_metadata, age, terms.stuck_after_ms)
-    return [Finding(Kind.LEDGER_STUCK, facts, ledger_id=record.ledger_id)]
 
 
 def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[Finding]:

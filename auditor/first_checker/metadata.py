@@ -1,7 +1,8 @@
-"""Find what contradicts itself in a ledger's metadata.
+"""What is wrong with a ledger's metadata by itself: it contradicts itself, or the ledger is stuck.
 
 Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger;
-each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment.
+each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A
+ledger that is not closed was created or last written no longer ago than --stuck-after.
 
 Not verified, because BookKeeper does not promise it: that `length` fits the entries; that ctime is
 set; that the cluster knows the bookies. A bookie that is gone is not a contradiction: its copies
@@ -13,8 +14,58 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from auditor.model.facts import Contradiction, Contradicts
-from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.model.evidence import Terms
+from auditor.model.facts import (
+    CONTRADICTIONS_MAX,
+    Contradiction,
+    ContradictionFacts,
+    Contradicts,
+    StuckFacts,
+    UndecodableFacts,
+)
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
+
+
+def undecodable_findings(record: LedgerRecord) -> list[Finding]:
+    """Return METADATA_MALFORMED for bytes that cannot be decoded."""
+    bad = record.malformed
+    if bad is None:
+        return []
+    facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
+    return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
+
+
+def metadata_findings(
+    record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
+) -> list[Finding]:
+    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK."""
+    against = contradictions(metadata)
+    if against:
+        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
+        return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
+    return _stuck_findings(record, metadata, terms)
+
+
+def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+    """Return LEDGER_STUCK for a ledger that is not closed after --stuck-after.
+
+    The time counts from its creation if it is open, from its last write if it is in recovery.
+    """
+    stamp = record.stamp
+    if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
+        return []
+    since_ms, by_metadata = stamp.mtime_ms, False
+    if metadata.state is LedgerState.OPEN:
+        since_ms = stamp.ctime_ms
+        # A copied znode is younger than its ledger.
+        if metadata.ctime_ms is not None and metadata.ctime_ms < since_ms:
+            since_ms, by_metadata = metadata.ctime_ms, True
+    age = terms.judged_at_ms - since_ms
+    if not since_ms or age <= terms.stuck_after_ms:
+        return []
+    facts = StuckFacts(metadata.state, since_ms, by_metadata, age, terms.stuck_after_ms)
+    return [Finding(Kind.LEDGER_STUCK, facts, ledger_id=record.ledger_id)]
 
 
 def contradictions(metadata: LedgerMetadata) -> tuple[Contradiction, ...]:

@@ -9,10 +9,11 @@ ledger, and what long-term storage holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from auditor.first_checker.topic_uses import Use, UsesOfTopic
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
@@ -23,42 +24,7 @@ from auditor.model.reference_facts import (
     TruncatedLedgerFacts,
     UseFacts,
 )
-from auditor.model.topic import (
-    DataLedger,
-    Position,
-    Role,
-    TopicName,
-    TopicRecord,
-    TopicStatus,
-    schema_ledgers,
-)
-
-
-class Use(NamedTuple):
-    """What a topic uses a ledger for, as read at one look.
-
-    `entries` is how many entries it must have, None if that was not recorded. `is_elsewhere`: a
-    whole copy is in long-term storage. `is_unsure`: a reference without the ledger proves nothing.
-    """
-
-    topic: str
-    role: Role
-    name: str
-    entries: int | None
-    size_bytes: int | None
-    position: Position | None
-    is_elsewhere: bool = False
-    is_unsure: bool = False
-
-    @property
-    def key(self) -> tuple[str, Role, str]:
-        """What stays the same while the topic needs the ledger."""
-        return self.topic, self.role, self.name
-
-    @property
-    def can_be_lost(self) -> bool:
-        """Whether the topic loses something if the ledger is gone."""
-        return not self.is_elsewhere and self.entries != 0
+from auditor.model.topic import Position, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +42,6 @@ class SeenReference:
     is_counted: bool = False
 
 
-class UsesOfTopic(NamedTuple):
-    """What one topic uses one ledger for, at both looks.
-
-    `may_miss`: the second look may have missed uses, because it could not read all of the topic.
-    """
-
-    topic: TopicName
-    first: tuple[Use, ...]
-    again: tuple[Use, ...]
-    may_miss: bool
-
-
 class Judged(NamedTuple):
     """A finding on a referenced ledger, or that it is not known whether there is one.
 
@@ -101,80 +55,6 @@ class Judged(NamedTuple):
 
 
 NOTHING, UNKNOWN, OUTDATED = Judged(), Judged(is_unknown=True), Judged(is_outdated=True)
-
-
-def uses_by_ledger(record: TopicRecord) -> dict[LedgerId, list[Use]]:
-    """Return what a topic uses each ledger for."""
-    found: dict[LedgerId, list[Use]] = {}
-    for ledger_id, use in _uses(record):
-        found.setdefault(ledger_id, []).append(use)
-    return found
-
-
-def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, UsesOfTopic]:
-    """Return what a topic uses each ledger for at the first look, with the same at the second.
-
-    `again` is None where the topic was not read again.
-    """
-    later = {} if again is None else uses_by_ledger(again)
-    may_miss = again is None or (bool(again.problems) and again.status is not TopicStatus.MISSING)
-    return {
-        ledger_id: UsesOfTopic(first.topic, tuple(uses), tuple(later.get(ledger_id, ())), may_miss)
-        for ledger_id, uses in uses_by_ledger(first).items()
-    }
-
-
-def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
-    topic, managed = str(record.topic), record.managed_ledger
-    for ledger in managed.ledgers_with_ends if managed else ():
-        is_newest = managed is not None and managed.ledgers[-1].ledger_id == ledger.ledger_id
-        yield ledger.ledger_id, _use_of_data(topic, ledger, is_newest=is_newest)
-    for subscription in record.subscriptions:
-        cursor = subscription.cursor
-        if cursor is not None and cursor.ledger_id is not None:
-            yield (
-                cursor.ledger_id,
-                Use(topic, Role.CURSOR, subscription.name, None, None, cursor.mark_delete),
-            )
-        if cursor is not None and cursor.compacted_ledger_id is not None:
-            # While the cursor has a ledger, a newer compacted ledger may be named in it.
-            in_use = cursor.ledger_id is not None
-            use = Use(
-                topic,
-                Role.COMPACTED,
-                subscription.name,
-                None,
-                None,
-                cursor.mark_delete,
-                is_unsure=in_use,
-            )
-            yield cursor.compacted_ledger_id, use
-    for ledger_id, schema in schema_ledgers(record).items():
-        assert schema.entries is not None
-        yield (
-            ledger_id,
-            Use(
-                topic,
-                Role.SCHEMA,
-                "",
-                schema.entries,
-                None,
-                Position(ledger_id, schema.entries - 1),
-            ),
-        )
-
-
-def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
-    return Use(
-        topic,
-        Role.DATA,
-        "",
-        ledger.entries,
-        ledger.size_bytes,
-        Position(ledger.ledger_id, 0),
-        is_elsewhere=ledger.offloaded or ledger.bookkeeper_deleted,
-        is_unsure=is_newest and ledger.entries is None,
-    )
 
 
 def judge_reference(seen: SeenReference) -> Judged:
@@ -240,25 +120,23 @@ def _judge_missing(seen: SeenReference) -> Judged:
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
     entries = [use.entries for use in lost if use.role is Role.DATA and use.entries is not None]
-    sizes = [use.size_bytes for use in lost if use.size_bytes is not None]
     facts = MissingLedgerFacts(
         topics=len({use.topic for use in lost}),
         uses=len(lost),
         some_uses=_first_uses(lost),
         entries=max(entries, default=None),
-        size_bytes=max(sizes, default=None),
+        size_bytes=_largest_size(lost),
         apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
     )
     runs = ((0, facts.entries - 1),) if facts.entries else ()
-    return Judged(
-        Finding(
-            Kind.REFERENCED_LEDGER_MISSING,
-            facts,
-            ledger_id=seen.ledger_id,
-            entries=runs,
-            entries_total=facts.entries or 0,
-        )
+    finding = Finding(
+        Kind.REFERENCED_LEDGER_MISSING,
+        facts,
+        ledger_id=seen.ledger_id,
+        entries=runs,
+        entries_total=facts.entries or 0,
     )
+    return Judged(finding)
 
 
 def _judge_truncated(seen: SeenReference) -> Judged:
@@ -278,37 +156,34 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
     entries = max(use.entries for use in uses if use.entries is not None)
-    lost = [
-        (
-            use._replace(position=Position(seen.ledger_id, first_lost))
-            if use.role is Role.DATA
-            else use
-        )
-        for use in uses
-    ]
     facts = TruncatedLedgerFacts(
         last_entry_id=before,
         entries=entries,
         topics=len({use.topic for use in uses}),
         uses=len(uses),
-        some_uses=_first_uses(lost),
+        some_uses=_first_uses(_at_first_lost(uses, Position(seen.ledger_id, first_lost))),
         length_bytes=again.length,
-        size_bytes=max(
-            (use.size_bytes for use in uses if use.size_bytes is not None), default=None
-        ),
+        size_bytes=_largest_size(uses),
         apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
     )
-    lost_range = ((first_lost, entries - 1),)
-    total = entries - first_lost
-    return Judged(
-        Finding(
-            Kind.LEDGER_TRUNCATED,
-            facts,
-            ledger_id=seen.ledger_id,
-            entries=lost_range,
-            entries_total=total,
-        )
+    finding = Finding(
+        Kind.LEDGER_TRUNCATED,
+        facts,
+        ledger_id=seen.ledger_id,
+        entries=((first_lost, entries - 1),),
+        entries_total=entries - first_lost,
     )
+    return Judged(finding)
+
+
+def _largest_size(uses: Iterable[Use]) -> int | None:
+    """Return the largest size in bytes that a topic recorded, None if none did."""
+    return max((use.size_bytes for use in uses if use.size_bytes is not None), default=None)
+
+
+def _at_first_lost(uses: Iterable[Use], position: Position) -> list[Use]:
+    """Return the uses, those of data with the position of the first entry lost."""
+    return [use._replace(position=position) if use.role is Role.DATA else use for use in uses]
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:

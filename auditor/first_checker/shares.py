@@ -60,9 +60,8 @@ class Untold:
     is_gone: bool = False
 
     def share(self, wants: EntrySet) -> BookieShare:
-        return BookieShare(
-            self.bookie_id, wants, EMPTY, *((wants, EMPTY) if self.is_gone else (EMPTY, wants))
-        )
+        absent, unknown = (wants, EMPTY) if self.is_gone else (EMPTY, wants)
+        return BookieShare(self.bookie_id, wants, EMPTY, absent, unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,8 @@ class Probed:
         return self.probed.reasons
 
     def share(self, wants: EntrySet) -> BookieShare:
-        return BookieShare(
-            self.bookie_id, wants, EMPTY, *self.probed.split_share(wants), is_probed=True
-        )
+        absent, unknown = self.probed.split_share(wants)
+        return BookieShare(self.bookie_id, wants, EMPTY, absent, unknown, is_probed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +111,10 @@ class Sifter:
         mine = {entry: read for entry, read in reads.items() if entry not in held}
         confirmed = [e for e, read in mine.items() if read.status in ABSENT_READS]
         present = frozenset(e for e, read in mine.items() if read.status is ReadStatus.PRESENT)
-        failed = {
-            e: REASON_OF_READ[read.status]
-            for e, read in mine.items()
-            if read.status in REASON_OF_READ
-        }
-        highest = max((w.last() for w in wants if w), default=-1)
-        tail = (
-            {highest}
-            if answer.status is AnswerStatus.HELD and highest % TAIL_PAGE_ENTRIES == 0
-            else set()
-        )
-        honest = present <= tail and not failed
-        reasons = (
-            {*failed.values()}
-            if present <= tail and not corrupt
-            else {*failed.values(), Unknown.ANSWER_INVALID}
-        )
+        failed = {REASON_OF_READ[r.status] for r in mine.values() if r.status in REASON_OF_READ}
+        has_only_tail = present <= _hideable_tail(answer, wants)
+        honest = has_only_tail and not failed
+        reasons = failed if has_only_tail and not corrupt else {*failed, Unknown.ANSWER_INVALID}
         return cls(
             bookie_id=bookie,
             held=held,
@@ -146,6 +131,12 @@ class Sifter:
             return BookieShare(self.bookie_id, wants, EMPTY, EMPTY, corrupt)
         open_question = lacking - EntrySet.of_entries(self.present)
         absent = open_question if self.rest_is_absent else open_question & self.confirmed
-        return BookieShare(
-            self.bookie_id, wants, lacking, absent, (open_question - absent) | corrupt
-        )
+        unknown = (open_question - absent) | corrupt
+        return BookieShare(self.bookie_id, wants, lacking, absent, unknown)
+
+
+def _hideable_tail(answer: Answer, wants: list[EntrySet]) -> set[EntryId]:
+    """Return the last entry the bookie should hold, if the known tail defect may hide it."""
+    highest = max((w.last() for w in wants if w), default=-1)
+    is_hideable = answer.status is AnswerStatus.HELD and highest % TAIL_PAGE_ENTRIES == 0
+    return {highest} if is_hideable else set()

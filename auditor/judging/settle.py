@@ -7,34 +7,26 @@ checker whether it may stand. Nothing here looks at the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from auditor.first_checker.confirmation import Wanted, wanted_reads
-from auditor.first_checker.coverage import Answers, Copy, Reads, coverage
+from auditor.first_checker.coverage import coverage
 from auditor.first_checker.entries import Losses
 from auditor.first_checker.ledger import gone_bookies, judge
-from auditor.first_checker.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
+from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan
 from auditor.first_checker.reasons import REASON_OF_READ
-from auditor.first_checker.recheck import Next, Suspicion, newest_state_start, next_step, same_state
+from auditor.first_checker.recheck import Next, Suspicion, next_step
 from auditor.first_checker.schedule import Question, questions
 from auditor.first_checker.stranded import Outside
-from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.judging.newest_state import READABLE_ANSWERS, NewestState
+from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import differ_text, differences, is_due
-
-READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
-"""Answers after which reading entries of that bookie may teach something."""
-
-CORRUPT_READS_MIN = 2
-"""Looks at which a wrong digest must have been read before it accuses; before that its copy is
-unknown.
-"""
 
 
 class Todo(StrEnum):
@@ -63,42 +55,11 @@ class Step:
     are_searches: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """All that was seen of one ledger, read from its looks once.
-
-    `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
-    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read
-    with a wrong digest at too few of them to accuse.
-    """
-
-    looks: Sequence[Look]
-    terms: Terms
-    answers: Answers
-    reads: Reads
-    doubted: frozenset[Copy]
-
-    @classmethod
-    def of(cls, looks: Sequence[Look], terms: Terms) -> _State:
-        chain = looks[newest_state_start(looks) :]
-        answers, reads = _merge_looks(chain, terms)
-        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads))
-
-    @property
-    def newest(self) -> Look:
-        return self.looks[-1]
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether the two newest looks saw the same metadata."""
-        return len(self.looks) > 1 and same_state(self.looks[-2].record, self.newest.record)
-
-
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     """Judge what was seen of one ledger, and say what must be seen before that verdict may
     stand.
     """
-    state = _State.of(evidence.looks, terms)
+    state = NewestState.of(evidence.looks, terms)
     verdict = _judge_state(state)
     is_first = len(state.looks) == 1
     has_answers = bool(state.newest.answers)
@@ -175,7 +136,7 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(record.metadata) if record.metadata is not None else ()
 
 
-def _wanted_reads(state: _State) -> tuple[Wanted, bool]:
+def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
     First of what lists lack, and of each copy that was read with a wrong digest: that it is listed
@@ -203,14 +164,14 @@ def _is_readable(look: Look, bookie: BookieId) -> bool:
     return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
 
 
-def _commit(state: _State, verdict: Verdict) -> Verdict:
+def _commit(state: NewestState, verdict: Verdict) -> Verdict:
     """Return the verdict as it stands. A remark is only made of what was read twice alike."""
     if verdict.standing is Standing.VIOLATED or state.is_stable:
         return verdict
     return replace(verdict, findings=())
 
 
-def _end_unsettled(state: _State, verdict: Verdict) -> Verdict:
+def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
     """Return what is known of a ledger that kept changing: a mark beyond grace, if it stood through
     it all, else nothing."""
     if verdict.standing < Standing.INDETERMINATE:
@@ -225,64 +186,10 @@ def _end_unsettled(state: _State, verdict: Verdict) -> Verdict:
     return Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 
-def _judge_state(state: _State) -> Verdict:
+def _judge_state(state: NewestState) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it."""
     record = state.newest.record
     return judge(record, state.answers, state.reads, state.terms, doubted=state.doubted)
-
-
-def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
-    """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
-
-    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back
-    what it listed before, and holds until it is back, whatever it says then. A wrong digest is
-    conclusive too: no failure to read the copy again, and no list, makes it a good one.
-    """
-    if len(chain) == 1:
-        return chain[0].answers, chain[0].reads
-    conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
-    answers: dict[BookieId, Answer] = {}
-    reads: dict[Copy, EntryRead] = {}
-    for look in chain:
-        for bookie, answer in look.answers.items():
-            says_something = answer.status in conclusive or answer.is_gone
-            if (
-                says_something
-                or answers.get(bookie) is None
-                or answers[bookie].status not in conclusive
-            ):
-                answers[bookie] = answer
-        for key, read in look.reads.items():
-            if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
-                reads[key] = read
-    return answers, reads
-
-
-def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
-    """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
-    wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
-    return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)
-
-
-def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
-    """The looks that read a wrong digest since the last one that read the copy rightly, or found
-    none.
-    """
-    times = 0
-    for look in chain:
-        if _is_corrupt(look, key):
-            times += 1
-        elif key in look.reads and _conclusive(look.reads[key]):
-            times = 0
-    return times
-
-
-def _is_corrupt(look: Look, key: Copy) -> bool:
-    return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
-
-
-def _conclusive(read: EntryRead) -> bool:
-    return read.status in ANSWERED_READS
 
 
 def _suspicion(verdict: Verdict) -> Suspicion:
@@ -307,7 +214,7 @@ def _suspicion(verdict: Verdict) -> Suspicion:
     return Suspicion.REMARK if verdict.findings else Suspicion.NONE
 
 
-def _may_hide_a_loss(state: _State, verdict: Verdict) -> bool:
+def _may_hide_a_loss(state: NewestState, verdict: Verdict) -> bool:
     """Return whether a registered bookie of a marked ledger gave no valid word yet: at another look
     it may lack what others lack.
 

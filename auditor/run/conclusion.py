@@ -4,16 +4,14 @@ from what was written.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
+from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
@@ -26,13 +24,12 @@ from auditor.first_checker.reachability import (
     withheld,
 )
 from auditor.first_checker.renaming import Renamed
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
-from auditor.run.read_counts import znodes_read
+from auditor.run.request_counts import count_requests
 from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
@@ -47,7 +44,6 @@ from auditor.summary.bookies import (
     by_look,
     named_ledgers,
 )
-from auditor.summary.costs import Costs
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
@@ -57,7 +53,6 @@ from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.on_cluster import findings_on_cluster
 from auditor.summary.previous_run import Previous
 from auditor.summary.refusals import refusals_of
-from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.summary.topic_hits import topic_hits
@@ -94,16 +89,13 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is
     counted.
     """
-    account(
-        run.read_table("evidence/listing", LISTING)["ledger_id"],
-        verdicts.table(["ledger_id"])["ledger_id"],
-    )
+    listed = run.read_table("evidence/listing", LISTING)["ledger_id"]
+    account(listed, verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    hits = topic_hits(
-        run, findings_of(verdicts, [*_lines(agreed, seen, about), *clustered.findings])
-    )
+    on_others = [*_lines(agreed, seen, about), *clustered.findings]
+    hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         finished_at=finished_at,
@@ -118,14 +110,12 @@ def conclude(
         **_facts_of(about),
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    summary = summarise(
-        facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about)
-    )
+    costs, copies = count_requests(run), _copies(run, about)
+    summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
+    summary = add_unindexed(summary, run) | why.as_json()
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
     topics = None if clustered.referenced.counts is None else hits.lines
-    return Conclusion(
-        add_unindexed(summary, run) | why.as_json(), list(hits.findings), files, topics
-    )
+    return Conclusion(summary, list(hits.findings), files, topics)
 
 
 def _facts_of(about: About) -> dict[str, Any]:
@@ -216,10 +206,8 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
-        found += [
-            *judge_content(seen.looks, contents),
-            *judge_failing(seen.looks, seen.refused, away),
-        ]
+        found += judge_content(seen.looks, contents)
+        found += judge_failing(seen.looks, seen.refused, away)
     accused = {one.bookie_id for one in found if one.bookie_id is not None}
     return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
@@ -235,11 +223,9 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
 
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
-    alone = (
-        [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
-        if about.partial
-        else []
-    )
+    alone: list[str] = []
+    if about.partial:
+        alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
     away, found = _bookies_in_maintenance(about), _on_bookies(seen, about)
     lost = withheld_lost_logs(seen.logs, found, away)
     return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
@@ -271,89 +257,5 @@ def _missing_sentences(not_there: Sequence[int]) -> list[str]:
     if not not_there:
         return []
     some = ", ".join(map(str, not_there[:_NAMED_MAX]))
-    return [
-        f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids"
-        " are right"
-    ]
-
-
-@dataclass
-class _Requests:
-    """What was asked, added up over one table of evidence: `sums` of the columns `_SUMS`.
-
-    `unanswered` were sent and got no status that counts.
-    """
-
-    sums: Counter[str] = field(default_factory=Counter)
-    rows: int = 0
-    unanswered: int = 0
-    bookies: set[str] = field(default_factory=set)
-
-
-_SUMS = ("requests", "retries", "received_bytes")
-_LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
-_READ_ANSWERED = pa.array(
-    [status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)]
-)
-_ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
-
-
-def _costs(run: Place) -> Costs:
-    lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
-    reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
-    renames = (
-        _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED)
-        if run.has_table(RENAMES_NAME)
-        else _Requests()
-    )
-    tables = (lists, reads, renames)
-    znodes, unread = znodes_read(run)
-    sums = sum((one.sums for one in tables), Counter[str]())
-    return Costs(
-        zookeeper_reads=znodes,
-        zookeeper_reads_failed=unread,
-        bookie_requests=sums["requests"],
-        bookie_bytes=sums["received_bytes"],
-        retries=sums["retries"],
-        confirming_reads=reads.rows,
-        unanswered=sum(one.unanswered for one in tables) + sums["retries"],
-        bookies_named=len(lists.bookies),
-    )
-
-
-def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
-    """Add up a table.
-
-    Greetings, which are about no ledger, cost the requests that were sent. The last one to a bookie
-    that is silent is unanswered.
-    """
-    total = _Requests()
-    columns = ["bookie_id", "ledger_id", "status", *_SUMS]
-    for batch in run.stream(name, schema, columns):
-        total.rows += batch.num_rows
-        for column in _SUMS:
-            total.sums[column] += _sum_of(batch[column])
-        on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-        total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(
-            batch.filter(pc.is_null(batch["ledger_id"]))
-        )
-        total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
-    return total
-
-
-def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
-    """Return how many questions were sent and not answered with one of these statuses. What was
-    never sent did not fail.
-    """
-    sent = batch.filter(pc.greater(batch["requests"], 0))
-    return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
-
-
-def _count_silent(greetings: pa.RecordBatch) -> int:
-    """Return how many bookies were connected and are silent."""
-    was_sent = pc.greater(greetings["requests"], 0)
-    return _sum_of(pc.and_(was_sent, pc.equal(greetings["status"], Greeting.SILENT.value)))
-
-
-def _sum_of(values: pa.Array) -> int:
-    return int(pc.sum(values).as_py() or 0)
+    gone = f"{len(not_there)} of the ledgers named do not exist (such as {some})"
+    return [f"{gone}: see whether the ids are right"]

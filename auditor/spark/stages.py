@@ -29,16 +29,9 @@ from auditor.model.topic import TopicName
 from auditor.spark import ledgers as ledger_table
 from auditor.spark import topic_reading as topic_table
 from auditor.spark import verdicts
-from auditor.spark.lanes import (
-    COUNTED_READS,
-    QUESTIONS,
-    WANTED,
-    Directory,
-    by_lane,
-    entry_reader,
-    list_asker,
-)
-from auditor.spark.session import renew_workers, run_job
+from auditor.spark.jobs import renew_workers, run_job
+from auditor.spark.lane_tasks import entry_reader, list_asker
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost

@@ -161,21 +161,17 @@ def judge_of(
         for batch in batches:
             settled, steps.claims = _settle_by_columns(batch, terms) if by_columns else ({}, {})
             rest = tuple(number for number in range(batch.num_rows) if number not in settled)
-            ledgers = list(
-                evidence_by_ledger(batch.take(pa.array(rest, pa.int64())) if settled else batch)
-            )
-            withheld_rows = [
-                steps.withhold(one, differing[one.ledger_id])
-                for one in ledgers
-                if one.ledger_id in differing
-            ]
+            unsettled = batch.take(pa.array(rest, pa.int64())) if settled else batch
+            ledgers = list(evidence_by_ledger(unsettled))
+            differ = [one for one in ledgers if one.ledger_id in differing]
+            withheld_rows = [steps.withhold(one, differing[one.ledger_id]) for one in differ]
             judged = judge.judge_all([one for one in ledgers if one.ledger_id not in differing])
             rows = table(STEPS, [*judged, *withheld_rows])
-            yield from (
-                _in_order({rest: rows, tuple(settled): steps.healthy_rows(batch, settled)})
-                if settled
-                else [rows]
-            )
+            if settled:
+                healthy = steps.healthy_rows(batch, settled)
+                yield from _in_order({rest: rows, tuple(settled): healthy})
+            else:
+                yield rows
 
     return work
 

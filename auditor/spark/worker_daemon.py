@@ -20,7 +20,7 @@ import pyarrow  # noqa: E402, F401
 import pyspark.daemon  # noqa: E402
 import pyspark.worker  # noqa: E402
 
-import auditor.spark.lanes  # noqa: E402
+import auditor.spark.lane_tasks  # noqa: E402
 import auditor.spark.verdicts  # noqa: E402, F401
 
 GARBAGE_THRESHOLDS = (50_000, 20, 50)

@@ -23,13 +23,8 @@ from auditor.first_checker.orphans import (
     judge_orphans,
     topic_named_by,
 )
-from auditor.first_checker.references import (
-    Judged,
-    SeenReference,
-    UsesOfTopic,
-    judge_reference,
-    pair_uses,
-)
+from auditor.first_checker.references import Judged, SeenReference, judge_reference
+from auditor.first_checker.topic_uses import UsesOfTopic, pair_uses
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId

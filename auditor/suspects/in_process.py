@@ -34,7 +34,8 @@ from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark import verdicts
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
+from auditor.spark.lane_tasks import entry_reader, list_asker
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
 from auditor.spark.verdicts import (
     STEPS,

@@ -163,11 +163,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list may speak of any number of runs",
         COVERAGE,
-        "first_checker/coverage.py",
+        "first_checker/sources.py",
         "and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max",
         "and runs_max > 0",
         (
-            "tests/unit/first_checker/test_first_checker_coverage.py::test_a_list_foreign_to_striping_and_endless_is_invalid",
+            "tests/unit/first_checker/test_first_checker_sources.py::test_a_list_foreign_to_striping_and_endless_is_invalid",
         ),
     ),
     Mutant(
@@ -194,8 +194,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a read that failed confirms the rest",
         COVERAGE,
         "first_checker/shares.py",
-        "honest = present <= tail and not failed",
-        "honest = present <= tail",
+        "honest = has_only_tail and not failed",
+        "honest = has_only_tail",
         (
             "tests/unit/first_checker/test_first_checker_coverage.py::test_a_read_that_failed_leaves_what_was_not_read_unknown",
         ),
@@ -205,7 +205,7 @@ MUTANTS: tuple[Mutant, ...] = (
         COVERAGE,
         "first_checker/shares.py",
         " and highest % TAIL_PAGE_ENTRIES == 0",
-        "\n            and highest % TAIL_PAGE_ENTRIES == TAIL_PAGE_ENTRIES",
+        " and highest % TAIL_PAGE_ENTRIES == TAIL_PAGE_ENTRIES",
         (
             "tests/unit/first_checker/test_first_checker_coverage.py::test_the_known_tail_defect_says_nothing_about_the_rest",
         ),
@@ -224,8 +224,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "one read more than allowed is asked of a bookie",
         COVERAGE,
         "first_checker/confirmation.py",
-        "                and spent[bookie] < allowed",
-        "                and spent[bookie] <= allowed",
+        "self.spent[bookie] < allowed",
+        "self.spent[bookie] <= allowed",
         (
             "tests/unit/first_checker/test_first_checker_confirmation.py::test_reads_on_one_bookie_are_bounded",
         ),
@@ -608,11 +608,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a wrong digest read once is corruption",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "CORRUPT_READS_MIN = 2",
         "CORRUPT_READS_MIN = 1",
         (
-            "tests/unit/judging/test_judging_settle.py::test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since",
+            "tests/unit/judging/test_judging_newest_state.py::test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since",
         ),
     ),
     Mutant(
@@ -628,21 +628,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a later failure takes back a conclusive answer",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "says_something\n                or answers",
         "answer.status\n                or answers",
         (
-            "tests/unit/judging/test_judging_settle.py::test_the_newest_conclusive_word_of_each_bookie_counts",
+            "tests/unit/judging/test_judging_newest_state.py::test_the_newest_conclusive_word_of_each_bookie_counts",
         ),
     ),
     Mutant(
         "a list outlives the bookie that is gone",
         RECHECK,
-        "judging/settle.py",
+        "judging/newest_state.py",
         "says_something = answer.status in conclusive or answer.is_gone",
         "says_something = answer.status in conclusive",
         (
-            "tests/unit/judging/test_judging_settle.py::test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look",
+            "tests/unit/judging/test_judging_newest_state.py::test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look",
         ),
     ),
     Mutant(
@@ -1394,7 +1394,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what long-term storage has can be lost",
         FACTS,
-        "first_checker/references.py",
+        "first_checker/topic_uses.py",
         "return not self.is_elsewhere and self.entries != 0",
         "return self.entries != 0",
         (
@@ -1404,7 +1404,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the newest ledger of a topic in use is missing",
         FACTS,
-        "first_checker/references.py",
+        "first_checker/topic_uses.py",
         "is_unsure=is_newest and ledger.entries is None",
         "is_unsure=False",
         (

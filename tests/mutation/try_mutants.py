@@ -105,7 +105,11 @@ TO_GO = ("auditor/lister", "auditor/summary")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says
 what it left out.
 """
-STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
+STORIES = (
+    "tests/unit/judging/test_judging_settle.py",
+    "tests/unit/judging/test_judging_newest_state.py",
+    "tests/mutation/stories_on_trial.py",
+)
 NIGHTS = "tests/mutation/nights_on_trial.py"
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
@@ -132,12 +136,20 @@ TESTS = {
         for checker in ("first", "second")
         for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
     },
+    "auditor/first_checker/topic_uses.py": (
+        "tests/unit/first_checker/test_first_checker_topic_uses.py",
+        "tests/unit/first_checker/test_first_checker_references.py",
+        *REFERENCES,
+    ),
     "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
     "auditor/witness": ("tests/unit/witness",),
     "auditor/wire": ("tests/unit/wire",),
-    "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
+    **{
+        f"auditor/judging/{name}.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES)
+        for name in ("settle", "newest_state")
+    },
     "auditor/summary/bookie_cross_check.py": (
         "tests/unit/summary/test_summary_lost_logs.py",
         NIGHTS,

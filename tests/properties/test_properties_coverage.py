@@ -202,12 +202,9 @@ def _of_class(target: str, name: str, make: Callable[[Any], Any]) -> Plant:
 
 
 PROBED = "auditor.first_checker.probing.ProbedBookie"
-SHARES, ENTRIES = "auditor.first_checker.shares", "auditor.first_checker.entries"
-SCHEDULE, COVERAGE, LEDGER = (
-    "auditor.first_checker.schedule",
-    "auditor.first_checker.coverage",
-    "auditor.first_checker.ledger",
-)
+SHARES, SOURCES = "auditor.first_checker.shares", "auditor.first_checker.sources"
+SCHEDULE, COVERAGE = "auditor.first_checker.schedule", "auditor.first_checker.coverage"
+ENTRIES, LEDGER = "auditor.first_checker.entries", "auditor.first_checker.ledger"
 
 
 def _clipped(right: Any) -> Any:
@@ -318,11 +315,11 @@ PLANTED: dict[str, Plant] = {
     ),
     "ranges are cut at two": _instead(f"{ENTRIES}.RANGES_MAX", lambda right: 2),
     "a silent bookie's answer is valid": _instead(
-        f"{COVERAGE}.VALID_ANSWERS",
+        f"{SOURCES}.VALID_ANSWERS",
         lambda right: frozenset({*right, AnswerStatus.SILENT, AnswerStatus.REFUSED}),
     ),
     "an unknown ledger is no answer": _instead(
-        f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})
+        f"{SOURCES}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})
     ),
     "the tail defect is not known": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 2**70),
     "any entry may be the tail": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 1),
@@ -362,7 +359,7 @@ PLANTED: dict[str, Plant] = {
         ),
     ),
     "a conclusive answer gives way to a later failure": _instead(
-        "auditor.judging.settle._conclusive", lambda right: lambda read: False
+        "auditor.judging.newest_state._conclusive", lambda right: lambda read: False
     ),
     "a bookie that cannot list is believed before it is probed": _of_class(
         PROBED,
@@ -391,7 +388,7 @@ PLANTED: dict[str, Plant] = {
         lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1],
     ),
     "the sample is the same for every bookie": _instead(
-        f"{COVERAGE}.plan_probes",
+        f"{SOURCES}.plan_probes",
         lambda right: lambda plan, bookie, wants: right(plan, "b1", wants),
     ),
     "an entry that some lack is not looked for where it cannot be listed": _instead(
@@ -399,10 +396,10 @@ PLANTED: dict[str, Plant] = {
         lambda right: lambda share, entry: False,
     ),
     "a corrupt copy is a copy": _instead(
-        "auditor.judging.settle._is_corrupt", lambda right: lambda look, key: False
+        "auditor.judging.newest_state._is_corrupt", lambda right: lambda look, key: False
     ),
     "a wrong digest read once is corruption": _instead(
-        "auditor.judging.settle.CORRUPT_READS_MIN", lambda right: 1
+        "auditor.judging.newest_state.CORRUPT_READS_MIN", lambda right: 1
     ),
     "the difference of two sets keeps what both hold": _of_class(
         "auditor.first_checker.entry_set.EntrySet",

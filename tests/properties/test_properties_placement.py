@@ -6,6 +6,7 @@ Every failure names its seed: `story(seed)` tells that story again.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from types import ModuleType
 
 import pytest
 
-from auditor.first_checker import placement, placement_rules
+from auditor.first_checker import placement, placement_rules, window_rules
 from auditor.first_checker.placement import adherence
 from auditor.first_checker.placement_rules import Judged
 from auditor.model.cluster import Surroundings
@@ -326,6 +327,8 @@ def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> 
 
 # Planted bugs: each must be noticed by the check above
 
+RULES = (window_rules, placement_rules)
+"""The modules of the rules; each is imported before the next."""
 PLANTED = {
     "one write set is as good as all": (
         "ensemble_size if write_quorum < ensemble_size else 1",
@@ -405,17 +408,17 @@ PLANTED = {
         "write_quorum < rule.min_num",
     ),
     "a location that is no zone is not known": (
-        'Adherence.FAIL,\n                f"has {member} at',
-        'Adherence.UNKNOWN,\n                f"has {member} at',
+        'return Adherence.FAIL, f"has {member} at',
+        'return Adherence.UNKNOWN, f"has {member} at',
     ),
     "the default zone is a zone": ("place == DEFAULT_ZONE or len", "len"),
     "upgrade domains are not looked at": (
-        "if len(of_zone) > 1 and len(set(of_zone)) < 2",
+        "if len(some) > 1 and len(set(some)) < 2",
         "if False",
     ),
     "each member needs an upgrade domain of its own": (
-        "len(set(of_zone)) < 2",
-        "len(set(of_zone)) < len(of_zone)",
+        "len(set(some)) < 2",
+        "len(set(some)) < len(some)",
     ),
     "what is without location cannot lend an upgrade domain": (
         "len(crowded) > unplaced",
@@ -433,7 +436,7 @@ PLANTED = {
         '    if unplaced:\n        return Adherence.UNKNOWN, f"{named}',
         '    if False:\n        return Adherence.UNKNOWN, f"{named}',
     ),
-    "soft is strict": ("(Adherence.SOFT, f", "(Adherence.STRICT, f"),
+    "soft is strict": ("return Adherence.SOFT, f", "return Adherence.STRICT, f"),
     "more zones are desired than there are members": (
         "min(view.write_quorum, view.rule.desired",
         "max(view.write_quorum, view.rule.desired",
@@ -467,26 +470,26 @@ PLANTED = {
 }
 
 
-def planted(bug: str) -> ModuleType:
-    """The rules with one change in their text. The text must be there once: a bug that is not
-    planted proves nothing.
+def plant(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge by the rules with one change in their text. The text must be there once: a bug that is
+    not planted proves nothing.
     """
     right, wrong = PLANTED[bug]
-    text = Path(placement_rules.__file__).read_text(encoding="utf-8")
-    assert 1 == text.count(right), (
-        f"{bug}: {right!r} stands {text.count(right)} times in {placement_rules.__name__}"
-    )
-    module = ModuleType(placement_rules.__name__)
-    exec(compile(text.replace(right, wrong), bug, "exec"), module.__dict__)
-    return module
+    texts = [Path(one.__file__ or "").read_text(encoding="utf-8") for one in RULES]
+    times = sum(text.count(right) for text in texts)
+    assert 1 == times, f"{bug}: {right!r} stands {times} times in the rules"
+    for real, text in zip(RULES, texts, strict=True):
+        rules = ModuleType(real.__name__)
+        monkeypatch.setitem(sys.modules, real.__name__, rules)
+        exec(compile(text.replace(right, wrong), bug, "exec"), rules.__dict__)
+    monkeypatch.setattr(placement, "judge", rules.judge)
+    monkeypatch.setattr(placement, "has_no_rule", rules.has_no_rule)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds of the rules would not hold of rules with this bug: the check above can fail."""
-    rules = planted(bug)
-    monkeypatch.setattr(placement, "judge", rules.judge)
-    monkeypatch.setattr(placement, "has_no_rule", rules.has_no_rule)
+    plant(bug, monkeypatch)
     with pytest.raises(AssertionError, match=r"^seed \d+"):
         check(STORIES)
 
@@ -494,7 +497,5 @@ def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPat
 def test_without_a_change_the_planted_rules_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes the check fail above is the bug, not how it is planted."""
     monkeypatch.setitem(PLANTED, "none", ("STRICT = Judged(", "STRICT = Judged("))
-    rules = planted("none")
-    monkeypatch.setattr(placement, "judge", rules.judge)
-    monkeypatch.setattr(placement, "has_no_rule", rules.has_no_rule)
+    plant("none", monkeypatch)
     assert check(200)

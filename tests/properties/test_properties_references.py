@@ -10,7 +10,8 @@ from support.topics import closed
 
 from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.schemas import REFERENCES
-from auditor.first_checker.references import SeenReference, judge_reference, pair_uses
+from auditor.first_checker.references import SeenReference, judge_reference
+from auditor.first_checker.topic_uses import pair_uses
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.model.topic import (
     Cursor,

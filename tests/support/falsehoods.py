@@ -43,7 +43,7 @@ FIRST: dict[type, tuple[str, ...]] = {
     BeyondEndFacts: ("auditor.first_checker.beyond_end",),
     CopyCounts: ("auditor.first_checker.coverage", "auditor.first_checker.ledger"),
     DuplicateFacts: ("auditor.first_checker.ledger",),
-    StuckFacts: ("auditor.first_checker.ledger",),
+    StuckFacts: ("auditor.first_checker.metadata",),
     PlacementFacts: ("auditor.first_checker.placement",),
     WriteSetFacts: ("auditor.first_checker.placement",),
     SilentFacts: ("auditor.first_checker.reachability",),

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from auditor.model.topic import Cursor, DataLedger, ManagedLedger, SchemaVersion
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+)
 from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger, encode_schemas
 from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
@@ -35,3 +45,16 @@ def closed(
 ) -> DataLedger:
     """A ledger that the broker closed."""
     return DataLedger(ledger_id, entries, 100 * entries, 1_700_000_000_000, offloaded, deleted)
+
+
+NAME = TopicName("t", "", "n", "x")
+TOPIC = TopicRecord(
+    NAME,
+    5,
+    TopicStatus.FOUND,
+    ManagedLedger((closed(5), closed(6, offloaded=True), DataLedger(7))),
+    (Subscription("s", Cursor(8, Position(5, 2), (), 9)), Subscription("unread", None, "shut")),
+    (SchemaVersion(0, Position(5, 3)), SchemaVersion(1, Position(5, 6))),
+)
+"""A topic with each role of a ledger: 5 data and schema, 6 offloaded, 7 newest,
+8 cursor, 9 compacted."""

@@ -13,12 +13,22 @@ from typing import Any
 
 import pytest
 
+from auditor.bookie import address_table
 from auditor.evidence.journal import JOURNAL, TABLES, Journal
 from auditor.evidence.run_directory import Place
-from auditor.first_checker import coverage, entries, ledger, recheck, schedule, underreplication
+from auditor.first_checker import (
+    coverage,
+    entries,
+    ledger,
+    recheck,
+    schedule,
+    sources,
+    underreplication,
+)
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.shares import BookieShare, Untold
+from auditor.judging import newest_state
 from auditor.judging import settle as judgement
 from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import Registration
@@ -42,7 +52,7 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie of which nothing was heard lacks everything."""
     monkeypatch.setattr(
-        coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
+        sources, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
     )
 
 
@@ -114,7 +124,7 @@ def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read-only bookies are not asked."""
-    monkeypatch.setattr(single, "Registration", SimpleNamespace(NONE=Registration.READONLY))
+    monkeypatch.setattr(address_table, "Registration", SimpleNamespace(NONE=Registration.READONLY))
 
 
 def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +187,12 @@ def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             answers, reads = {**look.answers, **answers}, {**look.reads, **reads}
         return answers, reads
 
-    monkeypatch.setattr(judgement, "_merge_looks", heard)
+    monkeypatch.setattr(newest_state, "_merge_looks", heard)
 
 
 def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What bookies said counts, also where the metadata became another since."""
-    for module in (recheck, judgement):
+    for module in (recheck, newest_state):
         monkeypatch.setattr(module, "same_state", lambda one, other: True)
 
 

@@ -10,12 +10,7 @@ import pytest
 from support.entry_by_entry import expected_on
 from support.stories import LEDGER, groups
 
-from auditor.first_checker.coverage import (
-    FOREIGN_RUNS_MAX,
-    Answers,
-    coverage,
-    is_healthy,
-)
+from auditor.first_checker.coverage import Answers, coverage, is_healthy
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.reasons import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.first_checker.shares import BookieShare
@@ -344,48 +339,6 @@ def test_a_ledger_without_a_clear_segment_promises_copies_all_the_same() -> None
 def test_a_bookie_twice_but_never_in_one_write_set_costs_nothing() -> None:
     """E=4 W=1: two positions, no entry on both."""
     assert () == coverage(ledger("e4 w1 0:[a b a b] closed 7"), {}, {}).extents[0].surplus
-
-
-def test_a_list_foreign_to_striping_and_endless_is_invalid() -> None:
-    """A few bytes that speak of more runs than could be judged are no answer; what a broken bookie
-    can hold is one.
-    """
-    metadata = ledger(f"e5 w3 0:[b1 b2 b3 b4 b5] closed {2**62}")
-    period, many = 2**31 - 1, FOREIGN_RUNS_MAX
-    endless = Answer(
-        "b1",
-        LEDGER,
-        0,
-        0,
-        AnswerStatus.HELD,
-        canonical([SequenceGroup(0, period * many, 1, period)]),
-    )
-    some = Answer(
-        "b2",
-        LEDGER,
-        0,
-        0,
-        AnswerStatus.HELD,
-        canonical([SequenceGroup(0, period * (many - 1), 1, period)]),
-    )
-    seen = coverage(metadata, {"b1": endless, "b2": some}, {})
-    assert {"b2"} == set(seen.held)
-    assert Unknown.ANSWER_INVALID in seen.unknowns
-
-
-def test_runs_that_were_sent_one_by_one_are_believed_however_regular() -> None:
-    """A bookie that lost every hundredth entry of two million really sends 20,000 runs: that is a
-    loss, not a lie.
-    """
-    metadata = ledger("e3 w3 0:[b1 b2 b3] closed 1999999")
-    regular = canonical([SequenceGroup(0, 1_999_900, 99, 100)])
-    sent = Answer("b1", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24 * 20_000)
-    told = Answer("b2", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24)
-    seen = coverage(metadata, {"b1": sent, "b2": told}, {})
-    assert {"b1"} == set(seen.held)
-    assert [20_000] == [
-        one.lacking.count() for one in seen.extents[0].shares if one.bookie_id == "b1"
-    ]
 
 
 def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:

@@ -25,7 +25,6 @@ from auditor.model.facts import (
     DuplicateFacts,
     EntryFacts,
     MarkFacts,
-    StuckFacts,
     UndecodableFacts,
     UnrecoverableFacts,
     WhyMarked,
@@ -589,58 +588,10 @@ def test_maintenance_is_every_way_of_being_away() -> None:
     assert (AWAY, True) == (set(verdict.unknowns), verdict.only_maintenance)
 
 
-# Open or in recovery for long
-
-MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_000, NOW_MS - 70_000, 60_000
-STUCK_TERMS = replace(TERMS, stuck_after_ms=PATIENCE_MS)
-OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 b2 b3] in_recovery")
-
-
-def stuck(
-    metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS
-) -> tuple[Finding, ...]:
-    """What is found of a ledger whose znode was made and written then."""
-    return judge(replace(record(metadata), stamp=stamp), {}, {}, terms).findings
-
-
-def long_open(state: LedgerState, since_ms: int, by_metadata: bool) -> tuple[Finding, ...]:
-    facts = StuckFacts(state, since_ms, by_metadata, NOW_MS - since_ms, PATIENCE_MS)
-    return (Finding(Kind.LEDGER_STUCK, facts, LEDGER),)
-
-
-def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was() -> None:
-    """Whichever is older: a copied znode is younger than its ledger."""
-    stamp = ZnodeStamp(1, 0, MADE, WRITTEN)
-    by_znode = long_open(LedgerState.OPEN, MADE, False)
-    assert by_znode == stuck(OPEN, stamp)
-    for later in (0, 1):
-        assert by_znode == stuck(replace(OPEN, ctime_ms=MADE + later), stamp)
-    by_itself = long_open(LedgerState.OPEN, MADE - 1, True)
-    assert by_itself == stuck(replace(OPEN, ctime_ms=MADE - 1), stamp)
-
-
-def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
-    """Whenever it was made."""
-    expected = long_open(LedgerState.IN_RECOVERY, WRITTEN, False)
-    assert expected == stuck(replace(RECOVERING, ctime_ms=5), ZnodeStamp(1, 0, MADE, WRITTEN))
-
-
-@pytest.mark.parametrize("metadata", [OPEN, RECOVERING])
-def test_a_ledger_may_be_open_or_in_recovery_for_just_so_long(metadata: LedgerMetadata) -> None:
-    """For ever, where nothing is said; and nothing is said of one whose times are not known, or
-    that is closed.
-    """
-    since, later = NOW_MS - PATIENCE_MS, NOW_MS - PATIENCE_MS - 1
-    assert [0, 1] == [len(stuck(metadata, ZnodeStamp(1, 0, at, at))) for at in (since, later)]
-    assert () == stuck(metadata, ZnodeStamp(1, 0, 1, 1), replace(TERMS, stuck_after_ms=0))
-    assert () == stuck(metadata, None)
-    assert () == stuck(metadata, ZnodeStamp(1, 0, 0, 0))
-    assert Kind.LEDGER_STUCK not in [f.kind for f in stuck(ledger(E3), ZnodeStamp(1, 0, 1, 1))]
-
-
 def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
     """It is a remark: the standing is that of any open ledger."""
-    verdict = judge(replace(record(OPEN), stamp=ZnodeStamp(1, 0, 1, 1)), {}, {}, STUCK_TERMS)
+    terms, metadata = replace(TERMS, stuck_after_ms=60_000), ledger("e3 w3 a2 0:[b1 b2 b3] open")
+    verdict = judge(replace(record(metadata), stamp=ZnodeStamp(1, 0, 1, 1)), {}, {}, terms)
     assert (Standing.EXEMPT, [Kind.LEDGER_STUCK]) == (verdict.standing, kinds(verdict))
 
 

@@ -1,9 +1,17 @@
-"""Which metadata contradicts itself."""
+"""Which metadata contradicts itself, and which ledger is not closed for too long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
+from support.stories import LEDGER, NOW_MS
 
-from auditor.first_checker.metadata import contradictions
-from auditor.model.facts import Contradiction, Contradicts
+from auditor.first_checker.metadata import contradictions, metadata_findings
+from auditor.model.evidence import Terms
+from auditor.model.facts import Contradiction, Contradicts, StuckFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.facts import contradictions as found_again
 
@@ -70,3 +78,53 @@ def test_each_contradiction_comes_with_its_numbers(
 def test_every_contradiction_is_found() -> None:
     """The first one hides none of the others."""
     assert len(contradictions(ledger("e3 w4 a5 5:[a b] 4:[a b c] closed"))) == 6
+
+
+# Open or in recovery for long
+
+MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_000, NOW_MS - 70_000, 60_000
+STUCK_TERMS = Terms(NOW_MS, 0, 16, 5, stuck_after_ms=PATIENCE_MS)
+OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 b2 b3] in_recovery")
+
+
+def stuck(
+    metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS
+) -> list[Finding]:
+    """What is found of a ledger whose znode was made and written then."""
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, stamp, metadata)
+    return metadata_findings(record, metadata, terms)
+
+
+def long_open(state: LedgerState, since_ms: int, by_metadata: bool) -> list[Finding]:
+    facts = StuckFacts(state, since_ms, by_metadata, NOW_MS - since_ms, PATIENCE_MS)
+    return [Finding(Kind.LEDGER_STUCK, facts, LEDGER)]
+
+
+def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was() -> None:
+    """Whichever is older: a copied znode is younger than its ledger."""
+    stamp = ZnodeStamp(1, 0, MADE, WRITTEN)
+    by_znode = long_open(LedgerState.OPEN, MADE, False)
+    assert by_znode == stuck(OPEN, stamp)
+    for later in (0, 1):
+        assert by_znode == stuck(replace(OPEN, ctime_ms=MADE + later), stamp)
+    by_itself = long_open(LedgerState.OPEN, MADE - 1, True)
+    assert by_itself == stuck(replace(OPEN, ctime_ms=MADE - 1), stamp)
+
+
+def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
+    """Whenever it was made."""
+    expected = long_open(LedgerState.IN_RECOVERY, WRITTEN, False)
+    assert expected == stuck(replace(RECOVERING, ctime_ms=5), ZnodeStamp(1, 0, MADE, WRITTEN))
+
+
+@pytest.mark.parametrize("metadata", [OPEN, RECOVERING])
+def test_a_ledger_may_be_open_or_in_recovery_for_just_so_long(metadata: LedgerMetadata) -> None:
+    """For ever, where nothing is said; and nothing is said of one whose times are not known, or
+    that is closed.
+    """
+    since, later = NOW_MS - PATIENCE_MS, NOW_MS - PATIENCE_MS - 1
+    assert [0, 1] == [len(stuck(metadata, ZnodeStamp(1, 0, at, at))) for at in (since, later)]
+    assert [] == stuck(metadata, ZnodeStamp(1, 0, 1, 1), replace(STUCK_TERMS, stuck_after_ms=0))
+    assert [] == stuck(metadata, None)
+    assert [] == stuck(metadata, ZnodeStamp(1, 0, 0, 0))
+    assert [] == stuck(ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"), ZnodeStamp(1, 0, 1, 1))

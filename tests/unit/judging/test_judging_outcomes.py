@@ -11,6 +11,7 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Suspicion
 from auditor.judging import settle as judgement
+from auditor.judging.newest_state import NewestState
 from auditor.judging.settle import (
     Step,
     Todo,
@@ -269,7 +270,7 @@ def test_a_bookie_in_maintenance_is_not_waited_for(
     marked = Look(replace(look(1, "b1 b2").record, mark=YOUNG), answers, reads)
     unmarked = replace(marked, record=look(1, "b1 b2").record)
     for seen, expected in ((marked, hides), (unmarked, False)):
-        state = judgement._State.of((seen,), terms)
+        state = NewestState.of((seen,), terms)
         assert expected is judgement._may_hide_a_loss(state, verdict)
 
 

@@ -169,33 +169,6 @@ def test_costs_are_what_was_written(run: Place):
     assert 3 == said["bookies"]["named_by_ledgers"]
 
 
-@pytest.mark.parametrize(
-    ("greeting", "requests", "answered", "failed"),
-    [
-        (Greeting.ANSWERED, 2, 2, 0),
-        (Greeting.UNSUPPORTED, 1, 1, 0),
-        (Greeting.SILENT, 0, 0, 0),
-        (Greeting.SILENT, 1, 0, 1),
-        (Greeting.SILENT, 3, 2, 1),
-    ],
-)
-def test_a_greeting_counts_as_it_ended(
-    run: Place, greeting: Greeting, requests: int, answered: int, failed: int
-):
-    """Nothing was asked of a bookie that could not be connected; one that fell silent left a
-    request unanswered.
-    """
-    before = concluded(run, BOTH).summary
-    row = greeting_row("b3", 1, 0, greeting, "", requests)
-    run.write_table("evidence/answers", table(ANSWERS, [row]), "greeted")
-    after = concluded(run, BOTH).summary
-    assert requests == after["requests"]["bookie_requests"] - before["requests"]["bookie_requests"]
-    totals = [one["request_totals"]["bookie_requests"] for one in (before, after)]
-    assert (answered, failed) == tuple(
-        totals[1][name] - totals[0][name] for name in ("answered", "failed")
-    )
-
-
 def test_a_bookie_that_nobody_misses_is_found(run: Place):
     """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its
     copies there are absent.

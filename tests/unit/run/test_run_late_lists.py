@@ -56,7 +56,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are overdue and given up in tenths of the product's times."""
     monkeypatch.setattr(
-        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
+        "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
     )
 
 
@@ -224,7 +224,8 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     used is said.
     """
     monkeypatch.setattr(
-        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=20_000, give_up_ms=25_000)
+        "auditor.run.single_ledger_looks.UNTRIED",
+        ListPatience(overdue_ms=20_000, give_up_ms=25_000),
     )
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
     with played_by(cluster, bookie):

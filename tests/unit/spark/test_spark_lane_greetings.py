@@ -12,7 +12,8 @@ from support.scripted_bookie import ScriptedBookie
 
 from auditor.bookie import exchange
 from auditor.config import BookieLimits
-from auditor.spark.lanes import Directory, list_asker
+from auditor.spark.lane_tasks import list_asker
+from auditor.spark.lanes import Directory
 
 LIMITS = BookieLimits(
     rpc_timeout_ms=200, connect_timeout_ms=2_000, connect_attempts_max=2, deadline_ms=20_000

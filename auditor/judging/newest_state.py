@@ -1,0 +1,109 @@
+"""What was seen of the newest state of one ledger: the looks that saw the same metadata, merged.
+
+Pure. A bookie may say something else at each look; this module decides which word counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.first_checker.coverage import Answers, Copy, Reads
+from auditor.first_checker.probing import ANSWERED_READS
+from auditor.first_checker.recheck import newest_state_start, same_state
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import Look, Terms
+from auditor.model.identity import BookieId
+
+READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
+"""Answers after which reading entries of that bookie may teach something."""
+
+CORRUPT_READS_MIN = 2
+"""Looks at which a wrong digest must have been read before it accuses; before that its copy is
+unknown.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestState:
+    """All that was seen of one ledger, read from its looks once.
+
+    `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
+    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read
+    with a wrong digest at too few of them to accuse.
+    """
+
+    looks: Sequence[Look]
+    terms: Terms
+    answers: Answers
+    reads: Reads
+    doubted: frozenset[Copy]
+
+    @classmethod
+    def of(cls, looks: Sequence[Look], terms: Terms) -> NewestState:
+        chain = looks[newest_state_start(looks) :]
+        answers, reads = _merge_looks(chain, terms)
+        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads))
+
+    @property
+    def newest(self) -> Look:
+        return self.looks[-1]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the two newest looks saw the same metadata."""
+        return len(self.looks) > 1 and same_state(self.looks[-2].record, self.newest.record)
+
+
+def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
+    """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
+
+    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back
+    what it listed before, and holds until it is back, whatever it says then. A wrong digest is
+    conclusive too: no failure to read the copy again, and no list, makes it a good one.
+    """
+    if len(chain) == 1:
+        return chain[0].answers, chain[0].reads
+    conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
+    answers: dict[BookieId, Answer] = {}
+    reads: dict[Copy, EntryRead] = {}
+    for look in chain:
+        for bookie, answer in look.answers.items():
+            says_something = answer.status in conclusive or answer.is_gone
+            if (
+                says_something
+                or answers.get(bookie) is None
+                or answers[bookie].status not in conclusive
+            ):
+                answers[bookie] = answer
+        for key, read in look.reads.items():
+            if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
+                reads[key] = read
+    return answers, reads
+
+
+def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
+    """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
+    wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
+    return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)
+
+
+def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
+    """The looks that read a wrong digest since the last one that read the copy rightly, or found
+    none.
+    """
+    times = 0
+    for look in chain:
+        if _is_corrupt(look, key):
+            times += 1
+        elif key in look.reads and _conclusive(look.reads[key]):
+            times = 0
+    return times
+
+
+def _is_corrupt(look: Look, key: Copy) -> bool:
+    return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
+
+
+def _conclusive(read: EntryRead) -> bool:
+    return read.status in ANSWERED_READS

@@ -1,0 +1,35 @@
+"""How single ledgers are asked about: the cluster's metadata, the limits, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from auditor.bookie.listers import Listers
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.model.identity import BookieId, LedgerId
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """How the bookies are reached. `wait` sleeps so many seconds, or raises when the command is to
+    stop.
+    """
+
+    store: MetadataStore
+    limits: BookieLimits
+    now_ms: Callable[[], int]
+    wait: Callable[[float], None]
+    second_look_delay_ms: int
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
+    known_unable: frozenset[BookieId] = frozenset()
+    """Bookies that an earlier run recorded as unable to list: entries are read there at once,
+    beside the lists.
+    """
+    search_reads_max: int | None = None
+    """Times one bookie is read for entries that it should not hold; None: no bound."""
+    listers: Listers | None = None
+    """Where the bookies' listers are; None where none is asked."""
+    set_aside: dict[LedgerId, str] = field(default_factory=dict)
+    """Filled on the way: why a ledger could not be judged."""

@@ -1,0 +1,183 @@
+"""One look at single ledgers: the bookies are asked for lists and entries in one event loop.
+
+Every ledger here fits in memory with all that was said of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from auditor.bookie.address_table import AddressTable
+from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
+from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.searching import unread
+from auditor.first_checker.schedule import expected_list
+from auditor.judging.settle import Todo, reading_rounds_max
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.run.single_ledger_state import AuditState
+
+
+class SingleLook:
+    """One look at single ledgers: its conversations with the bookies, side by side."""
+
+    def __init__(self, state: AuditState, look: int) -> None:
+        self._state, self._asker, self._look = state, state.asker, look
+        self._looks, self._steps = state.looks, state.steps
+        self._lanes: dict[BookieId, AsyncLane] = {}
+        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
+        self._known = AddressTable.from_records(self._asker.store.bookies(look, self._asker.now_ms))
+
+    async def ask(self, ids: Iterable[LedgerId]) -> None:
+        """Ask for the lists that are due, then read entries until no ledger wants another.
+
+        Where lists are overdue, entries are read beside them. A list that comes late is judged as
+        if it had been in time.
+        """
+        ids = list(ids)
+        try:
+            await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
+            await self._read_until_enough(ids)
+            if await self._settle_late_lists():
+                await self._read_until_enough(ids)
+        finally:
+            for lane in self._lanes.values():
+                await lane.close()
+
+    async def _read_until_enough(self, ids: Sequence[LedgerId]) -> None:
+        for _ in range(reading_rounds_max(self._state.terms, len(self._known.addresses))):
+            lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
+            if not lacking:
+                return
+            await self._reads(lacking)
+        raise AssertionError("ledgers want more entries read than all bookies together are allowed")
+
+    async def _lists(self, ids: list[LedgerId]) -> None:
+        asked: dict[BookieId, list[ListQuestion]] = {}
+        for ledger_id in ids:
+            for bookie, size in self._steps[ledger_id].questions:
+                asked.setdefault(bookie, []).append(
+                    ListQuestion(ledger_id, size, self._expected_list(ledger_id, bookie))
+                )
+        for answers in await asyncio.gather(
+            *(self._list(b, questions) for b, questions in asked.items())
+        ):
+            for answer in answers:
+                self._looks[answer.ledger_id].answers.setdefault(self._look, {})[
+                    answer.bookie_id
+                ] = answer
+        self._state.settle(ids)
+
+    async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
+        undialled = self._known.undialled_answers(bookie, questions, self._look, self._asker.now_ms)
+        if undialled is not None:
+            return undialled
+        if bookie in self._state.unsupported and not isinstance(self._lane(bookie), LaneWithLister):
+            status = AnswerStatus.UNSUPPORTED
+            return [
+                Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status)
+                for q in questions
+            ]
+        async with self._gate:
+            answers = await self._lane(bookie).lists(questions)
+        self._remember_ability(bookie, answers)
+        return answers
+
+    def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
+        """Remember for the looks to come whether the bookie can list, and what of its lister it
+        denied.
+        """
+        lane = self._lane(bookie)
+        if isinstance(lane, LaneWithLister) and lane.contradiction:
+            self._state.denied[bookie] = lane.contradiction
+        if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:
+            self._state.unsupported.add(bookie)
+        else:
+            self._state.unsupported.discard(bookie)
+        if any(
+            answer.status is AnswerStatus.HELD and not answer.is_from_lister for answer in answers
+        ):
+            self._state.listed.add(bookie)
+
+    async def _settle_late_lists(self) -> bool:
+        """Wait for the overdue lists; return whether the word of any bookie has changed."""
+        late = [bookie for bookie, lane in self._lanes.items() if lane.has_late_lists]
+        settled = await asyncio.gather(
+            *(self._lanes[bookie].settle_late_lists() for bookie in late)
+        )
+        changed: set[LedgerId] = set()
+        for bookie, answers in zip(late, settled, strict=True):
+            self._remember_ability(bookie, answers)
+            for answer in answers:
+                looked = self._looks[answer.ledger_id]
+                looked.answers[self._look][bookie] = answer
+                if answer.status is not AnswerStatus.UNSUPPORTED:
+                    looked.drop_probes(self._look, bookie)
+                    changed.add(answer.ledger_id)
+        self._state.settle(changed)
+        return bool(changed)
+
+    async def _reads(self, ids: list[LedgerId]) -> None:
+        asked: dict[BookieId, list[ReadQuestion]] = {}
+        passwords = self._asker.store.passwords(
+            [i for i in ids if self._digest(i) is DigestType.HMAC]
+        )
+        for ledger_id in ids:
+            for bookie, entry in self._steps[ledger_id].reads:
+                is_search = self._steps[ledger_id].are_searches
+                question = ReadQuestion(
+                    ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id), is_search
+                )
+                asked.setdefault(bookie, []).append(question)
+        for reads in await asyncio.gather(
+            *(self._read(b, questions) for b, questions in asked.items())
+        ):
+            for read in reads:
+                self._looks[read.ledger_id].reads.setdefault(self._look, {})[
+                    read.bookie_id, read.entry_id
+                ] = read
+        self._state.settle(ids)
+
+    async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
+        undialled = self._known.undialled_reads(bookie, questions, self._look, self._asker.now_ms)
+        if undialled is not None:
+            return undialled
+        asked, refused = self._state.searches.split(bookie, questions)
+        not_asked = [
+            unread(bookie, q, self._look, self._asker.now_ms(), ReadStatus.NOT_ASKED)
+            for q in refused
+        ]
+        if not asked:
+            return not_asked
+        async with self._gate:
+            return [*await self._lane(bookie).reads(asked), *not_asked]
+
+    def _expected_list(self, ledger_id: LedgerId, bookie: BookieId) -> bytes | None:
+        metadata = self._looks[ledger_id].records[-1].metadata
+        return expected_list(metadata, bookie) if metadata and self._asker.listers else None
+
+    def _digest(self, ledger_id: LedgerId) -> DigestType | None:
+        metadata = self._looks[ledger_id].records[-1].metadata
+        return metadata.digest_type if metadata else None
+
+    def _lane(self, bookie: BookieId) -> AsyncLane:
+        if bookie not in self._lanes:
+            self._lanes[bookie] = open_lane(
+                bookie,
+                self._known.address_of(bookie),
+                self._asker.limits,
+                self._look,
+                self._asker.now_ms,
+                self._asker.listers,
+                has_listed=bookie in self._state.listed,
+                is_unable=bookie in self._state.unsupported,
+                patience=self._patience(bookie),
+            )
+        return self._lanes[bookie]
+
+    def _patience(self, bookie: BookieId) -> ListPatience:
+        return KNOWN_UNABLE if bookie in self._asker.known_unable else UNTRIED

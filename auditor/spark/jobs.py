@@ -1,0 +1,166 @@
+"""How Spark jobs are run: in a thread, watched, and cancelled cleanly when asked to stop.
+
+What a job raised becomes an operating error, as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from auditor.errors import (
+    AuditorError,
+    OutputError,
+    SparkJobFailed,
+    SparkStalled,
+    StoreUnavailable,
+    WorkerDied,
+)
+from auditor.spark.stall_watch import StallWatch
+from auditor.stop import Interrupted, StopRequest
+
+T = TypeVar("T")
+
+JOB_GROUP = "bookkeeper-auditor"
+POLL_S = 0.1
+"""How often a running job is looked at: for progress, and for a signal."""
+
+
+def run_job(
+    spark: SparkSession,
+    stop: StopRequest,
+    action: Callable[[], T],
+    tick: Callable[[int], None],
+    stall_max_s: float,
+) -> T:
+    """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work,
+    now and then.
+
+    Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
+    SparkStalled if no task of it finished for `stall_max_s`.
+    """
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        spark.sparkContext.setJobGroup(JOB_GROUP, "audit", interruptOnCancel=True)
+        try:
+            outcome.append(action())
+        except BaseException as error:  # carried to the caller's thread, whatever it is
+            failure.append(error)
+
+    thread = InheritableThread(target=work, session=spark)
+    thread.start()
+    try:
+        _watch(thread, spark, stop, tick, stall_max_s)
+    except (Interrupted, SparkStalled):
+        spark.sparkContext.cancelJobGroup(JOB_GROUP)
+        thread.join(_CANCEL_S)
+        raise
+    stop.check()  # a signal to the whole group ends the JVM first: that is no failure of the job
+    if failure:
+        raise _ours(failure[0])
+    return outcome[0]
+
+
+def _watch(
+    thread: Thread,
+    spark: SparkSession,
+    stop: StopRequest,
+    tick: Callable[[int], None],
+    stall_max_s: float,
+) -> None:
+    """Return when the thread of a job has ended. Raises Interrupted or SparkStalled before that."""
+    watch = StallWatch(stall_max_s)
+    while thread.is_alive():
+        thread.join(POLL_S)
+        stop.check()
+        stages, finished = _progress(spark)
+        tick(finished)
+        if watch.is_stalled((stages, finished)) and thread.is_alive():
+            raise SparkStalled(_STALLED.format(stall_max_s))
+
+
+def renew_workers(spark: SparkSession) -> None:
+    """Let jobs begun from now on use none of the Python workers there are: Spark tells them apart
+    by their environment.
+    """
+    environment = spark.sparkContext.environment
+    environment[_WORKERS] = str(int(environment.get(_WORKERS, "0")) + 1)
+
+
+_WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
+"""Says which generation of workers a process belongs to."""
+
+
+def _ours(failure: BaseException) -> AuditorError:
+    """What failed, as text: Spark's own exceptions cannot be read any more once the session has
+    ended.
+    """
+    text = str(failure)
+    if isinstance(failure, (Py4JNetworkError, OSError)) or type(failure) is Py4JError:
+        return SparkJobFailed(
+            "Spark's JVM does not answer any more: it was killed, or it ran out of memory", text
+        )
+    found = _STORE_UNAVAILABLE.search(text)
+    if found:
+        return StoreUnavailable(found.group(1))
+    full = _NOT_WRITTEN.search(text)
+    if full:
+        return OutputError(f"a Spark task cannot write: {full.group(1)}")
+    died = _DIED.search(text)
+    if died:
+        return WorkerDied(died.group(), text)
+    raised = _RAISED.findall(text)
+    if raised:
+        return SparkJobFailed(raised[-1], text)
+    first_line = text.splitlines()[0] if text else ""
+    return SparkJobFailed(f"{type(failure).__name__}: {first_line}", text)
+
+
+_STORE_UNAVAILABLE = re.compile(
+    rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)"
+)
+_NOT_WRITTEN = re.compile(
+    r"Exception: ((?:No space left on device|Disk quota exceeded|File too large"
+    r"|Read-only file system)\b[^\n]*)"
+)
+"""What the JVM says of a file system that takes no more: the directory of the run, or Spark's
+own.
+"""
+_DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
+"""A process that judged is gone: it was killed, or it ended itself. What it may have printed before
+is none of ours.
+"""
+_RAISED = re.compile(
+    r"^(?:pyspark\.errors\.exceptions\.base\.)?"
+    r"([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+: .*)$",
+    re.MULTILINE,
+)
+"""The last lines of Python tracebacks: what was raised in the task."""
+_CANCEL_S = 10.0
+"""How long a cancelled job may take to give up its thread."""
+
+
+_STALLED = (
+    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was cancelled: a"
+    " worker or an executor hangs or was stopped; see what its processes do, or raise the limit if"
+    " it works"
+)
+
+
+def _progress(spark: SparkSession) -> tuple[frozenset[int], int]:
+    """Return the stages at work and how many of their tasks have finished."""
+    tracker = spark.sparkContext.statusTracker()
+    try:
+        active = list(tracker.getActiveStageIds())
+        stages = [tracker.getStageInfo(stage) for stage in active]
+    except (Py4JError, OSError):
+        return frozenset(), 0  # the JVM is gone: the job that was at work says so
+    return frozenset(active), sum(info.numCompletedTasks for info in stages if info is not None)

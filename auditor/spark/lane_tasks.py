@@ -1,0 +1,232 @@
+"""The work of tasks that ask bookies for lists and entries, in conversations that end with them.
+
+A lane of `auditor.spark.lanes` has one bookie. In this process, where no Spark is used, all bookies
+are asked side by side by the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import pyarrow as pa
+
+from auditor.bookie.address_table import AddressTable
+from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE, LaneWithLister, open_lane
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.searching import SearchBudget, unread
+from auditor.clock import now_ms
+from auditor.config import BookieLimits
+from auditor.errors import StoreUnavailable
+from auditor.evidence.rows import answer_row, greeting_row, read_row, table
+from auditor.evidence.schemas import ANSWERS
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory
+from auditor.spark.ledgers import Batches, Work, with_counts
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
+
+
+def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
+    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one for how each bookie greeted
+    us.
+
+    In a lane there is one bookie; where there are more, they are asked side by side.
+    """
+
+    def work(batches: Batches) -> Batches:
+        with _hold_conversation(directory, limits, look) as (loop, board):
+            asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
+            # A lister may be contradicted by the last batch: then none of its lists is believed.
+            for answers in asked if directory.listers is None else list(asked):
+                believed = [board.unless_contradicted(answer) for answer in answers]
+                yield table(ANSWERS, [answer_row(answer) for answer in believed])
+            yield table(ANSWERS, board.greetings())
+
+    return work
+
+
+async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]:
+    asked = []
+    for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
+        cells = zip(*columns, strict=True)
+        questions = [ListQuestion(*question) for question in cells if question[0] is not None]
+        asked.append(board.lists(bookie, questions))
+    return list(chain.from_iterable(await asyncio.gather(*asked)))
+
+
+def entry_reader(
+    directory: Directory, limits: BookieLimits, look: int, address: StoreAddress
+) -> Work:
+    """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by
+    side.
+    """
+
+    def work(batches: Batches) -> Batches:
+        with _hold_conversation(directory, limits, look) as (loop, board):
+            for batch in batches:
+                counts = ReadCounts()
+                passwords = _passwords(batch, address, counts)
+                reads = loop.run_until_complete(_read_entries(board, batch, passwords))
+                yield table(COUNTED_READS, with_counts([read_row(read) for read in reads], counts))
+
+    return work
+
+
+async def _read_entries(
+    board: _Switchboard, batch: pa.RecordBatch, passwords: Mapping[LedgerId, bytes | None]
+) -> list[EntryRead]:
+    asked = []
+    columns = ("ledger_id", "entry_id", "digest_type", "is_search")
+    for bookie, cells in _by_bookie(batch, *columns).items():
+        questions = [
+            ReadQuestion(
+                i,
+                entry,
+                None if digest is None else DigestType(digest),
+                passwords.get(i),
+                bool(search),
+            )
+            for i, entry, digest, search in zip(*cells, strict=True)
+        ]
+        asked.append(board.reads(bookie, questions))
+    return list(chain.from_iterable(await asyncio.gather(*asked)))
+
+
+def _passwords(
+    batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts
+) -> dict[LedgerId, bytes | None]:
+    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere.
+    Adds to `counts`.
+    """
+    pairs = zip(
+        batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True
+    )
+    ledgers = sorted({ledger for ledger, digest in pairs if digest == DigestType.HMAC})
+    if not ledgers:
+        return {}
+    try:
+        with address.open() as store:
+            passwords = store.passwords(ledgers)
+            counts.add(store.counts)
+            return passwords
+    except StoreUnavailable:
+        return {}  # then the ids alone tell whether what is read is the entry
+
+
+def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[list[int], ...]]:
+    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one
+    bookie.
+    """
+    found: dict[BookieId, tuple[list[int], ...]] = {}
+    cells = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    for bookie, row in zip(batch.column("bookie_id").to_pylist(), cells, strict=True):
+        mine = found.setdefault(bookie, tuple([] for _ in columns))
+        for cell, column in zip(row, mine, strict=True):
+            column.append(cell)
+    return found
+
+
+@contextmanager
+def _hold_conversation(
+    directory: Directory, limits: BookieLimits, look: int
+) -> Iterator[tuple[asyncio.AbstractEventLoop, _Switchboard]]:
+    """Open an event loop of the caller's own, and conversations in it that end with the context."""
+    loop = asyncio.new_event_loop()
+    board = _Switchboard(directory, limits, look)
+    try:
+        yield loop, board
+    finally:
+        loop.run_until_complete(board.close())
+        loop.close()
+
+
+class _Switchboard:
+    """The conversations of one task or of this process, LANES_AT_ONCE_MAX at a time, one a bookie.
+
+    Bookies that cannot be dialled are answered for here, each with its reason.
+    """
+
+    def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
+        self._directory, self._limits, self._look = directory, limits, look
+        self._addresses = AddressTable(directory.addresses, directory.cookies)
+        self._searches = SearchBudget(directory.searches_left)
+        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
+        self._open: dict[BookieId, AsyncLane] = {}
+
+    async def close(self) -> None:
+        """End every conversation."""
+        for lane in self._open.values():
+            await lane.close()
+
+    async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
+        """Ask a bookie for lists; without a question it is only greeted, if it can be dialled."""
+        undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
+        if undialled is not None:
+            return undialled
+        async with self._gate:
+            lane = await self._lane(bookie)
+            if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
+                return await lane.lists(questions)
+        status = AnswerStatus.UNSUPPORTED
+        return [
+            Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE)
+            for q in questions
+        ]
+
+    async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        """Read entries of a bookie, as many as the bound on searches allows."""
+        undialled = self._addresses.undialled_reads(bookie, questions, self._look, now_ms)
+        if undialled is not None:
+            return undialled
+        asked, refused = self._searches.split(bookie, questions)
+        reads = [unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused]
+        if asked:
+            async with self._gate:
+                reads += await (await self._lane(bookie)).reads(asked)
+        return reads
+
+    def unless_contradicted(self, answer: Answer) -> Answer:
+        """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
+        lane = self._open.get(answer.bookie_id)
+        return lane.unless_contradicted(answer) if isinstance(lane, LaneWithLister) else answer
+
+    def greetings(self) -> list[tuple[object, ...]]:
+        """How each dialled bookie as a whole behaved."""
+        rows = []
+        for bookie, lane in self._open.items():
+            greeting, detail = lane.greeting()
+            is_unable = bookie in self._directory.unsupported
+            is_listed = detail.startswith(LISTED_BY_LISTER)
+            if is_unable and greeting is Greeting.ANSWERED and not is_listed:
+                greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
+            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes))
+        return rows
+
+    async def _lane(self, bookie: BookieId) -> AsyncLane:
+        """The one conversation with this bookie; it begins with a greeting."""
+        if bookie not in self._open:
+            lane = self._open[bookie] = open_lane(
+                bookie,
+                self._addresses.address_of(bookie),
+                self._limits,
+                self._look,
+                now_ms,
+                self._directory.listers,
+                has_listed=bookie in self._directory.listed,
+                is_unable=bookie in self._directory.unsupported,
+            )
+            await lane.greet()
+        return self._open[bookie]
