@@ -62,18 +62,17 @@ def _read_chunks(db: Any, ledger_id: int) -> Iterator[tuple[tuple[bytes, ...], t
     so the keys are whole if it reached a key of a later ledger. If it did not, `_check_end` tells
     an error from the end of the index.
     """
-    start, end = _KEY.pack(ledger_id, 0), (ledger_id + 1).to_bytes(KEY_BYTES // 2, "big")
+    start, end = _KEY.pack(ledger_id, 0), (ledger_id + 1).to_bytes(KEY_BYTES // 2)
     items = db.items(from_key=start)
     mine = itertools.takewhile((end,).__gt__, items)
-    last = b""
     while chunk := list(itertools.islice(mine, CHUNK_KEYS)):
         keys, values = zip(*chunk, strict=True)
         if {*map(len, keys)} != {KEY_BYTES} or {*map(len, values)} != {VALUE_BYTES}:
             raise IndexInDoubt(f"a key of ledger {ledger_id} or its value is no location")
-        last = keys[-1]
+        start = keys[-1] + b"\0"
         yield keys, values
     if next(items, None) is None:
-        _check_end(db, last or start, end, has_last=bool(last))
+        _check_end(db, start, end)
 
 
 def _runs_of_chunk(keys: tuple[bytes, ...], values: tuple[bytes, ...]) -> Iterable[Run]:
@@ -94,15 +93,10 @@ def _entry_of(key: bytes) -> int:
     return int.from_bytes(key[KEY_BYTES // 2 :])
 
 
-def _check_end(db: Any, last: bytes, end: bytes, *, has_last: bool) -> None:
-    """Raise an error if more keys of the ledger lie behind `last`, where the iteration ended.
-
-    Without a key that was read, `last` is the first one that the ledger may have.
-    """
+def _check_end(db: Any, start: bytes, end: bytes) -> None:
+    """Raise an error if keys of the ledger lie behind those that were read: at `start` or later."""
     it = db.iter()
-    it.seek(last)
-    if has_last and it.valid() and it.key() == last:
-        it.next()
+    it.seek(start)
     it.status()
     if it.valid() and it.key() < end:
         raise IndexInDoubt("the iteration ended before the last key of the ledger")

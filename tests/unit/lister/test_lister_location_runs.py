@@ -69,6 +69,13 @@ def test_runs_are_those_of_a_loop_over_all_entries(
     assert {one: runs_one_by_one(of) for one, of in held.items()} == found, SEED
 
 
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_a_hole_parts_a_run(index: LocationIndex, view: IndexView, missing: int) -> None:
+    """However many entries it has, next to each other in the index as the keys then are."""
+    index.put(7, [0, 1, 2 + missing, 3 + missing])
+    assert [(0, 2, 0), (2 + missing, 2, 0)] == runs(view, 7)
+
+
 @pytest.mark.parametrize("first", [2**32 - 2, 2**62])
 def test_large_ids_and_places_are_read_in_full(
     index: LocationIndex, view: IndexView, first: int
@@ -135,6 +142,15 @@ def test_an_iteration_that_ends_before_the_last_key_is_in_doubt(
     with pytest.raises(IndexInDoubt, match="before the last key"):
         list(read_runs(EndsEarly(view._db, keys), 7, lambda _: None))
     assert [(0, 5, 0)] == list(read_runs(EndsEarly(view._db, 5), 7, lambda _: None))
+
+
+def test_the_key_that_no_entry_of_the_next_ledger_has_ends_the_ledger(
+    index: LocationIndex, view: IndexView
+) -> None:
+    """Its id alone is behind all entries of this ledger, and not one of them."""
+    index.put(7, [0, 1])
+    index.put_raw(struct.pack(">q", 8), struct.pack(">II", 0, 0))
+    assert [(0, 2, 0)] == runs(view, 7)
 
 
 def test_an_end_that_a_later_ledger_shows_costs_no_second_look(
