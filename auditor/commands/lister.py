@@ -22,8 +22,9 @@ from auditor.lister.bookie_configuration import (
 )
 from auditor.lister.cookie import Cookie, check_cookie
 from auditor.lister.directory_reader import DirectoryReader
-from auditor.lister.index_view import IndexInDoubt, stamp_of
+from auditor.lister.index_view import stamp_of
 from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.location_runs import IndexInDoubt
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
 from auditor.model.address import split_host_port

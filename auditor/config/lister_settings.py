@@ -98,7 +98,7 @@ LISTER_SETTINGS = (
     Setting(
         "lister_keys_per_second", _LISTER, RATE, "500000",
         "Keys read a second in each index directory. 0: no limit.",
-        "Half of what one core reads, so that the bookie keeps the other half of it.",
+        "A fifth of what one core reads, so that the bookie keeps the rest of it.",
         low=0, high=100_000_000, commands=_SERVING,
     ),
     Setting(

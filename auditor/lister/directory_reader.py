@@ -73,6 +73,7 @@ class DirectoryReader:
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = ThreadPoolExecutor(1, "lister-reader")
         self._view_at: float | None = None
+        self._closed = False
 
     @property
     def view_age_ms(self) -> int | None:
@@ -113,7 +114,8 @@ class DirectoryReader:
     def _give_up(self, ledgers: list[int], why: str) -> Lists:
         self._end()
         self._view_at = None
-        self._on_report(Report(reasons=(f"the reader process was lost, {why}",), was_lost=True))
+        if not self._closed:
+            self._on_report(Report(reasons=(f"the reader process was lost, {why}",), was_lost=True))
         return [None] * len(ledgers)
 
     def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
@@ -122,7 +124,7 @@ class DirectoryReader:
         requests.flush()
         head = receive(answers)
         if head is None:
-            raise EOFError(f"exit code {process.poll()}")
+            raise EOFError(f"exit code {process.wait()}")
         found: Lists = []
         for number, size in enumerate(head["sizes"]):
             payload = read_exactly(answers, size) if size >= 0 else None
@@ -160,6 +162,7 @@ class DirectoryReader:
 
     def close(self) -> None:
         """End the process. A request at work fails. May be called again."""
+        self._closed = True
         if self._process is not None:
             self._process.kill()
         self._thread.shutdown(wait=True)

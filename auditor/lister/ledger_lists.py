@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.lister.index_view import IndexInDoubt, IndexView
+from auditor.lister.index_view import IndexView
 from auditor.lister.list_encoder import PENDING_MAX, ListEncoder
+from auditor.lister.location_runs import IndexInDoubt
 from auditor.model.availability import MissingLog
 from auditor.pace import TokenBucket
 from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX

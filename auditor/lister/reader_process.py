@@ -9,6 +9,7 @@ the lists.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import select
 import signal
@@ -17,9 +18,10 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
+from auditor.lister.index_view import IndexView, NoWholeView
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
 from auditor.lister.list_encoder import AnswerTooLong
+from auditor.lister.location_runs import IndexInDoubt
 
 IDLE_S = 30.0
 """After this long without a request the view is closed: an open one keeps deleted files on disk."""
@@ -29,6 +31,8 @@ client, and asks again for the ledgers that are left."""
 REPLY_BYTES_MAX = 2**20
 """Bytes of lists after which no further ledger of a request is begun. With the list that exceeds it
 (`answer_bytes_max`) this bounds what a lister holds of one reply."""
+NICENESS = 10
+"""How far the reader steps back behind the bookie, with which it shares cores (nice(2))."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -118,6 +122,7 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read the first message, which says what to read, and serve. Signals are the parent's
     affair.
     """
+    os.nice(NICENESS)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open
     for number in (signal.SIGINT, signal.SIGTERM):

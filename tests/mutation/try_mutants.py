@@ -47,6 +47,7 @@ GONE_THROUGH = (
     "auditor/lister/cookie.py",
     "auditor/lister/ledger_lists.py",
     "auditor/lister/list_encoder.py",
+    "auditor/lister/location_runs.py",
     "auditor/lister/reader_process.py",
     "auditor/lister/serving.py",
     "auditor/summary/about.py",
@@ -231,6 +232,7 @@ not.
 WITH_THREADS = (
     "tests/unit/bookie/test_bookie_lane_with_lister.py",
     "tests/unit/lister/test_lister_ledger_lists.py",
+    "tests/unit/lister/test_lister_location_runs.py",
     "tests/unit/lister/test_lister_reader_process.py",
     "tests/unit/lister/test_lister_server.py",
 )

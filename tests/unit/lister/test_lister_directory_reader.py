@@ -131,9 +131,9 @@ def test_the_age_of_the_view_goes_on_from_what_the_process_says(
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ("!", "it ended: exit code"),
+        ("!", "it ended: exit code 3"),
         (answer(b"abc")[:-1].hex() + "!", "it ended: in the middle of an answer"),
-        (answer(b"abc")[:5].hex() + "!", "it ended: exit code"),
+        (answer(b"abc")[:5].hex() + "!", "it ended: exit code 3"),
         (answer(b"", b"", b""), "it ended: 3 answers to 2 questions"),
         (answer(), "it ended: 0 answers to 2 questions"),
         (encode_message({}), "it ended: 'sizes'"),
@@ -211,7 +211,9 @@ def test_a_process_that_does_not_start_says_nothing(reading: Reading, tmp_path: 
 
 
 def test_closing_ends_the_process_and_the_request_at_work(reading: Reading) -> None:
-    """So the lister ends at once. It may be closed again, and without a process."""
+    """So the lister ends at once. It may be closed again, and without a process. What it ended
+    itself it does not report as lost.
+    """
     reading.script("wait")
 
     async def close_while_it_reads() -> Lists:
@@ -222,5 +224,6 @@ def test_closing_ends_the_process_and_the_request_at_work(reading: Reading) -> N
         return await asked
 
     assert [None] == asyncio.run(close_while_it_reads())
+    assert [] == reading.reports
     assert reading.reader._process is None
     reading.reader.close()

@@ -1,0 +1,164 @@
+"""Runs read from a real RocksDB index: every entry once, whatever fails in between."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.location_index import LocationIndex
+
+from auditor.lister import location_runs
+from auditor.lister.index_view import IndexView
+from auditor.lister.location_runs import CHUNK_KEYS, IndexInDoubt, read_runs
+
+SEED = random.randrange(10**6)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[LocationIndex]:
+    with LocationIndex(tmp_path / "bookie") as index:
+        yield index
+
+
+@pytest.fixture
+def view(index: LocationIndex, tmp_path: Path) -> Iterator[IndexView]:
+    links = tmp_path / "links"
+    links.mkdir()
+    view = IndexView(index.locations, links)
+    yield view
+    view.close()
+
+
+def runs(view: IndexView, ledger_id: int) -> list[tuple[int, int, int]]:
+    view.refresh()
+    return list(view.runs_of(ledger_id, lambda _: None))
+
+
+def runs_one_by_one(held: dict[int, int]) -> list[tuple[int, int, int]]:
+    """What the entries (with their logs) come to, in a loop over all of them."""
+    found: list[tuple[int, int, int]] = []
+    for entry in sorted(held):
+        if found and entry == found[-1][0] + found[-1][1] and held[entry] == found[-1][2]:
+            found[-1] = (found[-1][0], found[-1][1] + 1, found[-1][2])
+        else:
+            found.append((entry, 1, held[entry]))
+    return found
+
+
+@pytest.mark.parametrize("most", [3, CHUNK_KEYS - 1, CHUNK_KEYS, CHUNK_KEYS + 1, 3 * CHUNK_KEYS])
+def test_runs_are_those_of_a_loop_over_all_entries(
+    index: LocationIndex, view: IndexView, most: int
+) -> None:
+    """With and without holes, in one log and in several, of one chunk and of more."""
+    draw = random.Random(f"{SEED} {most}")
+    held: dict[int, dict[int, int]] = {}
+    for ledger_id in range(12):
+        first, log = draw.randrange(5), draw.randrange(3)
+        entries = [e for e in range(first, first + most) if draw.random() > (ledger_id % 3) / 4]
+        held[ledger_id] = {}
+        for entry in entries:
+            if ledger_id % 2 and draw.random() < 0.05:
+                log = draw.randrange(3)
+            held[ledger_id][entry] = log
+            index.put(ledger_id, [entry], log)
+    found = {ledger_id: runs(view, ledger_id) for ledger_id in held}
+    assert {one: runs_one_by_one(of) for one, of in held.items()} == found, SEED
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_a_hole_parts_a_run(index: LocationIndex, view: IndexView, missing: int) -> None:
+    """However many entries it has, next to each other in the index as the keys then are."""
+    index.put(7, [0, 1, 2 + missing, 3 + missing])
+    assert [(0, 2, 0), (2 + missing, 2, 0)] == runs(view, 7)
+
+
+@pytest.mark.parametrize("first", [2**32 - 2, 2**62])
+def test_large_ids_and_places_are_read_in_full(
+    index: LocationIndex, view: IndexView, first: int
+) -> None:
+    """Entry ids of more than four bytes, log ids of four, and any offset in the log."""
+    for entry in range(first, first + 4):
+        index.put_raw(
+            struct.pack(">qq", 2**62, entry), struct.pack(">II", 2**31 - 1, entry % 2**32)
+        )
+    assert [(first, 4, 2**31 - 1)] == runs(view, 2**62)
+
+
+def test_the_number_of_keys_is_said(index: LocationIndex, view: IndexView) -> None:
+    """All keys of the ledger, and none of another."""
+    index.put(7, range(2 * CHUNK_KEYS + 3))
+    index.put(8, [0])
+    view.refresh()
+    keys: list[int] = []
+    assert [(0, 2 * CHUNK_KEYS + 3, 0)] == list(view.runs_of(7, keys.append))
+    assert [CHUNK_KEYS, CHUNK_KEYS, 3] == keys
+
+
+@pytest.mark.parametrize("has_later_ledger", [False, True])
+def test_a_block_that_cannot_be_read_makes_no_shorter_list(
+    index: LocationIndex, view: IndexView, has_later_ledger: bool
+) -> None:
+    """rocksdict ends the iteration there as if the index ended, and says nothing."""
+    index.put(7, range(40_000))
+    if has_later_ledger:
+        index.put(9, [0])
+    index.flush()
+    view.refresh()
+    for table in index.locations.glob("*.sst"):
+        with table.open("r+b") as file:
+            file.seek(table.stat().st_size // 2)
+            file.write(b"\xa5" * 9_000)
+    silent = sum(1 for _ in view._db.items(from_key=struct.pack(">qq", 7, 0)))
+    assert silent < 40_000, "the iteration met the harm"
+    with pytest.raises(IndexInDoubt, match="failed while it was read"):
+        list(view.runs_of(7, lambda _: None))
+
+
+class EndsEarly:
+    """An index whose `items` end after some keys, and that has more when it is asked again."""
+
+    def __init__(self, db: Any, keys: int) -> None:
+        self.db, self.keys = db, keys
+
+    def items(self, from_key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        found = self.db.items(from_key=from_key)
+        return (next(found) for _ in range(self.keys))
+
+    def iter(self) -> Any:
+        return self.db.iter()
+
+
+@pytest.mark.parametrize("keys", [0, 1, 4])
+def test_an_iteration_that_ends_before_the_last_key_is_in_doubt(
+    index: LocationIndex, view: IndexView, keys: int
+) -> None:
+    """Also where what failed has healed when the end is looked at."""
+    index.put(7, range(5))
+    view.refresh()
+    with pytest.raises(IndexInDoubt, match="before the last key"):
+        list(read_runs(EndsEarly(view._db, keys), 7, lambda _: None))
+    assert [(0, 5, 0)] == list(read_runs(EndsEarly(view._db, 5), 7, lambda _: None))
+
+
+def test_the_key_that_no_entry_of_the_next_ledger_has_ends_the_ledger(
+    index: LocationIndex, view: IndexView
+) -> None:
+    """Its id alone is behind all entries of this ledger, and not one of them."""
+    index.put(7, [0, 1])
+    index.put_raw(struct.pack(">q", 8), struct.pack(">II", 0, 0))
+    assert [(0, 2, 0)] == runs(view, 7)
+
+
+def test_an_end_that_a_later_ledger_shows_costs_no_second_look(
+    index: LocationIndex, view: IndexView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key behind the ledger's proves that nothing failed before it."""
+    index.put(7, [0])
+    index.put(8, [0, 1])
+    view.refresh()
+    monkeypatch.setattr(location_runs, "_check_end", lambda *_, **__: pytest.fail("looked again"))
+    assert [(0, 1, 0)] == list(view.runs_of(7, lambda _: None))
