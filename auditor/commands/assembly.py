@@ -52,14 +52,7 @@ def assemble(
 
     `pulsar`: where topics are read; None: what they reference is not looked at.
     """
-    settings = context.settings
-    stages = StagesBySize(
-        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
-        in_process=_in_process(context, about, store, at.run),
-        suspects=Suspects(at.run),
-        suspects_max=settings.suspects_in_process_max,
-        ledgers_max=settings.ledgers_in_process_max,
-    )
+    stages = _stages_by_size(context, about, store, spark, at, watch)
     bookies = _bookie_register(context, about, store, at)
     return AuditRun(
         stages=stages,
@@ -78,7 +71,25 @@ def assemble(
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
         waits_ms=about.waits_ms,
-        shard_ledgers=settings.shard_ledgers,
+        shard_ledgers=context.settings.shard_ledgers,
+    )
+
+
+def _stages_by_size(
+    context: Context,
+    about: About,
+    store: MetadataStore,
+    spark: SparkOnDemand,
+    at: Written,
+    watch: Watch,
+) -> StagesBySize:
+    """Return the stages, of which those on Spark are made when they are first needed."""
+    return StagesBySize(
+        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
+        in_process=_in_process(context, about, store, at.run),
+        suspects=Suspects(at.run),
+        suspects_max=context.settings.suspects_in_process_max,
+        ledgers_max=context.settings.ledgers_in_process_max,
     )
 
 
