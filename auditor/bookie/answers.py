@@ -14,7 +14,8 @@ from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import decode
-from auditor.wire.frames import LENGTH_BYTES, Status, status_name
+from auditor.wire.frame_reader import LENGTH_BYTES
+from auditor.wire.frames import Status, status_name
 
 _HELD = AnswerStatus.HELD
 _SAYS = {
