@@ -12,7 +12,8 @@ from auditor.commands.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
 from auditor.evidence.newest_run import RUN_NAME
-from auditor.evidence.run_directory import Output, Place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.about import About
 
