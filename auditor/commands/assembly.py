@@ -12,6 +12,7 @@ from auditor.evidence.run_directory import Place
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
+from auditor.run.open_hours import OpenHours
 from auditor.run.pipeline import AuditRun
 from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
 from auditor.run.relisting import Relisting
@@ -70,6 +71,7 @@ def assemble(
         ),
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
+        hours=OpenHours(context.settings.daily_window(), context.stop, watch, context.logger),
         waits_ms=about.waits_ms,
         shard_ledgers=context.settings.shard_ledgers,
     )
