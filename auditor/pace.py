@@ -15,10 +15,20 @@ class TokenBucket:
 
     def __init__(self, rate: float, now: float, burst_s: float) -> None:
         assert rate >= 0, rate
-        self._rate = rate
-        self._burst = max(1.0, rate * burst_s)
+        self._rate, self._burst_s = rate, burst_s
         self._tokens = self._burst
         self._at = now
+
+    def set_rate(self, rate: float) -> None:
+        """Go on at another rate, from the last request on. What was earned before it is kept, up to
+        the new burst.
+        """
+        self._rate = rate
+        self._tokens = min(self._tokens, self._burst)
+
+    @property
+    def _burst(self) -> float:
+        return max(1.0, self._rate * self._burst_s)
 
     def take(self, wanted: int, now: float) -> int:
         """Return how many of `wanted` requests may go out now; they are then spent."""

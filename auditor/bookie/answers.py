@@ -6,16 +6,16 @@ Each question becomes exactly one Answer or EntryRead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from auditor.bookie.questions import Ask, ReadQuestion
 from auditor.errors import MalformedAvailability
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import decode
-from auditor.wire.frames import LENGTH_BYTES, Status, status_name
+from auditor.wire.frame_reader import LENGTH_BYTES
+from auditor.wire.frames import Status, status_name
 
 _HELD = AnswerStatus.HELD
 _SAYS = {
@@ -25,15 +25,6 @@ _SAYS = {
     Status.EBADVERSION: "the bookie does not speak protocol version 3",
     Status.ETOOMANYREQUESTS: "the bookie's read queue was full at the last try",
 }
-
-
-class End(NamedTuple):
-    """Why the conversation is over: the bookie's greeting, and the status and detail of every
-    question that has no outcome yet."""
-
-    greeting: Greeting
-    status: str
-    detail: str
 
 
 class Evidence:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from auditor.bookie.answers import End, Evidence
+from auditor.bookie.answers import Evidence
+from auditor.bookie.conversation_end import End
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.late_lists import LateLists
@@ -21,7 +22,7 @@ from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, BookieUnreachable
-from auditor.model.availability import NOT_ADMITTED, Greeting
+from auditor.model.availability import Greeting
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
@@ -30,6 +31,8 @@ TICKS_PER_TIMEOUT = 20
 TICK_MAX_S = 0.1
 IDLE_LOOPS = 3
 """Turns of the event loop before a call sends anything, to notice a connection closed meanwhile."""
+
+_LIST = Operation.GET_LIST_OF_ENTRIES_OF_LEDGER
 
 
 class Conversation:
@@ -50,6 +53,7 @@ class Conversation:
         self._dialler = Dialler(address, limits)
         self._limits, self._evidence = limits, evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
+        self._tick_s = min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
         self._answer_timeout_ms = limits.rpc_timeout_ms
         self._left_s = limits.deadline_ms / 1000
         self._exchange = Exchange(limits, evidence, 0.0, proof)
@@ -75,10 +79,7 @@ class Conversation:
         unanswered = [ask for ask in asks if ask.outcome is None]
         if lists and self.end is None:
             self._late.add(unanswered)
-        self._explain(unanswered)
-
-    def _explain(self, asks: Sequence[Ask]) -> None:
-        for ask in asks:
+        for ask in unanswered:
             ask.outcome = self._evidence.without(ask, *self._why_not(ask))
 
     def _why_not(self, ask: Ask) -> tuple[str, str]:
@@ -100,18 +101,14 @@ class Conversation:
             return self.end.greeting, self.end.detail
         if self.cannot_list:
             return Greeting.UNSUPPORTED, self.cannot_list
-        return (
-            (Greeting.ANSWERED, "")
-            if self._answered
-            else (Greeting.SILENT, "the bookie was not asked")
-        )
+        if self._answered:
+            return Greeting.ANSWERED, ""
+        return Greeting.SILENT, "the bookie was not asked"
 
     async def close(self) -> None:
         """Close the connection. May be called again."""
         self._hang_up()
         await asyncio.sleep(0)
-
-    # One call, within the remaining time of the conversation
 
     async def _within_deadline(self, work: Callable[[], Awaitable[None]]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -122,14 +119,7 @@ class Conversation:
             async with asyncio.timeout_at(began + self._left_s):
                 await work()
         except TimeoutError:
-            greeting = Greeting.ANSWERED if self._answered else Greeting.SILENT
-            self._finish(
-                End(
-                    greeting,
-                    "silent",
-                    f"the conversation's deadline of {self._limits.deadline_ms} ms passed",
-                )
-            )
+            self._finish(End.deadline_passed(self._limits, has_answered=self._answered))
         finally:
             self._left_s -= self._loop.time() - began
             self._timers.cancel_all()
@@ -153,16 +143,14 @@ class Conversation:
         """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         while self.end is None and self._link is None:
             if self._attempts >= self._limits.connect_attempts_max:
-                self._finish(
-                    End(Greeting.SILENT, "silent", f"{self._trouble} ({self._attempts} attempts)")
-                )
+                self._finish(End.unreachable(self._trouble, self._attempts))
                 return
             self._attempts += 1
             await asyncio.sleep(max(0.0, self._exchange.resume_at - self._loop.time()))
             try:
                 link = await self._dialler.open(self)
             except BookieRefused as error:
-                self._finish(End(Greeting.REFUSED, "refused", f"{NOT_ADMITTED}{error}"))
+                self._finish(End.not_admitted(error))
             except BookieUnreachable as error:
                 self._trouble = str(error)
                 self._exchange.setback(self._loop.time())
@@ -180,11 +168,7 @@ class Conversation:
             async with asyncio.timeout(self._timeout_s):
                 await self._hello
         except TimeoutError:
-            waited = (
-                "connected, but GET_BOOKIE_INFO was not answered within"
-                f" {self._limits.rpc_timeout_ms} ms"
-            )
-            self._finish(End(Greeting.SILENT, "silent", waited))
+            self._finish(End.greeting_unanswered(self._limits))
         finally:
             self._hello = None
 
@@ -195,8 +179,6 @@ class Conversation:
         self.probes += 1
         link.send(frame)
 
-    # Events of the link
-
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self._answered = True
         refused = False
@@ -205,19 +187,11 @@ class Conversation:
             refused = refused or status == Status.EUA
             if event.txn_id == self._info_txn_id:
                 self._info_answered(link)
-            elif (
-                event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER and status == Status.EOK
-            ):
+            elif event.operation == _LIST and status == Status.EOK:
                 self._exchange.proof.listed += 1
             self._late.on_answer(event)
         if refused or self._exchange.refused:
-            self._finish(
-                End(
-                    Greeting.REFUSED,
-                    "refused",
-                    "EUA: the bookie does not let this client ask (not authorised)",
-                )
-            )
+            self._finish(End.not_authorised())
         elif self._exchange.done:
             self._wake.set()
 
@@ -225,9 +199,8 @@ class Conversation:
         """Give up the overdue questions: the bookie is alive, so it does not answer just these."""
         self._info_txn_id = 0
         self._info_due = False
-        exchange = self._exchange
-        overdue = exchange.overdue(link.heard_at, self._due_s, link.busy_at)
-        exchange.give_up(overdue, link.wire, self._answer_timeout_ms)
+        overdue = self._exchange.overdue(link.heard_at, self._due_s, link.busy_at)
+        self._exchange.give_up(overdue, link.wire, self._answer_timeout_ms)
         self._late.keep_awaiting(overdue)
         self._judge_listing()
         self._resolve_hello()
@@ -266,23 +239,13 @@ class Conversation:
         self._exchange.on_lost(why, breach=breach)
         self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
         if self._exchange.fruitless >= FRUITLESS_MAX:
-            detail = (
-                f"{FRUITLESS_MAX} connections in a row were lost before a question was answered:"
-                f" {why}"
-            )
-            self._finish(End(Greeting.ANSWERED, "invalid" if breach else "silent", detail))
+            self._finish(End.connections_lost(why, breach=breach))
         self._resolve_hello()
 
     def on_failed(self, error: BaseException) -> None:
         self._bug = error
         self._link = None
         self._resolve_hello()
-
-    # Time
-
-    @property
-    def _tick_s(self) -> float:
-        return min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
 
     @property
     def _due_s(self) -> float:
@@ -297,11 +260,8 @@ class Conversation:
         if self._info_txn_id:
             if now - max(self._info_sent_at, link.busy_at) >= self._timeout_s:
                 link.abort()
-                self.on_lost(
-                    link,
-                    f"no answer to anything within {self._limits.rpc_timeout_ms} ms",
-                    breach=False,
-                )
+                silence = f"no answer to anything within {self._limits.rpc_timeout_ms} ms"
+                self.on_lost(link, silence, breach=False)
             return
         overdue = self._exchange.overdue(now, self._due_s, link.busy_at)
         if not overdue:
@@ -312,8 +272,6 @@ class Conversation:
             self._wake.set()
         else:
             self._send_info(link)
-
-    # Endings
 
     def _finish(self, end: End) -> None:
         self.end = self.end or end

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from auditor.bookie.answers import Evidence
 from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask, ReadQuestion, Waiting
-from auditor.bookie.window import Window
+from auditor.bookie.throttle import SMALL_BYTES_MAX, Throttle
 from auditor.config import BookieLimits
-from auditor.pace import TokenBucket
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 from auditor.wire.frames import Status
 
@@ -24,9 +23,6 @@ SETBACK_WAIT_MAX_S = 2.0
 FRUITLESS_MAX = 20
 """Maximum number of connections in a row that may be lost with questions outstanding and none
 answered. Then the bookie is not asked any more."""
-
-BURST_S = 0.02
-"""Requests that may go out in one write after a pause, in seconds of the rate."""
 
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)
@@ -54,8 +50,7 @@ class Exchange:
     ) -> None:
         self._limits = limits
         self._evidence = evidence
-        self._window = Window(limits.inflight_max)
-        self._bucket = TokenBucket(limits.requests_per_second, now, BURST_S)
+        self.throttle = Throttle(limits, now)
         self._waiting = Waiting((), limits.retries_max)
         self._outstanding: dict[int, Ask] = {}
         self._outstanding_bytes = 0
@@ -96,18 +91,18 @@ class Exchange:
         if alone or self._alone_txn_id in self._outstanding:
             room = 0 if self._outstanding else 1
         else:
-            room = self._window.size - len(self._outstanding)
+            room = self.throttle.size - len(self._outstanding)
         wanted = min(room, len(waiting))
         if wanted < 1:
             return b"", 0.0
-        granted = self._bucket.take(wanted, now)
+        granted = self.throttle.take(wanted, now)
         frames = self._frames(wire, granted, now)
         if alone and frames:
             self._alone_txn_id = next(iter(self._outstanding))
         if len(frames) < granted:
-            self._bucket.give_back(granted - len(frames))
+            self.throttle.give_back(granted - len(frames))
             return b"".join(frames), 0.0
-        return b"".join(frames), self._bucket.wait_s(wanted - granted)
+        return b"".join(frames), self.throttle.wait_s(wanted - granted)
 
     def _frames(self, wire: BookieConnection, count: int, now: float) -> list[bytes]:
         frames: list[bytes] = []
@@ -165,8 +160,18 @@ class Exchange:
         if taken:
             self._pause_s = SETBACK_WAIT_S
             self.fruitless = 0
-            self._window.answered(len(taken))
+            self._set_pace(now)
         return strays
+
+    def _set_pace(self, now: float) -> None:
+        """Ask more or less from now on, by how long the responses took that `on_answers` took."""
+        are_lists = self._taken[0][0].is_list
+        small = [
+            now - ask.sent_at
+            for ask, event in self._taken
+            if isinstance(event, Answered) and event.received_bytes <= SMALL_BYTES_MAX
+        ]
+        self.throttle.answered(len(self._taken), small, are_lists=are_lists)
 
     def make_out(self) -> None:
         """Decode the responses that `on_answers` took into outcomes: the larger half of the
@@ -193,7 +198,7 @@ class Exchange:
             ask.received_bytes += event.received_bytes
         self._waiting.put_back(ask)
         if now >= self.resume_at:
-            self._window.halve()
+            self.throttle.halve()
             self.setback(now)
 
     def setback(self, now: float) -> None:
@@ -209,7 +214,7 @@ class Exchange:
         asks = list(self._outstanding.values())
         self._forget()
         if asks:
-            self._window.halve()
+            self.throttle.halve()
             self.fruitless += 1
         for ask in asks:
             ask.losses += 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from auditor.bookie.answers import End, Evidence
+from auditor.bookie.answers import Evidence
 from auditor.bookie.client import AsyncLane
+from auditor.bookie.conversation_end import End
 from auditor.bookie.late_lists import LateLists
 from auditor.bookie.link import Link
 from auditor.bookie.listing import ListingProof
@@ -15,7 +16,7 @@ from auditor.bookie.questions import Ask
 from auditor.config import BookieLimits
 from auditor.config.access import IN_CLEAR
 from auditor.errors import MalformedAvailability
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting
+from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
@@ -62,7 +63,7 @@ class ListerConversation(PatientConversation):
             if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
                 problem = self._problem(event)
                 if problem:
-                    self._finish(End(Greeting.REFUSED, "refused", problem))
+                    self._finish(End.refused(problem))
                     return
         super().on_answers(link, events)
 

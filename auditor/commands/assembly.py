@@ -12,6 +12,7 @@ from auditor.evidence.run_directory import Place
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
+from auditor.run.open_hours import OpenHours
 from auditor.run.pipeline import AuditRun
 from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
 from auditor.run.relisting import Relisting
@@ -52,14 +53,7 @@ def assemble(
 
     `pulsar`: where topics are read; None: what they reference is not looked at.
     """
-    settings = context.settings
-    stages = StagesBySize(
-        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
-        in_process=_in_process(context, about, store, at.run),
-        suspects=Suspects(at.run),
-        suspects_max=settings.suspects_in_process_max,
-        ledgers_max=settings.ledgers_in_process_max,
-    )
+    stages = _stages_by_size(context, about, store, spark, at, watch)
     bookies = _bookie_register(context, about, store, at)
     return AuditRun(
         stages=stages,
@@ -77,8 +71,27 @@ def assemble(
         ),
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
+        hours=OpenHours(context.settings.daily_window(), context.stop, watch, context.logger),
         waits_ms=about.waits_ms,
-        shard_ledgers=settings.shard_ledgers,
+        shard_ledgers=context.settings.shard_ledgers,
+    )
+
+
+def _stages_by_size(
+    context: Context,
+    about: About,
+    store: MetadataStore,
+    spark: SparkOnDemand,
+    at: Written,
+    watch: Watch,
+) -> StagesBySize:
+    """Return the stages, of which those on Spark are made when they are first needed."""
+    return StagesBySize(
+        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
+        in_process=_in_process(context, about, store, at.run),
+        suspects=Suspects(at.run),
+        suspects_max=context.settings.suspects_in_process_max,
+        ledgers_max=context.settings.ledgers_in_process_max,
     )
 
 

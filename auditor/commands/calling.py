@@ -39,16 +39,11 @@ def options(command: str) -> Callable[[Command], Command]:
 
 
 def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
-    default = setting.default_for(command)
-    text = (
-        setting.help
-        if setting.is_flag or default is None
-        else f"{setting.help} [default: {default}]"
-    )
     if setting.is_flag:
-        return click.option(
-            f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text
-        )
+        names = f"{setting.flag}/{setting.off_flag}"
+        return click.option(names, setting.key, default=None, help=setting.help)
+    default = setting.default_for(command)
+    text = setting.help if default is None else f"{setting.help} [default: {default}]"
     return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
 
 
@@ -108,20 +103,19 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         finally:
             progress.close()
     except ConfigError as error:
-        click.echo(f"auditor: {without_controls(str(error))}", err=True)
+        _print_error(f"auditor: {error}")
         sys.exit(2)
     except Interrupted as interrupted:
-        click.echo(
-            f"auditor: stopped by {interrupted}; earlier results are as they"
-            f" were{interrupted.advice}",
-            err=True,
-        )
+        advice = interrupted.advice
+        _print_error(f"auditor: stopped by {interrupted}; earlier results are as they were{advice}")
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
     except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
-        click.echo(without_controls(traceback.format_exc()).rstrip(), err=True)
-        click.echo(
-            without_controls(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}"),
-            err=True,
-        )
+        _print_error(traceback.format_exc().rstrip())
+        _print_error(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}")
         sys.exit(EXIT_FAULT)
     sys.exit(code)
+
+
+def _print_error(text: str) -> None:
+    """Print `text` to stderr. What others say in it cannot reach the terminal."""
+    click.echo(without_controls(text), err=True)

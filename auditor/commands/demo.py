@@ -11,7 +11,8 @@ from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
 from auditor.errors import OutputError
-from auditor.evidence.run_directory import Output, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table

@@ -118,27 +118,27 @@ def _checks_of_cluster(context: Context) -> Iterator[str]:
             " the bookies too"
         )
         return
+    settings = context.settings
     try:
-        with open_store(parse_uri(uri), context.settings.zookeeper_limits(1)) as store:
+        with open_store(parse_uri(uri), settings.zookeeper_limits(1)) as store:
             facts = store.cluster_facts()
-            yield (
-                f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout"
-                f" {facts.layout}"
-            )
-            yield (
-                f"        instance id {facts.instance_id or 'none'}; auto-recovery"
-                f" {_recovery(facts.replication_disabled)}"
-            )
+            hosts, recovery = ", ".join(facts.hosts), _recovery(facts.replication_disabled)
+            yield f"{GOOD} zookeeper {hosts}, root {facts.root}, layout {facts.layout}"
+            yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {recovery}"
             known = store.bookies(1, now_ms)
-            bookies = [b for b in known if b.registration is not Registration.NONE]
-            listers = read_listers(
-                context.settings.lister_port, context.settings.lister_map, facts.instance_id
-            )
+            listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
             for problem in strangers_in(listers, (one.bookie_id for one in known)):
                 yield f"{BAD} listers   {problem}"
     except AuditorError as error:
         yield f"{BAD} zookeeper {error}"
         return
+    registered = [one for one in known if one.registration is not Registration.NONE]
+    yield from _checks_of_bookies(context, registered, listers)
+
+
+def _checks_of_bookies(
+    context: Context, bookies: list[BookieRecord], listers: Listers | None
+) -> Iterator[str]:
     greetings = asyncio.run(_greet_all(context, bookies[:BOOKIES_SHOWN_MAX], listers))
     for bookie, (greeting, detail) in zip(bookies, greetings, strict=False):
         word = GOOD if greeting is Greeting.ANSWERED else BAD

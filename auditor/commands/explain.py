@@ -10,7 +10,8 @@ from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
-from auditor.evidence.run_directory import Output, Place, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place
 from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
 

@@ -13,7 +13,8 @@ from auditor.commands.explain import choose_findings
 from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.commands.mutes_file import edit_mutes, mutes_place
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.run_directory import Output, Place, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place
 from auditor.model.finding import Kind
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable

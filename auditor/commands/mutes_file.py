@@ -8,7 +8,8 @@ from auditor.clock import utc_now
 from auditor.commands.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import URI
-from auditor.evidence.run_directory import Output, Place, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place
 from auditor.run.finding_history import Mutes
 from auditor.summary.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 

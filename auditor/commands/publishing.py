@@ -11,7 +11,8 @@ from typing import Any
 from auditor.commands.context import Context
 from auditor.errors import OutputError
 from auditor.evidence.journal import forget
-from auditor.evidence.run_directory import Output, Place, write_json, write_ledger_files
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.earlier_run import UNCHECKED

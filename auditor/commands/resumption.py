@@ -12,7 +12,8 @@ from auditor.commands.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
 from auditor.evidence.newest_run import RUN_NAME
-from auditor.evidence.run_directory import Output, Place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.about import About
 
@@ -41,7 +42,14 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
             f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is"
             " out of date"
         )
-    _is_journalled(run, run_id, is_partial=about.partial)
+    _check_journal(run, run_id, is_partial=about.partial)
+    _check_terms(context, about, run_id, now)
+    return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
+
+
+def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> None:
+    """Raise ConfigError if the run is too old, or was started by another version or otherwise."""
+    settings = context.settings
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
         raise ConfigError(
@@ -61,7 +69,6 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
         raise ConfigError(
             f"--resume: run {run_id} was begun without --accept-population: start a new run"
         )
-    return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
 
 
 def _read(run: Place, run_id: str) -> About:
@@ -79,7 +86,7 @@ def _read(run: Place, run_id: str) -> About:
     return about
 
 
-def _is_journalled(run: Place, run_id: str, *, is_partial: bool) -> None:
+def _check_journal(run: Place, run_id: str, *, is_partial: bool) -> None:
     """Raise ConfigError if the journal does not begin with the first stages of a run.
 
     Without the listing, nobody knows which ledgers a run of named ledgers was for.

@@ -34,7 +34,8 @@ from auditor.errors import (
     StoreUnavailable,
 )
 from auditor.evidence.journal import LISTED, Journal
-from auditor.evidence.run_directory import Output, Place, place, write_json
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
 from auditor.model.cluster import BookieRecord, Registration

@@ -24,7 +24,8 @@ BOOKIE_SETTINGS = (
         "bookie_inflight", _BOOKIES, COUNT, "64",
         "Requests outstanding at one bookie.",
         "Pipelining decides the speed, and a bookie closes a connection whose read queue is "
-        "full. The number is halved on a reset and grows back.",
+        "full. This and the rate are halved on a reset and on ETOOMANYREQUESTS, lose a quarter "
+        "when the median answer takes twice as long as the quietest, and grow back.",
         low=1, high=4096, commands=AUDITING,
     ),
     Setting(

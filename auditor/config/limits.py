@@ -17,8 +17,8 @@ class BookieLimits:
     requests_per_second: float = 2_000.0
     """Frames sent a second; 0: no limit. An idle bookie answers 50,000 lists a second."""
     inflight_max: int = 64
-    """Most requests outstanding. Halved if the connection is reset while lists are outstanding: a
-    bookie closes a connection whose read queue is full."""
+    """Most requests outstanding. `throttle` lowers this and the rate while the bookie shows
+    strain."""
     inflight_bytes_max: int = 64 * 2**20
     """Most bytes of expected answers outstanding: a striped ledger costs 24 bytes a stripe."""
     rpc_timeout_ms: int = 10_000

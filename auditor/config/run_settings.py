@@ -13,6 +13,7 @@ from auditor.config.units import (
     SWITCH,
     TEXT,
     URI,
+    WINDOW,
     one_of,
 )
 
@@ -56,6 +57,14 @@ CLUSTER_SETTINGS = (
         "About two minutes of requests to ten bookies at the default rate. Each further shard "
         "costs some seconds of Spark.",
         low=1, high=100_000_000, commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "window", _WHAT, WINDOW, None,
+        "Hours of the day in which the run works, as 01:00-05:00 Europe/Berlin; UTC without a "
+        "zone. Outside them it pauses between shards, and goes on the next day.",
+        "Not set: the limits keep a run light at all hours. A shard that has begun is finished: "
+        "--shard-ledgers bounds how long a run works on. The pause keeps OUTPUT locked.",
+        commands=ONLY_RUN,
     ),
     Setting(
         "dry_run", _WHAT, SWITCH, "false",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.config.secured_settings import SECRET_OF
+from auditor.daily_window import DailyWindow, parse_window
 from auditor.model.placement import PlacementRule, Policy
 
 
@@ -28,6 +29,7 @@ class Settings:
     shard_ledgers: int
     dry_run: bool
     allow_empty: bool
+    window: str | None
     underreplication_grace_ms: int
     second_look_delay_ms: int
     looks_max: int
@@ -161,6 +163,10 @@ class Settings:
             groups_max=self.list_groups_max,
             access=bookie_access(self),
         )
+
+    def daily_window(self) -> DailyWindow | None:
+        """Return the hours in which a run works; None: all hours."""
+        return parse_window(self.window) if self.window else None
 
     def judging_limits(self) -> JudgingLimits:
         """Return the limits for judging one ledger."""

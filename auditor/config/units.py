@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import urlsplit
 
+from auditor.daily_window import parse_window
+
 Value = str | int | float | bool | tuple[str, ...] | None
 """A setting after parsing: frozen, hashable, picklable."""
 
@@ -226,6 +228,11 @@ def show_umask(value: Value) -> str:
     return f"{value:03o}"
 
 
+def parse_daily_window(raw: object) -> str:
+    """Parse hours of the day, `01:00-05:00 Europe/Berlin`."""
+    return str(parse_window(str(parse_text(raw))))
+
+
 def show_list(value: Value) -> str:
     assert value is None or isinstance(value, tuple), value
     return ",".join(value or ())
@@ -267,6 +274,7 @@ COUNT = Unit("N", parse_count, show_plain)
 SWITCH = Unit("", parse_switch, show_switch)
 ON_OFF = Unit("on|off", parse_switch, lambda value: "on" if value else "off")
 """A switch whose flag takes a value, as an operator copies it from a configuration."""
+WINDOW = Unit("WINDOW", parse_daily_window, show_plain)
 TEXT = Unit("TEXT", parse_text, show_plain)
 FILE = Unit("FILE", parse_text, show_plain)
 DIRECTORY = Unit("DIR", parse_text, show_plain)

@@ -82,16 +82,19 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
             body += found.payload
         if len(body) >= REPLY_BYTES_MAX or lists.monotonic() - began >= REPLY_S:
             break
-    seen_at = lists.view.seen_at
-    age_ms = None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
     head = {
         "sizes": sizes,
         "reasons": reasons,
         "missing": missing,
         "keys": lists.keys_read - keys_before,
-        "view_age_ms": age_ms,
+        "view_age_ms": _view_age_ms(lists),
     }
     return encode_message(head) + bytes(body)
+
+
+def _view_age_ms(lists: LedgerLists) -> int | None:
+    seen_at = lists.view.seen_at
+    return None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
 
 
 def encode_message(message: dict[str, Any]) -> bytes:

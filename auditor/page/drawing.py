@@ -77,20 +77,14 @@ def line_chart(
     highest = max((v for v in values if v is not None), default=0.0) if top is None else top
     span = (highest - bottom) or 1.0
     pad = 8
+    height = CHART_HEIGHT - 2 * pad
     for y in (pad, CHART_HEIGHT - pad):
         SubElement(
             svg, "line", {"class": "axis", "x1": "0", "x2": str(WIDTH), "y1": str(y), "y2": str(y)}
         )
     step = (WIDTH - 2 * pad) / max(1, len(values) - 1)
     points = [
-        (
-            None
-            if v is None
-            else (
-                pad + step * i,
-                CHART_HEIGHT - pad - (v - bottom) / span * (CHART_HEIGHT - 2 * pad),
-            )
-        )
+        None if v is None else (pad + step * i, CHART_HEIGHT - pad - (v - bottom) / span * height)
         for i, v in enumerate(values)
     ]
     for before, after in pairwise(points):

@@ -20,6 +20,7 @@ from auditor.model.cluster import BookieRecord
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
+from auditor.run.open_hours import OpenHours
 from auditor.run.poison_evidence import keep_poison
 from auditor.run.read_counts import count_silent_parents
 from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
@@ -55,6 +56,7 @@ class AuditRun:
     reference_looks: ReferenceLooks
     rename_search: RenameSearch
     sweep_planner: SweepPlanner
+    hours: OpenHours
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -67,6 +69,7 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
     """
     run.progress.stage("load")
+    run.hours.await_open("load")
     topics_at = run.journal.once(REFERENCES, run.reference_looks.record_first).get(TOPICS_AT)
     shards = list_ledgers(run, ledger_ids)
     run.journal.once("referenced ledgers", run.reference_looks.read_unlisted)
@@ -134,6 +137,7 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
     """Ask every bookie about every closed ledger, and read there what its list lacks."""
     for shard in shards:
         part = f"look 1 shard {shard.number}"
+        run.hours.await_open("load")
         run.journal.once(f"{part}: metadata", read_metadata, run, shard)
         if shard.number == 0:
             _fix_terms(run, shard, len(shards))
@@ -188,6 +192,7 @@ def _greets(look: int, shard: Shard) -> bool:
 def _look_again(run: AuditRun, look: int, shard: Shard) -> bool:
     """Take a later look at the suspects of one shard. Return whether bookies were asked."""
     part = f"look {look} shard {shard.number}"
+    run.hours.await_open("second look")
     addresses = run.bookies.directory(look)
     run.journal.once(f"{part}: metadata", run.stages.read_ledgers, look, shard)
     run.judgings.judge(look, shard)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.wire import bookie_server, entry_availability
+from auditor.wire import entry_availability
 from auditor.wire.digest import digest_of
 
 Run: TypeAlias = tuple[EntryId, EntryId]
@@ -136,7 +136,7 @@ class Holding:
                 SequenceGroup(first, first, last - first + 1, 0)
                 for first, last in merge_runs([*self._runs, *singles])
             ]
-            self._lists["groups"] = bookie_server.availability_of_groups([*lone, *self._stripes])
+            self._lists["groups"] = entry_availability.encode_groups([*lone, *self._stripes])
         return self._lists["groups"]
 
     def body(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:

@@ -51,10 +51,8 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
         if token["quorum"]:
             quorums[token["quorum"]] = int(token["count"])
         elif token["first"]:
-            members = token["members"].split()
-            segments.append(
-                Segment(int(token["first"]), tuple((ids or {}).get(name, name) for name in members))
-            )
+            ensemble = tuple((ids or {}).get(name, name) for name in token["members"].split())
+            segments.append(Segment(int(token["first"]), ensemble))
         elif token["state"]:
             state, last = _STATES[token["state"]], int(token["last"]) if token["last"] else None
         elif token["version"]:
@@ -63,17 +61,16 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
             digest = DigestType[token["digest"].upper()]
     if missing := {"e", "w"} - quorums.keys():
         raise ValueError(f"a ledger needs {' and '.join(sorted(missing))} and a number: {text!r}")
+    if state is not LedgerState.CLOSED:
+        last = -1  # BookKeeper writes -1 while the last entry is not known.
     return LedgerMetadata(
         format_version=version,
         state=state,
         ensemble_size=quorums["e"],
         write_quorum=quorums["w"],
         ack_quorum=quorums.get("a", quorums["w"]),
-        # BookKeeper writes -1 while the last entry is not known.
-        last_entry_id=last if state is LedgerState.CLOSED else -1,
-        length=(
-            PAYLOAD_BYTES * (last + 1) if last is not None and state is LedgerState.CLOSED else 0
-        ),
+        last_entry_id=last,
+        length=0 if last is None else PAYLOAD_BYTES * (last + 1),
         segments=tuple(segments),
         digest_type=None if version == 1 else digest,
     )

@@ -14,7 +14,8 @@ from typing import Any
 
 from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import Output, Place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Family, Kind
 from auditor.model.identity import EntryId

@@ -60,20 +60,9 @@ def setup(
     ]
     last = _json() if log_format == "json" else _console(out)
     handler = logging.StreamHandler(out)
-    handler.setFormatter(
-        ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *before],
-            processors=[ProcessorFormatter.remove_processors_meta, *last],
-        )
-    )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger(LOGGER).setLevel(
-        logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    )
-    for name, level in _CHATTY.items():
-        logging.getLogger(name).setLevel(logging.INFO if verbose else level)
+    handler.setFormatter(_formatter(before, last))
+    logging.getLogger().handlers[:] = [handler]
+    _set_levels(verbose=verbose, quiet=quiet)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -86,6 +75,23 @@ def setup(
     )
     logger: BoundLogger = structlog.get_logger(LOGGER)
     return logger
+
+
+def _formatter(before: list[Processor], last: list[Processor]) -> ProcessorFormatter:
+    """Return what formats our events, and those of libraries alike."""
+    return ProcessorFormatter(
+        foreign_pre_chain=[structlog.stdlib.add_logger_name, *before],
+        processors=[ProcessorFormatter.remove_processors_meta, *last],
+    )
+
+
+def _set_levels(*, verbose: bool, quiet: bool) -> None:
+    """Set the lowest level that is logged, for the auditor and for each library."""
+    logging.getLogger().setLevel(logging.WARNING)
+    own = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    logging.getLogger(LOGGER).setLevel(own)
+    for name, level in _CHATTY.items():
+        logging.getLogger(name).setLevel(logging.INFO if verbose else level)
 
 
 def bind_run(run_id: str) -> None:

@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.model.identity import EntryId, LedgerId
+from auditor.wire.frame_reader import LENGTH_BYTES, FrameReader, Oversized
 from auditor.wire.frames import (
-    LENGTH_BYTES,
     LIST_HEADER,
-    FrameReader,
     Operation,
-    Oversized,
     Status,
     decode_response,
     encode_auth,
@@ -100,13 +98,8 @@ class BookieConnection:
         """
         txn_id = self._next_txn_id()
         frame = encode_get_list(txn_id, ledger_id)
-        self._questions[txn_id] = (
-            _LIST,
-            ledger_id,
-            None,
-            b"\x08\x00\x10%b\x1a" % varint(ledger_id),
-            False,
-        )
+        tail = b"\x08\x00\x10%b\x1a" % varint(ledger_id)
+        self._questions[txn_id] = (_LIST, ledger_id, None, tail, False)
         return txn_id, frame
 
     def ask_read(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[TxnId, bytes]:
@@ -144,8 +137,9 @@ class BookieConnection:
         self._ignored_start_tls, self._asked_start_tls = self._asked_start_tls, None
 
     def ask_auth(self, payload: bytes) -> tuple[TxnId, bytes]:
-        """Return the transaction id and frame of an AUTH request for SASL. Raises
-        LocalProtocolError.
+        """Return the transaction id and frame of an AUTH request for SASL.
+
+        Raises LocalProtocolError after the end.
         """
         txn_id = self._next_txn_id()
         self._questions[txn_id] = (_AUTH, None, None, _NOT_PLAIN, False)
@@ -250,11 +244,8 @@ class BookieConnection:
         """Return the response in a frame, None for a second one to START_TLS."""
         operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
         question = self._questions.pop(txn_id, None)
-        if question is None and (operation, txn_id, status) == (
-            _START_TLS,
-            self._ignored_start_tls,
-            Status.EIO,
-        ):
+        ignored = (_START_TLS, self._ignored_start_tls, Status.EIO)
+        if question is None and (operation, txn_id, status) == ignored:
             self._ignored_start_tls = None
             return None
         if question is None:
@@ -265,10 +256,10 @@ class BookieConnection:
                 f"transaction {txn_id} asked operation {asked}, the answer is to {operation}"
             )
         if ledger_id is not None and (ledger_id != asked_ledger_id or entry_id != asked_entry_id):
+            asked_about = _name_request(asked_ledger_id, asked_entry_id)
+            about = _name_request(ledger_id, entry_id)
             raise PeerProtocolError(
-                f"transaction {txn_id} asked about"
-                f" {_name_request(asked_ledger_id, asked_entry_id)}, the answer is about"
-                f" {_name_request(ledger_id, entry_id)}"
+                f"transaction {txn_id} asked about {asked_about}, the answer is about {about}"
             )
         return Answered(
             txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra

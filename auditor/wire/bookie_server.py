@@ -8,7 +8,6 @@ closes the connection; here PeerProtocolError says so.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
@@ -16,9 +15,7 @@ from typing import TypeAlias
 from google.protobuf.message import DecodeError
 
 from auditor.errors import PeerProtocolError
-from auditor.model.availability import SequenceGroup
 from auditor.model.identity import EntryId, LedgerId
-from auditor.wire import entry_availability
 from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -162,9 +159,8 @@ def decode_request(body: bytes) -> Request | WrongVersion:
         raise PeerProtocolError("a request that is no protobuf message of version 3") from error
     if not message.IsInitialized():
         # proto2 moves an unknown enum value to the unknown fields: its required field is unset.
-        raise PeerProtocolError(
-            "a request without a field it must have, or with an unknown operation"
-        )
+        why = "a request without a field it must have, or with an unknown operation"
+        raise PeerProtocolError(why)
     request = _request(message)
     return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
 
@@ -188,11 +184,8 @@ def encode_read(
     """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
     message = _response(request, status)
     answer = message.readResponse
-    answer.status, answer.ledgerId, answer.entryId = (
-        _code(status),
-        request.ledger_id,
-        request.entry_id,
-    )
+    answer.status = _code(status)
+    answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
     if body is not None:
         answer.body = body
     if max_lac is not None:
@@ -204,11 +197,8 @@ def encode_add(request: AddEntry, status: Status) -> bytes:
     """Encode the response to ADD_ENTRY."""
     message = _response(request, status)
     answer = message.addResponse
-    answer.status, answer.ledgerId, answer.entryId = (
-        _code(status),
-        request.ledger_id,
-        request.entry_id,
-    )
+    answer.status = _code(status)
+    answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
     return _frame(message)
 
 
@@ -262,13 +252,6 @@ def encode_wrong_version(wrong: WrongVersion) -> bytes:
             return encode_status(request, status)
 
 
-def availability_of_groups(groups: Iterable[SequenceGroup]) -> bytes:
-    """Encode a whole list as periodic groups (BP-34). Cost: per group, not per entry."""
-    body = entry_availability.canonical(groups)
-    count = len(body) // entry_availability.GROUP_BYTES
-    return struct.pack(">ii56x", 0, count) + body
-
-
 def _request(message: pb.Request) -> Request:
     txn_id = message.header.txnId
     match int(message.header.operation):
@@ -283,15 +266,12 @@ def _request(message: pb.Request) -> Request:
             return ListEntries(txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
         case Operation.GET_BOOKIE_INFO:
             requested = message.getBookieInfoRequest.requested
-            total, free = (
-                pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY,
-                pb.GetBookieInfoRequest.FREE_DISK_SPACE,
-            )
-            return BookieInfo(txn_id, bool(requested & total), bool(requested & free))
+            total = requested & pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY
+            free = requested & pb.GetBookieInfoRequest.FREE_DISK_SPACE
+            return BookieInfo(txn_id, bool(total), bool(free))
         case Operation.AUTH:
-            return Authenticate(
-                txn_id, message.authRequest.authPluginName, message.authRequest.payload
-            )
+            auth = message.authRequest
+            return Authenticate(txn_id, auth.authPluginName, auth.payload)
         case other:
             return OtherRequest(txn_id, Operation(other))
 

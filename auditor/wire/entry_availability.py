@@ -12,19 +12,18 @@ its size, the rest is another group. No bookie holds so many, but the bytes can 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import ENTRY_ID_MAX
+from auditor.wire.disordered_groups import Group, make_disjoint
 
 HEADER_BYTES = 64
 GROUP_BYTES = 24
 SIZE_MAX = 2**31 - 1
 """Largest size and period of a group (int32)."""
-DISORDER_MAX = 1_000_000
-"""Most groups in a list out of order, and most runs in its groups that overlap; else rejected."""
 
 _HEADER = struct.Struct(">ii56s")
 _GROUP = struct.Struct(">qqii")
@@ -37,7 +36,6 @@ may stand alone, the third confirms the group's own progression, and the last is
 
 _pack = _GROUP.pack
 
-_Group = tuple[int, int, int, int]
 _Run = tuple[int, int]
 
 
@@ -128,8 +126,13 @@ def encode_runs(items: Iterable[int | _Run]) -> bytes:
 def encode_periodic(items: Iterable[int | _Run]) -> bytes:
     """Encode a whole list as BP-34 describes it, in canonical groups. `items`: ids or runs."""
     runs = ((item, 1) if isinstance(item, int) else item for item in items)
-    groups = canonical(SequenceGroup(first, first, size, 0) for first, size in runs)
-    return _HEADER.pack(0, len(groups) // GROUP_BYTES, _NO_RESERVED) + groups
+    return encode_groups(SequenceGroup(first, first, size, 0) for first, size in runs)
+
+
+def encode_groups(groups: Iterable[SequenceGroup]) -> bytes:
+    """Encode a whole list in canonical groups (BP-34). Cost: per group, not per entry."""
+    body = canonical(groups)
+    return _HEADER.pack(0, len(body) // GROUP_BYTES, _NO_RESERVED) + body
 
 
 def _is_whole(payload: bytes, count: int, groups_max: int) -> bool:
@@ -161,14 +164,14 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
     return count, reserved != _NO_RESERVED
 
 
-def _of_disordered(groups: Iterable[_Group]) -> bytes:
+def _of_disordered(groups: Iterable[Group]) -> bytes:
     """Return canonical bytes of groups in any order. Raises MalformedAvailability."""
-    ordered = _of_ordered(_disjoint(groups))
+    ordered = _of_ordered(make_disjoint(groups))
     assert ordered is not None, "groups that were checked, sorted and made disjoint are in order"
     return ordered[0]
 
 
-def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
+def _of_ordered(groups: Iterable[Group]) -> tuple[bytes, bool] | None:
     """Return canonical bytes of ascending, disjoint, valid groups; None if they break a rule.
 
     The loop holds the written groups, the progression that may continue and the run that may grow.
@@ -241,92 +244,3 @@ def _pieces(first: int, size: int) -> bytes:
     last = first + (whole - 1) * SIZE_MAX
     groups = _pack(first, last, SIZE_MAX, SIZE_MAX if whole > 1 else 0) if whole else b""
     return groups + _pack(last + SIZE_MAX, last + SIZE_MAX, rest, 0) if rest else groups
-
-
-def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
-    """Yield the same entries in ascending groups that do not overlap; expand those that interleave.
-
-    Raises MalformedAvailability for a group that breaks a rule, or if DISORDER_MAX is exceeded.
-    """
-    checked: set[_Group] = set()
-    for index, group in enumerate(groups):
-        checked.add(_check_group(index, group))
-        if len(checked) > DISORDER_MAX:
-            raise MalformedAvailability(
-                f"the list is out of order and has more than {DISORDER_MAX} groups: too many to"
-                " sort"
-            )
-    knot: list[_Group] = []
-    knot_end = -1
-    budget = DISORDER_MAX
-    for group in sorted(checked):
-        if knot and group[0] > knot_end:
-            yield from _untangle(knot)
-            knot = []
-        knot.append(group)
-        knot_end = max(knot_end, group[1] + group[2] - 1)
-        if len(knot) > 1:
-            budget -= _run_count(group) + (_run_count(knot[0]) if len(knot) == 2 else 0)
-        if budget < 0:
-            raise MalformedAvailability(
-                f"groups from entry {knot[0][0]} on interleave: more than {DISORDER_MAX} runs to"
-                " sort"
-            )
-    yield from _untangle(knot)
-
-
-def _run_count(group: _Group) -> int:
-    first, last, _, period = group
-    return (last - first) // period + 1 if period else 1
-
-
-def _untangle(knot: list[_Group]) -> Iterator[_Group]:
-    """Yield the union of groups that overlap or interleave, run by run; a lone group unchanged."""
-    if len(knot) == 1:
-        yield knot[0]
-        return
-    runs = sorted(
-        (start, size)
-        for first, last, size, period in knot
-        for start in range(first, last + 1, period or 1)
-    )
-    start, end = -1, -1
-    for first, size in runs:
-        if first > end:
-            if start >= 0:
-                yield start, start, end - start, 0
-            start, end = first, first + size
-        else:
-            end = max(end, first + size)
-    if start >= 0:
-        yield start, start, end - start, 0
-
-
-def _check_group(index: int, group: _Group) -> _Group:
-    """Return the group, with a period only if it repeats. Raises MalformedAvailability."""
-    first, last, size, period = group
-    problem = None
-    if first < 0:
-        problem = "begins before entry 0"
-    elif last < first:
-        problem = "ends before it begins"
-    elif size <= 0:
-        problem = "has runs of no entry"
-    elif period < 0:
-        problem = "has a negative period"
-    elif period == 0 and last != first:
-        problem = "has several runs and no period"
-    elif period and (last - first) % period:
-        problem = "does not end on one of its own runs"
-    elif 0 < period < size:
-        problem = "has runs that overlap each other"
-    elif last + size - 1 > ENTRY_ID_MAX:
-        problem = "goes beyond the largest entry id"
-    if problem:
-        raise MalformedAvailability(
-            f"sequence group {index} (first {first}, last {last}, size {size}, period {period})"
-            f" {problem}"
-        )
-    if period == size or last == first:
-        return first, first, last - first + size, 0
-    return group

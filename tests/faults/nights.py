@@ -37,8 +37,9 @@ from auditor.commands.resumption import resume_about
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.journal import Journal
+from auditor.evidence.output_directory import Output
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
-from auditor.evidence.run_directory import Output, Place, place, write_json
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, VERDICTS
 from auditor.first_checker.population import has_dropped
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus

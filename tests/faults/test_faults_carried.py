@@ -20,7 +20,8 @@ from faults.nights import READ_A_STAGE, Night, Nights
 from faults.playing import PLAYS_ALL, SEED
 
 from auditor.errors import ConfigError
-from auditor.evidence.run_directory import Output, Place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous

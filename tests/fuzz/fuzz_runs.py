@@ -29,7 +29,8 @@ from auditor.commands.replay import replay, report
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.newest_run import newest_run
-from auditor.evidence.run_directory import Output, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
 from auditor.stop import StopRequest
 from auditor.summary.previous_run import read_previous
 from auditor.telemetry import log

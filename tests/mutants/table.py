@@ -381,11 +381,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a frame too large is skipped one byte short",
         CODEC,
-        "wire/frames.py",
+        "wire/frame_reader.py",
         "span = length if head else _FOR_EVER",
         "span = length - 1 if head else _FOR_EVER",
         (
-            "tests/unit/wire/test_wire_frames.py::test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped",
+            "tests/unit/wire/test_wire_frame_reader.py::test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped",
         ),
     ),
     Mutant(

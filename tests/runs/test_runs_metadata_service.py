@@ -15,7 +15,8 @@ from support.audits import Outcome, accounted, audit
 from support.zookeeper_znodes import Znodes, znodes
 
 from auditor.errors import ConfigError
-from auditor.evidence.run_directory import Output, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
 from auditor.java import find_java
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster

@@ -68,6 +68,17 @@ def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
     assert pytest.approx(0.0005) == bucket.wait_s(20)
 
 
+def test_another_rate_holds_from_the_last_request_on() -> None:
+    """What a faster rate saved up is kept as far as the slower one would have saved."""
+    bucket = TokenBucket(1_000.0, 0.0, BURST_S)
+    bucket.take(5, 0.0)
+    bucket.set_rate(100.0)
+    assert [2, 0, 1] == [bucket.take(9, 0.0), bucket.take(9, 0.009), bucket.take(9, 0.011)]
+    assert pytest.approx(0.009) == bucket.wait_s(1)
+    bucket.set_rate(1_000.0)
+    assert [20, 2] == [bucket.take(99, 1.0), bucket.take(99, 1.0025)]
+
+
 def test_what_is_given_back_may_be_taken_again() -> None:
     """All of it, and no more than one burst."""
     bucket = TokenBucket(1_000.0, 0.0, BURST_S)

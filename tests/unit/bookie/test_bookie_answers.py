@@ -13,7 +13,8 @@ from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
-from auditor.wire.frames import LENGTH_BYTES, Operation, Status
+from auditor.wire.frame_reader import LENGTH_BYTES
+from auditor.wire.frames import Operation, Status
 
 LEDGER, ENTRY = 7, 3
 ASKED_AT_MS = 5

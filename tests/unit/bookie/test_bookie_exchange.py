@@ -14,8 +14,9 @@ from auditor.bookie.answers import Evidence
 from auditor.bookie.exchange import Exchange, Overdue
 from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.bookie.throttle import SAMPLES
 from auditor.config import BookieLimits
-from auditor.wire.bookie_connection import BookieConnection
+from auditor.wire.bookie_connection import Answered, BookieConnection
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -202,17 +203,39 @@ def test_the_rate_names_the_time_until_the_rest_of_the_window_may_go() -> None:
 
 
 def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
-    """Nothing to send yet is no fault; the pause is told."""
+    """Nothing to send yet is no fault; the pause is told. The rate is half of what it was."""
     talk, wire = exchange(requests_per_second=50, retries_max=1), BookieConnection(2**20)
     talk.begin(asks(3))
     assert frames(talk.send(wire, 0.0)[0]) == 1
     talk.on_lost("gone", breach=False)
     wire = BookieConnection(2**20)
-    assert talk.send(wire, 0.0) == (b"", pytest.approx(0.02))
-    assert frames(talk.send(wire, 0.02)[0]) == 1
-    assert talk.send(wire, 0.04) == (b"", 0.0)
-    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
+    assert talk.send(wire, 0.0) == (b"", pytest.approx(0.04))
     assert frames(talk.send(wire, 0.04)[0]) == 1
+    assert talk.send(wire, 0.08) == (b"", 0.0)
+    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
+    assert frames(talk.send(wire, 0.08)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("later_s", "received_bytes", "is_low"),
+    [(0.1, 64 * 2**10, True), (0.1, 64 * 2**10 + 1, False), (0.001, 100, False)],
+)
+def test_small_answers_that_come_later_than_before_make_it_ask_less(
+    later_s: float, received_bytes: int, is_low: bool
+) -> None:
+    """A long list takes longer on an idle bookie too."""
+    talk, wire, now = exchange(inflight_max=SAMPLES), BookieConnection(2**20), 5.0
+    talk.begin(asks(2 * SAMPLES))
+    for took_s in (0.001, later_s):
+        talk.send(wire, now)
+        now += took_s
+        events = [
+            Answered(txn_id, LIST, 0, encode_runs([]), received_bytes, abandoned=False)
+            for txn_id in list(talk._outstanding)
+        ]
+        assert talk.on_answers(events, now) == []
+        talk.make_out()
+    assert is_low is talk.throttle.is_low
 
 
 def test_a_setback_is_over_at_its_time_and_never_longer_than_the_longest() -> None:

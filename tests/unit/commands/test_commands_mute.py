@@ -15,7 +15,8 @@ from auditor.commands.context import Context
 from auditor.commands.mutes_file import read_mutes
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
-from auditor.evidence.run_directory import Output, place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
 from auditor.model.finding import Kind
 from auditor.stop import StopRequest
 from auditor.summary.mutes import parse_mutes

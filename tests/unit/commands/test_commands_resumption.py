@@ -17,7 +17,8 @@ from auditor.commands.context import Context, terms_of
 from auditor.commands.resumption import resume_about, same_cluster
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
-from auditor.evidence.run_directory import Output, place, write_json
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place, write_json
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.stop import StopRequest
 from auditor.summary.about import About

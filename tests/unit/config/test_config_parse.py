@@ -103,6 +103,7 @@ def test_every_setting_is_understood_from_every_layer(setting):
     name.
     """
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
+    samples["window"] = "22:00-04:00 Europe/Berlin"
     text = samples.get(setting.key) or setting.default or "somewhere"
     beside = _needed_beside(setting.key)
     for layers in (

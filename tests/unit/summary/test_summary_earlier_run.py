@@ -11,7 +11,8 @@ import pytest
 from support import report_stories as told
 
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import Output, Place, place, write_json
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind

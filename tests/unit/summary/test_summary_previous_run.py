@@ -13,7 +13,8 @@ from support import report_stories as told
 
 from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import Output, Place, place, write_json
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import CATALOGUE, Kind

@@ -10,7 +10,6 @@ import pytest
 from support.scripted_bookie import frame as frame_of
 
 from auditor.errors import PeerProtocolError
-from auditor.model.availability import SequenceGroup
 from auditor.wire import bookie_server as server
 from auditor.wire.bookie_server import (
     AddEntry,
@@ -324,9 +323,3 @@ def test_frame_over_the_limit_is_refused_by_its_length_alone() -> None:
     for length in (5 * 2**20 + 1, -1):
         with pytest.raises(PeerProtocolError, match=str(length)):
             RequestBuffer().feed(struct.pack(">i", length))
-
-
-def test_groups_are_listed_without_counting_their_entries() -> None:
-    """A stripe of two billion entries is 24 bytes behind the header."""
-    payload = server.availability_of_groups([SequenceGroup(0, 3 * 10**9, 2, 3)])
-    assert struct.pack(">ii56x", 0, 1) + struct.pack(">qqii", 0, 3 * 10**9, 2, 3) == payload

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import SequenceGroup
-from auditor.wire import entry_availability
 from auditor.wire.entry_availability import (
-    DISORDER_MAX,
     SIZE_MAX,
     canonical,
     decode,
+    encode_groups,
     encode_periodic,
     encode_runs,
     groups_of,
@@ -191,6 +190,12 @@ def test_runs_are_encoded_periodically_like_their_entries() -> None:
     assert encode_periodic([0, 1, 2, 7, 8, 9, 14, 15, 16, 30]) == encode_periodic(
         [30, (7, 3), (0, 3), (14, 2), 16]
     )
+
+
+def test_groups_are_listed_without_counting_their_entries() -> None:
+    """A stripe of two billion entries is 24 bytes behind the header."""
+    payload = encode_groups([SequenceGroup(0, 3 * 10**9, 2, 3)])
+    assert struct.pack(">ii56x", 0, 1) + struct.pack(">qqii", 0, 3 * 10**9, 2, 3) == payload
 
 
 def test_runs_that_touch_are_one_run() -> None:
@@ -369,98 +374,6 @@ def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
     assert (payload((4, 4, 2, 0), (9, 9, 1, 0))[64:], True) == decode(
         payload((4, 4, 2, 5), (9, 9, 1, 0)), GROUPS_MAX
     )
-
-
-@pytest.mark.parametrize(
-    ("groups", "expected"),
-    [
-        ([(4, 4, 1, 0), (0, 0, 1, 0)], [0, 4]),
-        ([(9, 9, 1, 0), (0, 3, 3, 3)], [0, 1, 2, 3, 4, 5, 9]),
-        ([(LAST_ID, LAST_ID, 1, 0), (0, 0, 1, 0)], [0, LAST_ID]),
-        ([(0, 0, 6, 0), (2, 2, 1, 0), (9, 9, 1, 0)], [0, 1, 2, 3, 4, 5, 9]),
-        ([(0, 0, 3, 0), (0, 0, 1, 0)], [0, 1, 2]),
-        ([(0, 100, 1, 10), (5, 5, 1, 0)], sorted([*range(0, 101, 10), 5])),
-        ([(0, 20, 1, 4), (2, 22, 1, 4)], list(range(0, 23, 2))),
-        ([(0, 8, 2, 4), (2, 10, 2, 4)], list(range(12))),
-        ([(7, 7, 1, 0), (7, 7, 1, 0)], [7]),
-    ],
-)
-def test_disorder_is_put_right_and_told(
-    groups: list[tuple[int, int, int, int]], expected: list[int]
-) -> None:
-    """Unsorted, repeated, overlapping and interleaving groups (B5 to B7, B9) become the sorted
-    union, flagged.
-    """
-    got = decode(payload(*groups), GROUPS_MAX)
-    assert (expected, True) == (entries(got.groups), got.non_canonical)
-    assert encode_periodic(expected)[64:] == got.groups
-
-
-@pytest.mark.parametrize("first", [7, 100])
-def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> None:
-    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by an entry
-    or by many, stays whole.
-    """
-    long = (first, first + 4 * 2**60, 1, 4)
-    assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
-
-
-def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
-    """Entry 0 alone ends where the progression begins: the two stand clear of each other, whatever
-    else is out of order.
-    """
-    long = (1, 1 + 4 * 2**60, 1, 4)
-    assert [(0, 0, 2, 0), (5, 1 + 4 * 2**60, 1, 4)] == decoded(payload(long, (0, 0, 1, 0)))
-
-
-def test_a_list_in_order_is_never_too_long_to_sort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A period with nothing to repeat is put right where it stands: it is no disorder."""
-    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 1)
-    assert [(0, 0, 1, 0), (2, 2, 3, 0)] == decoded(payload((0, 0, 1, 1), (2, 2, 3, 0)))
-
-
-def test_disorder_beyond_the_bound_is_refused() -> None:
-    """Interleaving progressions are expanded up to a named bound, however few bytes they take."""
-    runs = DISORDER_MAX
-    with pytest.raises(MalformedAvailability, match="interleave"):
-        decode(payload((0, 4 * runs, 1, 4), (2, 6, 1, 4)), GROUPS_MAX)
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [
-        [(2 * number, 2 * number, 1, 0) for number in reversed(range(9))],
-        [(0, 12, 1, 4), (2, 18, 1, 4)],
-        [(0, 28, 1, 4), (2, 2, 1, 0)],
-        [(0, 6, 1, 3), (1, 7, 1, 3), (2, 8, 1, 3)],
-        [
-            (0, 28, 1, 4),
-            (2, 2, 1, 0),
-            (100, 136, 1, 4),
-        ],  # what interleaves with nothing is not counted
-    ],
-)
-def test_the_bound_on_disorder_counts_groups_and_runs(
-    monkeypatch: pytest.MonkeyPatch, groups: list[tuple[int, int, int, int]]
-) -> None:
-    """Nine groups are sorted, nine runs are made of groups that interleave: just what is allowed
-    here, and not one less.
-    """
-    entries = {e for first, last, _, period in groups for e in range(first, last + 1, period or 1)}
-    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 9)
-    assert encode_periodic(sorted(entries))[64:] == decode(payload(*groups), GROUPS_MAX).groups
-    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 8)
-    with pytest.raises(MalformedAvailability, match=r"too many to sort|more than 8 runs to sort"):
-        decode(payload(*groups), GROUPS_MAX)
-
-
-@pytest.mark.parametrize("group", [(0, 27, 3, 3), (0, 0, 30, 40)])
-def test_a_run_is_counted_once_however_it_is_written(
-    monkeypatch: pytest.MonkeyPatch, group: tuple[int, int, int, int]
-) -> None:
-    """With a period as long as it is, or with one that repeats nothing."""
-    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 2)
-    assert [(0, 0, 30, 0)] == decoded(payload(group, (2, 2, 1, 0)))
 
 
 # The canonical form as a law

@@ -1,4 +1,4 @@
-"""How much at once, in which order, and when a bookie is called unable to list."""
+"""In which order questions wait, and when a bookie is called unable to list."""
 
 from __future__ import annotations
 
@@ -6,27 +6,6 @@ import pytest
 
 from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
-from auditor.bookie.window import Window
-
-
-def test_the_window_halves_down_to_one_and_grows_back() -> None:
-    """Half at each loss, never under one; one more for each window's worth of answers, never over
-    the most.
-    """
-    window = Window(10)
-    sizes = []
-    for _ in range(5):
-        window.halve()
-        sizes.append(window.size)
-    assert [5, 2, 1, 1, 1] == sizes
-    grown = []
-    for _ in range(6):
-        window.answered(1)
-        grown.append(window.size)
-    assert [2, 2, 3, 3, 3, 4] == grown
-    window.answered(1000)
-    window.answered(1000)
-    assert window.size == 10
 
 
 def test_the_last_try_is_first_in_line_and_alone() -> None:

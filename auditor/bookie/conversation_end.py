@@ -1,0 +1,61 @@
+"""Why a conversation with a bookie ended, in the words of the evidence."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from auditor.bookie.exchange import FRUITLESS_MAX
+from auditor.config import BookieLimits
+from auditor.errors import BookieRefused
+from auditor.model.availability import NOT_ADMITTED, Greeting
+
+
+class End(NamedTuple):
+    """Why the conversation is over: the bookie's greeting, and the status and detail of every
+    question that has no outcome yet."""
+
+    greeting: Greeting
+    status: str
+    detail: str
+
+    @classmethod
+    def refused(cls, detail: str) -> Self:
+        """The bookie, or who listens there, is not to be asked."""
+        return cls(Greeting.REFUSED, "refused", detail)
+
+    @classmethod
+    def not_admitted(cls, error: BookieRefused) -> Self:
+        """The bookie refused our certificate or login."""
+        return cls.refused(f"{NOT_ADMITTED}{error}")
+
+    @classmethod
+    def not_authorised(cls) -> Self:
+        """The bookie answered EUA."""
+        return cls.refused("EUA: the bookie does not let this client ask (not authorised)")
+
+    @classmethod
+    def deadline_passed(cls, limits: BookieLimits, *, has_answered: bool) -> Self:
+        """The whole time of the conversation is used."""
+        greeting = Greeting.ANSWERED if has_answered else Greeting.SILENT
+        detail = f"the conversation's deadline of {limits.deadline_ms} ms passed"
+        return cls(greeting, "silent", detail)
+
+    @classmethod
+    def unreachable(cls, trouble: str, attempts: int) -> Self:
+        """No attempt to connect succeeded. `trouble` says what the last one met."""
+        return cls(Greeting.SILENT, "silent", f"{trouble} ({attempts} attempts)")
+
+    @classmethod
+    def greeting_unanswered(cls, limits: BookieLimits) -> Self:
+        """The connection stood, and GET_BOOKIE_INFO had no reply within its time-out."""
+        within = f"within {limits.rpc_timeout_ms} ms"
+        detail = f"connected, but GET_BOOKIE_INFO was not answered {within}"
+        return cls(Greeting.SILENT, "silent", detail)
+
+    @classmethod
+    def connections_lost(cls, why: str, *, breach: bool) -> Self:
+        """FRUITLESS_MAX connections were lost; `breach`: by an answer against the protocol."""
+        detail = (
+            f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
+        )
+        return cls(Greeting.ANSWERED, "invalid" if breach else "silent", detail)

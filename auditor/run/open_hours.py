@@ -1,0 +1,45 @@
+"""Has a run work only in the hours that the operator allows (`--window`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from structlog.stdlib import BoundLogger
+
+from auditor.clock import utc_now
+from auditor.daily_window import DailyWindow
+from auditor.stop import StopRequest
+from auditor.telemetry.progress import Progress
+
+NAP_S = 60.0
+"""Longest sleep at once. The clock is read again after it: somebody may have set it, and a laptop
+may have slept."""
+
+
+@dataclass(slots=True)
+class OpenHours:
+    """Waits for the window to open. Without a window it is always open."""
+
+    window: DailyWindow | None
+    stop: StopRequest
+    progress: Progress
+    logger: BoundLogger
+    now: Callable[[], datetime] = utc_now
+
+    def await_open(self, then: str) -> None:
+        """Return at once within the window, and else when it opens. Raises Interrupted.
+
+        Called between shards: what a shard began is finished also outside the window. The time
+        counts for no stage of the run; `then` is the stage that goes on after it.
+        """
+        if self.window is None or not (seconds := self.window.seconds_until_open(self.now())):
+            return
+        self.logger.info("run_pauses", window=str(self.window), opens_in_s=round(seconds))
+        self.progress.stage("pause")
+        while seconds:
+            self.stop.wait(min(seconds, NAP_S))
+            seconds = self.window.seconds_until_open(self.now())
+        self.logger.info("run_goes_on", window=str(self.window))
+        self.progress.stage(then)

@@ -1,0 +1,67 @@
+"""Why a conversation ended: what stands in the evidence of each question without an outcome."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.bookie.conversation_end import End
+from auditor.config import BookieLimits
+from auditor.errors import BookieRefused
+from auditor.model.availability import NOT_ADMITTED, Greeting
+
+LIMITS = BookieLimits()
+
+
+@pytest.mark.parametrize(
+    ("end", "greeting", "status", "says"),
+    [
+        (
+            End.not_admitted(BookieRefused("no login")),
+            Greeting.REFUSED,
+            "refused",
+            f"{NOT_ADMITTED}no login",
+        ),
+        (
+            End.not_authorised(),
+            Greeting.REFUSED,
+            "refused",
+            "EUA: the bookie does not let this client ask (not authorised)",
+        ),
+        (
+            End.deadline_passed(LIMITS, has_answered=True),
+            Greeting.ANSWERED,
+            "silent",
+            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed",
+        ),
+        (
+            End.deadline_passed(LIMITS, has_answered=False),
+            Greeting.SILENT,
+            "silent",
+            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed",
+        ),
+        (End.unreachable("reset", 3), Greeting.SILENT, "silent", "reset (3 attempts)"),
+        (
+            End.greeting_unanswered(LIMITS),
+            Greeting.SILENT,
+            "silent",
+            f"connected, but GET_BOOKIE_INFO was not answered within {LIMITS.rpc_timeout_ms} ms",
+        ),
+        (
+            End.connections_lost("reset", breach=False),
+            Greeting.ANSWERED,
+            "silent",
+            "20 connections in a row were lost before a question was answered: reset",
+        ),
+        (
+            End.connections_lost("no frame", breach=True),
+            Greeting.ANSWERED,
+            "invalid",
+            "20 connections in a row were lost before a question was answered: no frame",
+        ),
+    ],
+)
+def test_each_end_says_how_the_bookie_greeted_and_what_becomes_of_questions(
+    end: End, greeting: Greeting, status: str, says: str
+):
+    """Only a bookie that replied counts as answered; only a breach makes questions invalid."""
+    assert (greeting, status, says) == end
