@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,21 @@ def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(
     assert LATEST == (command.output / "latest.json").read_bytes()
     assert [] == list(command.output.glob("run-*/summary.json"))
     assert [] == left_behind(tmp_path / "tmp")
+    assert all(cluster.listener(bookie).is_listening for bookie in cluster.bookie_ids)
+
+
+def test_a_run_outside_its_window_asks_no_bookie_and_can_be_stopped(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """It says when the window opens. Nothing is written yet that could be resumed."""
+    opens = datetime.now(UTC) + timedelta(hours=12)
+    window = f"{opens:%H:%M}-{opens + timedelta(hours=1):%H:%M} UTC"
+    words = ["--metadata-service-uri", cluster.metadata_service_uri, "--window", window]
+    with started(tmp_path, "run", *words) as command:
+        command.reach(lambda this: "run_pauses" in this.said())
+        stopped(command, signal.SIGTERM)
+        assert f"window='{window}'" in command.said()
+    assert [] == list(command.output.glob("run-*/evidence/answers"))
     assert all(cluster.listener(bookie).is_listening for bookie in cluster.bookie_ids)
 
 
