@@ -19,19 +19,19 @@ class End(NamedTuple):
     detail: str
 
     @classmethod
-    def refused(cls, detail: str) -> Self:
+    def refusal(cls, detail: str) -> Self:
         """The bookie, or who listens there, is not to be asked."""
         return cls(Greeting.REFUSED, "refused", detail)
 
     @classmethod
     def not_admitted(cls, error: BookieRefused) -> Self:
         """The bookie refused our certificate or login."""
-        return cls.refused(f"{NOT_ADMITTED}{error}")
+        return cls.refusal(f"{NOT_ADMITTED}{error}")
 
     @classmethod
     def not_authorised(cls) -> Self:
         """The bookie answered EUA."""
-        return cls.refused("EUA: the bookie does not let this client ask (not authorised)")
+        return cls.refusal("EUA: the bookie does not let this client ask (not authorised)")
 
     @classmethod
     def deadline_passed(cls, limits: BookieLimits, *, has_answered: bool) -> Self:

@@ -63,7 +63,7 @@ class ListerConversation(PatientConversation):
             if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
                 problem = self._problem(event)
                 if problem:
-                    self._finish(End.refused(problem))
+                    self._finish(End.refusal(problem))
                     return
         super().on_answers(link, events)
 

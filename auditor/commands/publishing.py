@@ -16,7 +16,7 @@ from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.earlier_run import UNCHECKED
-from auditor.telemetry import log, metrics
+from auditor.telemetry import log, metrics, metrics_delivery
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
 """How much is read back of a metrics file; ours has a few hundred lines."""
@@ -119,9 +119,11 @@ def _send(context: Context, exposition: str, cluster: str) -> None:
     settings = context.settings
     problems = []
     if settings.metrics_textfile:
-        problems.append(metrics.write_textfile(Path(settings.metrics_textfile), exposition))
+        problems.append(
+            metrics_delivery.write_textfile(Path(settings.metrics_textfile), exposition)
+        )
     if settings.pushgateway:
-        problems.append(metrics.push(settings.pushgateway, exposition, cluster))
+        problems.append(metrics_delivery.push(settings.pushgateway, exposition, cluster))
     for problem in problems:
         if problem:
             context.logger.error("metrics not published", problem=problem)

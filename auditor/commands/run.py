@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.admission import check_admission
-from auditor.commands.assembly import Written, assemble
+from auditor.commands.assembly import assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
@@ -20,9 +20,9 @@ from auditor.commands.page import publish_page
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
-from auditor.commands.resumption import same_cluster
+from auditor.commands.run_opening import Opening, open_directory, prepare_run
+from auditor.commands.run_state import Run
 from auditor.commands.shown_report import show_report
-from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import (
     AccountingError,
     AuditorError,
@@ -33,55 +33,37 @@ from auditor.errors import (
     SparkUnavailable,
     StoreUnavailable,
 )
-from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import Place, place, write_json
+from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
+from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
-from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
+from auditor.run.read_counts import write_read_counts
 from auditor.spark.on_demand import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
-from auditor.summary.earlier_run import EarlierRun, read_earlier_run
-from auditor.summary.previous_run import read_previous
-from auditor.summary.sweeps import continue_series
 from auditor.telemetry import log
-from auditor.topology.sources import Source, sources_of
+from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.zookeeper.metadata_store import MetadataStore, open_store
+from auditor.zookeeper.metadata_store import open_store
 
 
-@dataclass(slots=True)
-class Run:
-    """The state of one run that is needed to end it, whether it succeeds or fails."""
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit gives to the conclusion."""
 
-    context: Context
-    output: Output
-    run_id: str
-    started_at: str
-    sources: Sequence[Source] = ()
-    """Where the locations of bookies come from."""
-    begun: About | None = None
-    """The `About` of the run that is resumed; None for a new run."""
-    directory: Place | None = None
-    journal: Journal | None = None
-    lock: int | None = None
-    """The file descriptor of OUTPUT's lock. Processes that write for this run inherit it."""
-    cluster: str = ""
-    spark_version: str = ""
-    lasting: bool = True
-    """Whether the cluster outlives the run; the demo's does not."""
-    lines_max: int = SCREEN_LINES_MAX
-    """Lines that the first screen may take."""
-    is_over: bool = False
-    """Whether everything is published."""
+    about: About
+    """The run's `About`, with what the audit decided about the next sweep."""
+    bookies: Sequence[BookieRecord]
+    """Every bookie at every look."""
+    verdicts: TableScan
 
 
 def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
@@ -126,18 +108,18 @@ def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -
     try:
         return _audit_unless_stopped(this, uri, ids)
     except Interrupted as interrupted:
-        interrupted.advice = _may_go_on(this)
+        interrupted.advice = this.resume_advice()
         raise
     except ConfigError:
         raise
     except (StoreUnavailable, BookieRefused, SparkUnavailable, OutputError) as error:
-        return _end_without_verdict(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
+        return _end_without_verdict(this, "UNREACHABLE", f"{error}{this.resume_advice()}")
     except AccountingError as error:
         return _end_without_verdict(this, "AUDITOR_FAULT", str(error))
     except SparkJobFailed as error:
         this.context.logger.error("a Spark job failed", detail=error.detail)
         return _end_without_verdict(
-            this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}"
+            this, "AUDITOR_FAULT", f"a Spark job failed: {error}{this.resume_advice()}"
         )
     except AuditorError as error:
         return _end_without_verdict(
@@ -145,19 +127,8 @@ def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -
         )
     except Exception as error:  # any other error is our own fault
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
-        sentence = f"unforeseen {_first_line(error)}{_may_go_on(this)}"
+        sentence = f"unforeseen {_first_line(error)}{this.resume_advice()}"
         return _end_without_verdict(this, "AUDITOR_FAULT", sentence)
-
-
-def _may_go_on(this: Run) -> str:
-    """Return advice on how to resume the run, as the end of a sentence.
-
-    Returns "" if nothing is written that could be resumed, or if the cluster will be gone.
-    """
-    written = this.begun is not None or (this.journal is not None and this.journal.has(LISTED))
-    if not written or this.is_over or not this.lasting or this.context.settings.dry_run:
-        return ""
-    return f"; auditor run --resume {this.run_id} goes on where it stopped"
 
 
 def _audit_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
@@ -181,28 +152,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         bookies_at_first = store.bookies(0, now_ms)
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
-        about = _about(this, store, bookies_at_first)
-        previous, earlier = (
-            read_previous(this.output, about.facts),
-            read_earlier_run(this.output, about.facts),
-        )
-        if isinstance(earlier, EarlierRun):
-            previous = replace(previous, findings=previous.findings | earlier.known())
-        if this.begun is None:
-            about = continue_series(
-                replace(about, unregistered_since_ms=previous.unregistered_since_ms),
-                previous.series,
-            )
-        if not about.partial and this.begun is None:
-            population = (
-                None
-                if settings.accept_population
-                else previous.population(settings.population_drop)
-            )
-            about = replace(about, previous_population=population)
-        this.cluster = (
-            settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
-        )
+        opening = prepare_run(this, store, bookies_at_first)
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         pulsar = pulsar_of_run(context, store)
@@ -210,71 +160,50 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             stack.enter_context(pulsar.store)
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # The JVM's own output is not JSON, so keep it out of a JSON log.
-        heard = settings.verbose and settings.log_format == "console"
+        verbose = settings.verbose and settings.log_format == "console"
         with spark_on_demand(
-            len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock
+            len(registered), settings.spark_master, context.stop, verbose=verbose, lock=this.lock
         ) as spark:
-            at = _open_run(this, about, watch, store)
-            run = assemble(context, about, store, spark, at, watch, pulsar)
+            written = open_directory(this, opening.about, watch, store)
+            run = assemble(context, opening.about, store, spark, written, watch, pulsar)
             if settings.dry_run:
                 return _print_plan(this, run, ids)
-            bookies = audit(run, ids)
+            audited = _collect_verdicts(context, run, ids)
             this.spark_version = spark.version
-            about = run.sweep_planner.about
-            for problem in run.journal.problems:
-                context.logger.warning("metadata service", problem=problem)
-            watch.stage("report")
-            verdicts = at.run.scan("verdicts", VERDICTS)
-            write_read_counts(at.run, store.counts)
     watch.close()
+    conclusion = _conclude(this, opening, audited, written.run, watch)
+    context.stop.check()
+    return _publish(this, written.run, conclusion)
+
+
+def _collect_verdicts(context: Context, run: AuditRun, ids: Sequence[int] | None) -> Audited:
+    """Audit, log what went wrong with the metadata service, and write how much was read."""
+    bookies = audit(run, ids)
+    for problem in run.journal.problems:
+        context.logger.warning("metadata service", problem=problem)
+    run.progress.stage("report")
+    verdicts = run.directory.scan("verdicts", VERDICTS)
+    write_read_counts(run.directory, run.store.counts)
+    return Audited(run.sweep_planner.about, bookies, verdicts)
+
+
+def _conclude(
+    this: Run, opening: Opening, audited: Audited, directory: Place, watch: Watch
+) -> Conclusion:
+    """Account for every ledger, and add the history of the findings and the mutes."""
     conclusion = conclude(
-        at.run,
-        about,
-        bookies,
-        previous,
-        verdicts=verdicts,
+        directory,
+        audited.about,
+        audited.bookies,
+        opening.previous,
+        verdicts=audited.verdicts,
         finished_at=rfc3339(utc_now()),
         duration_s=watch.durations(),
     )
-    conclusion = add_history(
-        conclusion, about, verdicts, bookies, earlier, read_mutes(context, this.output)
+    mutes = read_mutes(this.context, this.output)
+    return add_history(
+        conclusion, audited.about, audited.verdicts, audited.bookies, opening.earlier, mutes
     )
-    context.stop.check()
-    return _publish(this, at.run, conclusion)
-
-
-def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
-    if this.begun is not None:
-        same_cluster(this.begun, store.cluster_facts())
-        return this.begun
-    settings = this.context.settings
-    facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
-    partial = settings.ledgers_from is not None
-    waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
-    return About(
-        this.run_id,
-        this.started_at,
-        facts,
-        terms,
-        settings.fail_on,
-        settings.allow_empty,
-        partial,
-        waits_ms=waits,
-    )
-
-
-def _open_run(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
-    """Create or reopen the run's directory and journal, and write run.json."""
-    directory = this.directory = this.output.start(this.run_id)
-    journal = Journal.reopen(directory)
-    watch.add_prior_durations(journal.began_with)
-    journal.seconds = watch.seconds_by_stage
-    add_kept_counts(store.counts, journal.began_with_reads)
-    journal.reads = lambda: kept_reads(store.counts)
-    this.journal = journal
-    write_json(directory, "run.json", about.as_json())
-    baseline = about.previous_population
-    return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)
 
 
 def _print_plan(this: Run, run: AuditRun, ids: Sequence[int] | None) -> int:

@@ -1,4 +1,4 @@
-"""The metrics of contract section 7. No other module imports prometheus_client.
+"""The metrics of a run (contract section 7) as text. `metrics_delivery` writes and pushes them.
 
 All families are built from one summary at the end of a run. Nothing is counted during the run, so a
 task that Spark repeats cannot count twice. Families made this way carry no `_created` series.
@@ -6,26 +6,15 @@ task that Spark repeats cannot count twice. Families made this way carry no `_cr
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from http.client import HTTPException
 from math import nan
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import (
-    basic_auth_handler,
-    default_handler,
-    generate_latest,
-    push_to_gateway,
-)
+from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from auditor.config import without_credentials
 from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
@@ -41,8 +30,6 @@ SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes that update the time of last success: the auditor did its work, whatever it found."""
 
 REQUEST_OUTCOMES = ("answered", "failed")
-PUSH_JOB = "bookkeeper_auditor"
-PUSH_TIMEOUT_S = 10.0
 
 _OUTCOME = PREFIX + "last_run_outcome"
 _TIMESTAMP = PREFIX + "last_run_timestamp_seconds"
@@ -81,7 +68,7 @@ def failed_run(
     Without a readable `previous_text` they are outcome, timestamp, build, and a last success of 0
     (never).
     """
-    kept = _families(previous_text)
+    kept = parse_families(previous_text)
     if not kept:
         return _text([*_run(cluster, outcome, now_s, 0.0), _build(cluster, version, "")])
     own = kept[0].samples[0].labels.get("cluster", cluster)
@@ -126,8 +113,8 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     yield _gauge(
         PREFIX + "last_run_violations",
         "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
-        [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k,
-        facts in CATALOGUE.items()],
+        [({"kind": k.value, "severity": f.severity.word}, hits(summary, k))
+        for k, f in CATALOGUE.items()],
     )  # fmt: skip
     yield _counter(
         PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
@@ -276,7 +263,7 @@ def _build(cluster: str, version: str, spark_version: str) -> Metric:
     )
 
 
-class _Families(Collector):
+class Families(Collector):
     """A collector for prometheus_client that always returns these families."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
@@ -287,10 +274,10 @@ class _Families(Collector):
 
 
 def _text(families: Iterable[Metric]) -> str:
-    return generate_latest(_Families(families)).decode("utf-8")
+    return generate_latest(Families(families)).decode("utf-8")
 
 
-def _families(text: str) -> list[Metric]:
+def parse_families(text: str) -> list[Metric]:
     """Return the auditor's families in `text`; none if it is not in Prometheus' text format."""
     try:
         families = list(text_string_to_metric_families(text))
@@ -300,59 +287,5 @@ def _families(text: str) -> list[Metric]:
 
 
 def _last_success(previous_text: str) -> float:
-    found = [f.samples[0].value for f in _families(previous_text) if f.name == _SUCCESS]
+    found = [f.samples[0].value for f in parse_families(previous_text) if f.name == _SUCCESS]
     return float(found[0]) if found else 0.0
-
-
-def write_textfile(path: Path, text: str) -> str | None:
-    """Write `text` to `path` atomically, with mode 0644 for node_exporter.
-
-    Returns None, or a sentence for the log if that failed: a run must not fail because of it.
-    """
-    # The collector reads *.prom only, so the unfinished file must not end in it.
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.chmod(0o644)
-        unfinished.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        return f"the metrics could not be written to {path}: {error.strerror or error}"
-    return None
-
-
-def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
-    """Replace the cluster's group on a Pushgateway with `text`.
-
-    Returns None, or a sentence for the log if that failed: a run must not fail because of it. The
-    group is only the cluster: a run id or host would leave series behind for ever. Credentials in
-    `url` go into the Authorization header and never into a message.
-    """
-    plain = without_credentials(url)
-    try:
-        parts = urlsplit(url)
-        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        send = (
-            default_handler
-            if parts.username is None
-            else _authorise(unquote(parts.username), unquote(parts.password or ""))
-        )
-        push_to_gateway(
-            plain, PUSH_JOB, _Families(_families(text)), {"cluster": cluster}, timeout_s, send
-        )
-    except (OSError, HTTPException, ValueError) as error:
-        return f"the metrics could not be pushed to {plain}: {error}"
-    return None
-
-
-def _authorise(user: str, password: str) -> Callable[..., Callable[[], None]]:
-    def send(
-        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
-    ) -> Callable[[], None]:
-        return basic_auth_handler(url, method, timeout, headers, data, user, password)
-
-    return send

@@ -19,6 +19,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.serialization import GetChildren, GetData
 
+from auditor.zookeeper.kazoo_requests import LOSSES, Repeats
 from auditor.zookeeper.multi_read import (
     GET_CHILDREN,
     GET_DATA,
@@ -31,7 +32,7 @@ from auditor.zookeeper.multi_read import (
     Znode,
     decode_reply,
 )
-from auditor.zookeeper.session import LOSSES, Repeats, Session
+from auditor.zookeeper.session import Session
 
 REQUEST_BYTES_MAX: Final = 256 * 2**10
 """Largest request sent, in bytes. A server closes the connection on a request larger than

@@ -7,47 +7,26 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    ConnectionClosedError,
-    ConnectionLoss,
-    KazooException,
-    OperationTimeoutError,
-    RequestTimeoutError,
-    SessionExpiredError,
-    SessionMovedError,
-    ThrottledOpError,
-)
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.serialization import GetChildren, GetData, Sync
+from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
+from auditor.zookeeper.kazoo_requests import LOSSES, Repeats, Request, count_znodes
 from auditor.zookeeper.kazoo_threads import KazooLog, KazooThreads
-from auditor.zookeeper.multi_read import MultiRead
 from auditor.zookeeper.secured_connection import (
     Credentials,
     Refusals,
     await_unless_refused,
     is_refusal,
 )
-
-LOSSES: Final = (
-    ConnectionLoss,
-    ConnectionClosedError,
-    KazooTimeoutError,
-    OperationTimeoutError,
-    RequestTimeoutError,
-    SessionExpiredError,
-    SessionMovedError,
-    ThrottledOpError,
-)
-"""The exceptions of a read that was not answered but may succeed when it is repeated."""
 
 REPLY_TIMEOUT_SESSIONS: Final = 2
 """How many session time-outs a request may stay unanswered while the connection stands. kazoo's own
@@ -56,16 +35,6 @@ RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
 BURST_S: Final = 0.1
 """How much of a second's allowance of reads may be spent at once after a pause, in seconds."""
-
-
-class Request(Protocol):
-    """What kazoo sends: an opcode, the bytes after it, and a decoder for the reply."""
-
-    type: int
-
-    def serialize(self) -> bytes | bytearray: ...
-
-    def deserialize(self, buffer: bytes, offset: int) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -91,13 +60,6 @@ class ReadCounts:
         self.reads_ok += other.reads_ok
         self.repeats += other.repeats
         self.received_bytes += other.received_bytes
-
-
-@dataclass(slots=True)
-class Repeats:
-    """How often one read was repeated after a lost connection."""
-
-    used: int = 0
 
 
 class Session:
@@ -180,7 +142,7 @@ class Session:
     def submit(self, request: Request) -> Any:
         """Send `request` and return kazoo's AsyncResult. It fails at once while not connected."""
         result = self._client.handler.async_result()
-        self.counts.reads += _znodes_read(request)
+        self.counts.reads += count_znodes(request)
         if self.connected:
             if self._moved.is_set() and self._synced_path is not None:
                 # The new connection may be to a server that is behind the one we synced with.
@@ -297,13 +259,6 @@ class Session:
                 step()
             except Exception as error:  # kazoo raises bare Exception here; nothing is left to save.
                 self._log.last_problem = str(error)
-
-
-def _znodes_read(request: Request) -> int:
-    """Return how many znodes a request reads."""
-    if isinstance(request, MultiRead):
-        return len(request.paths)
-    return int(isinstance(request, GetData | GetChildren))
 
 
 def connect(uri: ServiceUri, limits: ZooKeeperLimits) -> Session:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import report_stories as stories
 
-from auditor.telemetry import metrics
+from auditor.telemetry import metrics, metrics_delivery
 
 WAIT_S = 20
 
@@ -115,22 +115,22 @@ def test_a_push_replaces_the_group_of_its_cluster_alone(pushgateway):
     """What was pushed is served; a second push replaces it whole; another cluster's group stays."""
     story = texts()
     other = metrics.exposition(stories.summary(), cluster="a/b")
-    assert metrics.push(pushgateway, other, "a/b") is None
-    assert metrics.push(pushgateway, story["finished"], "prod") is None
+    assert metrics_delivery.push(pushgateway, other, "a/b") is None
+    assert metrics_delivery.push(pushgateway, story["finished"], "prod") is None
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["finished"])) + len(ours(other)) == len(served)
     assert all('job="bookkeeper_auditor"' in line and 'instance=""' in line for line in served)
     assert any(
         'kind="ENTRY_BELOW_WRITE_QUORUM"' in line and line.endswith(" 40") for line in served
     )
-    assert metrics.push(f"{pushgateway}/", story["first_failed"], "prod") is None
+    assert metrics_delivery.push(f"{pushgateway}/", story["first_failed"], "prod") is None
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["first_failed"])) + len(ours(other)) == len(served)
 
 
 def test_a_push_the_gateway_refuses_is_a_sentence(pushgateway):
     """A wrong path answers 404: a sentence to log."""
-    said = metrics.push(f"{pushgateway}/elsewhere", texts()["finished"], "prod")
+    said = metrics_delivery.push(f"{pushgateway}/elsewhere", texts()["finished"], "prod")
     assert said is not None and "404" in said
 
 
@@ -155,7 +155,7 @@ def test_credentials_go_into_the_header_alone(monkeypatch):
         server.timeout = WAIT_S
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        said = metrics.push(
+        said = metrics_delivery.push(
             f"http://joe:s3%40cret@127.0.0.1:{server.server_port}", texts()["finished"], "prod"
         )
         thread.join(WAIT_S)

@@ -25,7 +25,7 @@ from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
-from auditor.telemetry import metrics
+from auditor.telemetry import metrics_delivery
 
 BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
 NIGHTS = (
@@ -349,7 +349,7 @@ def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Output.publish
 
     def publish(output: Output, run: Place) -> None:
-        metrics.write_textfile(
+        metrics_delivery.write_textfile(
             Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or ""
         )
         right(output, run)

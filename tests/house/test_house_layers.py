@@ -24,7 +24,6 @@ FUNCTION_LINES_MAX = 40
 LONGER_MODULES: dict[str, str] = {}
 """Modules over MODULE_LINES_MAX, and why."""
 LONGER_FUNCTIONS = {
-    "auditor/commands/run.py:_audit": "the wiring of a run, read from top to bottom as it happens",
     "auditor/wire/entry_availability.py:_of_ordered": (
         "the one loop over every group of every list: calls in it cost seconds"
     ),

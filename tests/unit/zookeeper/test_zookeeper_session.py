@@ -18,12 +18,12 @@ from support.zookeeper_in_memory import MemoryZooKeeper, Silence
 from support.zookeeper_znodes import QUICK, uri
 
 from auditor.errors import StoreUnavailable
+from auditor.zookeeper.kazoo_requests import Repeats
 from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooThreads
 from auditor.zookeeper.multi_read import GET_DATA, MultiRead
 from auditor.zookeeper.session import (
     RECONNECT_WAIT_MAX_S,
     ReadCounts,
-    Repeats,
     Session,
     connect,
 )

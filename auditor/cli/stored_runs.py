@@ -1,0 +1,152 @@
+"""The commands on stored runs, which need no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from auditor.commands.calling import call, options
+from auditor.commands.grouped_help import GroupedCommand
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("run_dir", metavar="RUN_DIR")
+@options("replay")
+def replay(run_dir: str, **flags: Any) -> None:
+    """Judge the stored evidence of a run again with this version. Needs no cluster and no Java."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.replay import replay as command
+
+        return command(context, run_dir)
+
+    call("replay", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("run_dir", metavar="RUN_DIR")
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help=(
+        "Also write the run's page to this file: one file that opens offline, as report.html in the"
+        " run's directory."
+    ),
+)
+@options("report")
+def report(run_dir: str, page: str | None, **flags: Any) -> None:
+    """Print the report of a stored run."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.replay import report as command
+
+        return command(context, run_dir, page)
+
+    call("report", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("earlier", metavar="RUN_A")
+@click.argument("later", metavar="RUN_B")
+@options("diff")
+def diff(earlier: str, later: str, **flags: Any) -> None:
+    """Show what became of each finding from run A to run B, which audited the same cluster.
+
+    Exit 1 when something of warning or above is new or worse, and 3 when nothing is but run B could
+    not judge everything.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.diff import diff as command
+
+        return command(context, earlier, later)
+
+    call("diff", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("run_dir", metavar="RUN_DIR")
+@click.option(
+    "--without",
+    metavar="BOOKIE|/LOCATION",
+    multiple=True,
+    help=(
+        "Ask what the failure of this bookie, or of all bookies at this location, would do. Repeat"
+        " it for several at once."
+    ),
+)
+@options("margin")
+def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
+    """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
+
+    With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a
+    copy, 3 when that is not ruled out or the evidence is too old, else 0.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.margin import margin as command
+
+        return command(context, run_dir, without)
+
+    call("margin", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("name", metavar="ID")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@options("explain")
+def explain(name: str, run_dir: str | None, **flags: Any) -> None:
+    """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
+
+    Without RUN_DIR it is the newest finished run in --output.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.explain import explain as command
+
+        return command(context, name, run_dir)
+
+    call("explain", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("name", metavar="[ID]", required=False)
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.option("--until", metavar="DATE", help="Last day of the mute (UTC), such as 2027-01-31.")
+@click.option("--why", metavar="TEXT", help="Why the finding is accepted.")
+@click.option("--list", "is_list", is_flag=True, help="Show the mutes instead.")
+@click.option("--remove", metavar="ID", help="Remove the mute of the finding with this ID instead.")
+@options("mute")
+def mute(
+    name: str | None,
+    run_dir: str | None,
+    until: str | None,
+    why: str | None,
+    is_list: bool,
+    remove: str | None,
+    **flags: Any,
+) -> None:
+    """Accept a finding until a day: it is still shown, and does not count for the exit code.
+
+    The mute is a line in mutes.jsonl in --output, or in the file that --mutes names. It does not
+    apply to a finding that got worse, or is of another kind. Without RUN_DIR the finding is one of
+    the newest finished run.
+    """
+    if sum((name is not None, is_list, remove is not None)) != 1:
+        raise click.UsageError("give one of: ID with --until and --why, --list, or --remove ID")
+
+    def work(context: Any) -> int:
+        from auditor.commands import mute as command
+
+        if is_list:
+            return command.list_mutes(context)
+        return (
+            command.remove_mute(context, remove)
+            if remove
+            else command.mute(context, name or "", until, why, run_dir)
+        )
+
+    call("mute", flags, work)

@@ -1,0 +1,97 @@
+"""The opening of a run: its `About`, the earlier runs it is compared with, and its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from auditor.commands.assembly import Written
+from auditor.commands.context import Watch
+from auditor.commands.resumption import same_cluster
+from auditor.commands.run_state import Run
+from auditor.commands.surroundings import cluster_and_terms
+from auditor.evidence.journal import Journal
+from auditor.evidence.run_directory import write_json
+from auditor.model.cluster import BookieRecord
+from auditor.run.read_counts import add_kept_counts, kept_reads
+from auditor.summary.about import About
+from auditor.summary.earlier_run import EarlierRun, Unreadable, read_earlier_run
+from auditor.summary.previous_run import Previous, read_previous
+from auditor.summary.sweeps import continue_series
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is known of a run before it reads the first ledger."""
+
+    about: About
+    previous: Previous
+    """Totals and findings of the newest finished run."""
+    earlier: EarlierRun | Unreadable | None
+    """The history of its findings."""
+
+
+def prepare_run(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> Opening:
+    """Return what the run audits and what it is compared with, and name the cluster in `this`.
+
+    Raises ConfigError if the run that is resumed audited another cluster.
+    """
+    about = _about(this, store, bookies)
+    previous = read_previous(this.output, about.facts)
+    earlier = read_earlier_run(this.output, about.facts)
+    if isinstance(earlier, EarlierRun):
+        previous = replace(previous, findings=previous.findings | earlier.known())
+    if this.begun is None:
+        about = _continue_previous(this, about, previous)
+    facts = about.facts
+    this.cluster = this.context.settings.cluster or facts.instance_id or facts.metadata_service_uri
+    return Opening(about, previous, earlier)
+
+
+def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
+    if this.begun is not None:
+        same_cluster(this.begun, store.cluster_facts())
+        return this.begun
+    settings = this.context.settings
+    facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
+    partial = settings.ledgers_from is not None
+    waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
+    return About(
+        this.run_id,
+        this.started_at,
+        facts,
+        terms,
+        settings.fail_on,
+        settings.allow_empty,
+        partial,
+        waits_ms=waits,
+    )
+
+
+def _continue_previous(this: Run, about: About, previous: Previous) -> About:
+    """Return the `About` of a new run with what it takes over from the previous run."""
+    about = continue_series(
+        replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series
+    )
+    if about.partial:
+        return about
+    settings = this.context.settings
+    population = (
+        None if settings.accept_population else previous.population(settings.population_drop)
+    )
+    return replace(about, previous_population=population)
+
+
+def open_directory(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
+    """Create or reopen the run's directory and journal, and write run.json."""
+    directory = this.directory = this.output.start(this.run_id)
+    journal = Journal.reopen(directory)
+    watch.add_prior_durations(journal.began_with)
+    journal.seconds = watch.seconds_by_stage
+    add_kept_counts(store.counts, journal.began_with_reads)
+    journal.reads = lambda: kept_reads(store.counts)
+    this.journal = journal
+    write_json(directory, "run.json", about.as_json())
+    baseline = about.previous_population
+    return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)

@@ -1,0 +1,50 @@
+"""The state of one `auditor run`: what its end needs, whether it succeeds or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.commands.context import Context
+from auditor.evidence.journal import LISTED, Journal
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
+from auditor.report.first_screen import SCREEN_LINES_MAX
+from auditor.summary.about import About
+from auditor.topology.sources import Source
+
+
+@dataclass(slots=True)
+class Run:
+    """The state of one run that is needed to end it, whether it succeeds or fails."""
+
+    context: Context
+    output: Output
+    run_id: str
+    started_at: str
+    sources: Sequence[Source] = ()
+    """Where the locations of bookies come from."""
+    begun: About | None = None
+    """The `About` of the run that is resumed; None for a new run."""
+    directory: Place | None = None
+    journal: Journal | None = None
+    lock: int | None = None
+    """The file descriptor of OUTPUT's lock. Processes that write for this run inherit it."""
+    cluster: str = ""
+    spark_version: str = ""
+    lasting: bool = True
+    """Whether the cluster outlives the run; the demo's does not."""
+    lines_max: int = SCREEN_LINES_MAX
+    """Lines that the first screen may take."""
+    is_over: bool = False
+    """Whether everything is published."""
+
+    def resume_advice(self) -> str:
+        """Return advice on how to resume the run, as the end of a sentence.
+
+        Returns "" if nothing is written that could be resumed, or if the cluster will be gone.
+        """
+        written = self.begun is not None or (self.journal is not None and self.journal.has(LISTED))
+        if not written or self.is_over or not self.lasting or self.context.settings.dry_run:
+            return ""
+        return f"; auditor run --resume {self.run_id} goes on where it stopped"

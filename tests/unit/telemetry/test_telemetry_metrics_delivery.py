@@ -1,0 +1,53 @@
+"""Metrics are handed over whole, and what fails is a sentence for the log."""
+
+import os
+import re
+import stat
+
+import pytest
+from support import report_stories as stories
+
+from auditor.telemetry import metrics, metrics_delivery
+
+
+def test_the_textfile_is_replaced_whole_and_readable(tmp_path):
+    """Mode 0644 whatever the umask, nothing left beside it."""
+    path = tmp_path / "auditor.prom"
+    path.write_text("old")
+    umask = os.umask(0o077)
+    try:
+        assert metrics_delivery.write_textfile(path, "new\n") is None
+    finally:
+        os.umask(umask)
+    assert path.read_text() == "new\n" and stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_textfile_that_cannot_be_written_is_a_sentence(tmp_path):
+    """Never an exception: metrics change no exit code. The old file stays, no scrap is left."""
+    missing = metrics_delivery.write_textfile(tmp_path / "none" / "a.prom", "x")
+    assert missing is not None and re.search(
+        r"could not be written to .*a\.prom: No such file", missing
+    )
+    (tmp_path / "dir.prom").mkdir()
+    assert metrics_delivery.write_textfile(tmp_path / "dir.prom", "x") is not None
+    assert [tmp_path / "dir.prom"] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://joe:s3cr3t@127.0.0.1:1",
+        "http://joe:s3cr3t@[::1",
+        "http://joe:s3cr3t@127.0.0.1:99999",
+    ],
+)
+def test_a_push_that_fails_is_a_sentence_without_password(url, monkeypatch):
+    """Nobody listens, or the URL is no URL: a sentence to log, never an exception, and no secret in
+    it.
+    """
+    monkeypatch.setenv("no_proxy", "*")
+    said = metrics_delivery.push(
+        url, metrics.exposition(stories.summary(), cluster="prod"), "prod", timeout_s=5
+    )
+    assert said is not None and "could not be pushed" in said and "s3cr3t" not in said
