@@ -18,7 +18,7 @@ from auditor.bookie.listing import ListingProof
 from auditor.bookie.patient_conversation import PatientConversation
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.model.availability import Answer, EntryRead, Greeting
+from auditor.model.availability import Answer, EntryRead, Greeting, LanePace
 from auditor.model.identity import BookieId
 
 __all__ = ["LANES_AT_ONCE_MAX", "AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
@@ -105,6 +105,11 @@ class AsyncLane:
     def probes(self) -> int:
         """The number of GET_BOOKIE_INFO requests sent. No answer's `requests` includes them."""
         return self._conversation.probes
+
+    @property
+    def pace(self) -> LanePace:
+        """How fast the bookie is asked now, as it answers."""
+        return self._conversation.pace
 
     async def close(self) -> None:
         """Close the connection. May be called again."""

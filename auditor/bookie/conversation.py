@@ -22,7 +22,7 @@ from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, BookieUnreachable
-from auditor.model.availability import Greeting
+from auditor.model.availability import Greeting, LanePace
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
@@ -104,6 +104,11 @@ class Conversation:
         if self._answered:
             return Greeting.ANSWERED, ""
         return Greeting.SILENT, "the bookie was not asked"
+
+    @property
+    def pace(self) -> LanePace:
+        """How fast the bookie is asked now."""
+        return self._exchange.throttle.pace
 
     async def close(self) -> None:
         """Close the connection. May be called again."""

@@ -27,6 +27,7 @@ from auditor.model.availability import (
     AnswerStatus,
     EntryRead,
     Greeting,
+    LanePace,
     ReadStatus,
 )
 from auditor.model.identity import BookieId, EntryId
@@ -224,6 +225,10 @@ class LaneWithLister(AsyncLane):
     @property
     def probes(self) -> int:
         return self._bookie.probes + self._lister.probes
+
+    @property
+    def pace(self) -> LanePace:
+        return self._bookie.pace
 
     async def close(self) -> None:
         await self._lister.close()

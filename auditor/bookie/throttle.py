@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from auditor.config import BookieLimits
+from auditor.model.availability import LanePace
 from auditor.pace import TokenBucket
 
 BURST_S = 0.02
@@ -90,6 +91,11 @@ class Throttle:
             self.size = min(self._size_max, self.size + 1)
             self.rate = min(self._rate_max, self.rate + self._rate_max / self._size_max)
         self._bucket.set_rate(self.rate)
+
+    @property
+    def pace(self) -> LanePace:
+        """The limits as they are now."""
+        return LanePace(self.size, self.rate, self.is_low)
 
     @property
     def is_low(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.model.availability import Answer, EntryRead, Greeting
+from auditor.model.availability import Answer, EntryRead, Greeting, LanePace
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 
@@ -124,6 +124,11 @@ def greeting_row(
         None,
         None,
     )
+
+
+def pace_cells(pace: LanePace) -> Row:
+    """Return a pace as the cells of PACE."""
+    return pace.inflight, pace.requests_per_second, pace.is_low
 
 
 def read_row(read: EntryRead) -> Row:

@@ -31,6 +31,21 @@ def with_read_counts(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, *READ_COUNTS])
 
 
+PACE = pa.field(
+    "pace",
+    pa.struct(
+        [("inflight", pa.int32()), ("requests_per_second", pa.float64()), ("is_low", pa.bool_())]
+    ),
+)
+"""A `LanePace`: an extra column of ANSWERS and READS. It is null except in greetings, and in the
+last of the reads that were asked of a bookie together."""
+
+
+def with_pace(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with PACE after its own columns."""
+    return pa.schema([*schema, PACE])
+
+
 SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
 MALFORMED = pa.struct(
     [

@@ -156,6 +156,17 @@ class EntryRead:
     is_search: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LanePace:
+    """How fast a bookie was asked when it had answered: requests outstanding at most, and a second
+    (0: no limit). `is_low`: less than the limits allow, because the bookie showed strain.
+    """
+
+    inflight: int
+    requests_per_second: float
+    is_low: bool
+
+
 class Greeting(StrEnum):
     """How one bookie responded at one look, over all its requests."""
 

@@ -26,6 +26,8 @@ def requests_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
         )
         reads = of(requests["confirming_reads"], "confirming read")
         yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
+    if words := _paces_words(summary.get("paces") or {}):
+        yield from wrap(words, width, "  ", hang=_HANG)
     stages = ", ".join(
         f"{stage} {duration(float(seconds))}"
         for stage, seconds in summary["duration_s"].items()
@@ -51,6 +53,25 @@ def _bookies_words(summary: Mapping[str, Any]) -> str:
         f" ({count(bookies['readonly'])} read-only),"
         f" {count(bookies['named_by_ledgers'])} named by ledgers:"
         f" {', '.join(states) or 'none asked'}{missing_words(summary)}"
+    )
+
+
+def _paces_words(paces: Mapping[str, Any]) -> str:
+    """Return which bookies were asked less than the limits allow; "" if none. Stored runs may lack
+    the field.
+    """
+    if not paces.get("bookies"):
+        return ""
+    named = [
+        f"{one['bookie_id']} ({one['inflight']} outstanding"
+        + (f", {one['requests_per_second']:g} a second)" if one["requests_per_second"] else ")")
+        for one in paces["slowest"]
+    ]
+    rest = paces["bookies"] - len(named)
+    return (
+        f"pace      {of(paces['bookies'], 'bookie was', 'bookies were')} asked less than the limits"
+        " allow in the end, having refused requests, closed connections or become slow:"
+        f" {', '.join(named)}{f' and {count(rest)} more' if rest else ''}"
     )
 
 

@@ -7,7 +7,7 @@ are asked side by side by the same functions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -21,8 +21,7 @@ from auditor.bookie.searching import SearchBudget, unread
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
-from auditor.evidence.rows import answer_row, greeting_row, read_row, table
-from auditor.evidence.schemas import ANSWERS
+from auditor.evidence.rows import Row, answer_row, greeting_row, pace_cells, read_row, table
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     Answer,
@@ -33,7 +32,7 @@ from auditor.model.availability import (
 )
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory
+from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, Directory
 from auditor.spark.ledgers import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
@@ -52,8 +51,8 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
             # A lister may be contradicted by the last batch: then none of its lists is believed.
             for answers in asked if directory.listers is None else list(asked):
                 believed = [board.unless_contradicted(answer) for answer in answers]
-                yield table(ANSWERS, [answer_row(answer) for answer in believed])
-            yield table(ANSWERS, board.greetings())
+                yield table(PACED_ANSWERS, [(*answer_row(answer), None) for answer in believed])
+            yield table(PACED_ANSWERS, board.greetings())
 
     return work
 
@@ -80,7 +79,8 @@ def entry_reader(
                 counts = ReadCounts()
                 passwords = _passwords(batch, address, counts)
                 reads = loop.run_until_complete(_read_entries(board, batch, passwords))
-                yield table(COUNTED_READS, with_counts([read_row(read) for read in reads], counts))
+                rows = with_counts([read_row(read) for read in reads], counts)
+                yield table(COUNTED_READS, board.with_paces(rows))
 
     return work
 
@@ -212,8 +212,17 @@ class _Switchboard:
             is_listed = detail.startswith(LISTED_BY_LISTER)
             if is_unable and greeting is Greeting.ANSWERED and not is_listed:
                 greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
-            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes))
+            row = greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes)
+            rows.append((*row, pace_cells(lane.pace)))
         return rows
+
+    def with_paces(self, reads: Iterable[Row]) -> Iterator[Row]:
+        """Return rows of reads with the cell PACE: a pace in the last row of each bookie."""
+        rows = list(reads)
+        last = {row[0]: number for number, row in enumerate(rows)}
+        for number, row in enumerate(rows):
+            lane = self._open.get(str(row[0])) if last[row[0]] == number else None
+            yield (*row, None if lane is None else pace_cells(lane.pace))
 
     async def _lane(self, bookie: BookieId) -> AsyncLane:
         """The one conversation with this bookie; it begins with a greeting."""

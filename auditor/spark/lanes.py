@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from auditor.bookie.listers import Listers
 from auditor.evidence.rows import Row, table
-from auditor.evidence.schemas import READS, with_read_counts
+from auditor.evidence.schemas import ANSWERS, READS, with_pace, with_read_counts
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.spark.lane_keys import lane_keys
@@ -45,7 +45,8 @@ WANTED = pa.schema(
 )
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
 
-COUNTED_READS = with_read_counts(READS)
+COUNTED_READS = with_pace(with_read_counts(READS))
+PACED_ANSWERS = with_pace(ANSWERS)
 """What the run writes."""
 
 

@@ -31,7 +31,7 @@ from auditor.spark import topic_reading as topic_table
 from auditor.spark import verdicts
 from auditor.spark.jobs import renew_workers, run_job
 from auditor.spark.lane_tasks import entry_reader, list_asker
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane
+from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory, by_lane
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost
@@ -131,7 +131,7 @@ class Stages:
         )
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(
-            map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS),
+            map_batches(lanes, list_asker(directory, self.limits, look), PACED_ANSWERS),
             "evidence/answers",
         )
 

@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS
 from auditor.evidence.seen import read_seen_rows
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
@@ -35,7 +34,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark import verdicts
 from auditor.spark.lane_tasks import entry_reader, list_asker
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory
+from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, Directory
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
 from auditor.spark.verdicts import (
     STEPS,
@@ -166,7 +165,7 @@ class InProcessStages:
             questions = pa.Table.from_batches([directory.greetings(), *asked], schema=QUESTIONS)
         self._write(
             lambda: ask(iter(questions.combine_chunks().to_batches(QUESTIONS_AT_ONCE))),
-            ANSWERS,
+            PACED_ANSWERS,
             "evidence/answers",
             f"look-{look:02}-shard-{shard.number:04}",
         )

@@ -29,6 +29,7 @@ from auditor.evidence.schemas import (
     READ_COUNTS,
     READS,
     VERDICTS,
+    with_pace,
     with_read_counts,
 )
 from auditor.sandbox.cluster import SandboxCluster
@@ -41,8 +42,8 @@ REPLAY_TIMEOUT_S = 120
 TABLES = {
     "evidence/listing": with_read_counts(LISTING),
     "evidence/ledgers": with_read_counts(LEDGERS),
-    "evidence/answers": ANSWERS,
-    "evidence/reads": with_read_counts(READS),
+    "evidence/answers": with_pace(ANSWERS),
+    "evidence/reads": with_pace(with_read_counts(READS)),
     "evidence/bookies": BOOKIES,
     "evidence/marks": MARKS,
     "evidence/zookeeper_reads": READ_COUNTS,

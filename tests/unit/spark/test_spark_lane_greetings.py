@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.scripted_bookie import ScriptedBookie
 
 from auditor.bookie import exchange
 from auditor.config import BookieLimits
-from auditor.spark.lane_tasks import list_asker
-from auditor.spark.lanes import Directory
+from auditor.evidence.rows import table
+from auditor.spark.lane_tasks import entry_reader, list_asker
+from auditor.spark.lanes import WANTED, Directory
 
 LIMITS = BookieLimits(
     rpc_timeout_ms=200, connect_timeout_ms=2_000, connect_attempts_max=2, deadline_ms=20_000
@@ -54,3 +56,26 @@ def test_a_greeting_costs_the_requests_that_were_sent(monkeypatch: pytest.Monkey
     ):
         found = greetings({"answers": bookie.port, "silent": silent, "closed": closed})
     assert {"answers": ("answered", 1), "silent": ("silent", 1), "closed": ("silent", 0)} == found
+
+
+def paces(batches: Iterable[pa.RecordBatch]) -> list[tuple[str, int | None]]:
+    """The bookie of each row, and the requests that it was asked at once in the end."""
+    return [
+        (row["bookie_id"], row["pace"] and row["pace"]["inflight"])
+        for batch in batches
+        for row in batch.to_pylist()
+    ]
+
+
+def test_the_pace_of_a_conversation_stands_in_its_greeting_and_in_the_last_of_its_reads() -> None:
+    """Batch by batch. A bookie that was not dialled has none."""
+    with ScriptedBookie({}) as bookie:
+        where = {"b1": ("127.0.0.1", bookie.port), "b2": None}
+        directory = Directory(where, frozenset())
+        asked = list_asker(directory, LIMITS, 1)(iter([directory.greetings()]))
+        assert [("b1", 64)] == [one for one in paces(asked) if one[0] == "b1"]
+        read = entry_reader(directory, LIMITS, 1, None)  # type: ignore[arg-type]
+        wanted = [("b1", 7, 0), ("b2", 7, 0), ("b1", 7, 1)]
+        batch = table(WANTED, [(*one, None, False) for one in wanted])
+        found = paces(read(iter([batch, batch])))
+    assert [("b1", None), ("b1", 64), ("b2", None)] * 2 == found

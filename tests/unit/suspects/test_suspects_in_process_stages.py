@@ -20,7 +20,7 @@ from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory
+from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING
 from auditor.spark.verdicts import STEPS
 from auditor.stop import StopRequest
@@ -161,7 +161,7 @@ def test_a_stage_that_finds_nothing_has_its_file_too(
 ) -> None:
     """Without rows, but with columns: a stage without a file has not been done."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
-    patch(monkeypatch, "list_asker", Worker(ANSWERS))
+    patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
     patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=Worker(STEPS)))
     left = LeftOver()
@@ -170,7 +170,7 @@ def test_a_stage_that_finds_nothing_has_its_file_too(
     stages.ask_lists(2, DIRECTORY, SHARD, 1)
     stages.read_entries(2, 1, DIRECTORY)
     stages.judge(2, 0)
-    assert 0 == file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS).num_rows
+    assert 0 == file_of(run, "evidence/answers/look-02-shard-0003", PACED_ANSWERS).num_rows
     assert 0 == file_of(run, "evidence/reads/look-02-judging-0001", COUNTED_READS).num_rows
     assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
 
@@ -181,7 +181,8 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(
     """Each registered bookie is greeted first. Whom to ask is found out in a child."""
     question = {"bookie_id": "b1", "ledger_id": 4, "expected_bytes": 7}
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, question))
-    lists = patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
+    answer = {"bookie_id": "b1", "ledger_id": 4}
+    lists = patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, answer))
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
@@ -193,8 +194,8 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
     assert [batch_of(QUESTIONS, *greetings, question)] == lists.given
-    rows = file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS)
-    assert batch_of(ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
+    rows = file_of(run, "evidence/answers/look-02-shard-0003", PACED_ANSWERS)
+    assert batch_of(PACED_ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
 
 
 def test_questions_are_answered_so_many_at_a_time(
@@ -206,7 +207,7 @@ def test_questions_are_answered_so_many_at_a_time(
         {"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)
     ]
     patch(monkeypatch, "asker_of", Worker(QUESTIONS, *asked))
-    lists = patch(monkeypatch, "list_asker", Worker(ANSWERS))
+    lists = patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
@@ -227,7 +228,7 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(
 ) -> None:
     """Nothing that bookies said is looked for: there is no such table yet."""
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
-    patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
+    patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
     left = LeftOver()
     left.by_call["recorded", SHARD] = [2, 4]
     stages_of(unasked, left).ask_lists(1, DIRECTORY, SHARD)
@@ -237,7 +238,7 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(
         for batch in asker.given
         for row in batch.to_pylist()
     ]
-    assert 1 == file_of(unasked, "evidence/answers/look-01-shard-0003", ANSWERS).num_rows
+    assert 1 == file_of(unasked, "evidence/answers/look-01-shard-0003", PACED_ANSWERS).num_rows
 
 
 def test_the_first_look_reads_the_listed_ledgers_with_the_marks(

@@ -1,0 +1,42 @@
+"""The section on what was asked says which bookies were asked less than the limits allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.report.requests_text import _paces_words
+
+
+def slow(bookie: str, rate: float) -> dict[str, Any]:
+    return {"bookie_id": bookie, "inflight": 16, "requests_per_second": rate}
+
+
+@pytest.mark.parametrize("paces", [{}, {"bookies": 0, "slowest": []}])
+def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
+    paces: dict[str, Any],
+) -> None:
+    """Nor of a stored run that did not note it."""
+    assert _paces_words(paces) == ""
+
+
+@pytest.mark.parametrize(
+    ("paces", "words"),
+    [
+        (
+            {"bookies": 1, "slowest": [slow("b1", 500.0)]},
+            "pace      1 bookie was asked less than the limits allow in the end, having refused"
+            " requests, closed connections or become slow: b1 (16 outstanding, 500 a second)",
+        ),
+        (
+            {"bookies": 1_003, "slowest": [slow("b1", 0.0), slow("b2", 250.5)]},
+            "pace      1,003 bookies were asked less than the limits allow in the end, having"
+            " refused requests, closed connections or become slow: b1 (16 outstanding), b2 (16"
+            " outstanding, 250.5 a second) and 1,001 more",
+        ),
+    ],
+)
+def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], words: str) -> None:
+    """Without a limit of the rate, only what was outstanding; the rest is counted."""
+    assert words == _paces_words(paces)

@@ -1,0 +1,83 @@
+"""The summary names the bookies that were asked less than the limits allow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.evidence.rows import answer_row, greeting_row, pace_cells, read_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import ANSWERS, READS, with_pace
+from auditor.model.availability import (
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    LanePace,
+    ReadStatus,
+)
+from auditor.summary.paces import BOOKIES_NAMED_MAX, paces_json
+
+FULL = LanePace(64, 2_000.0, is_low=False)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    return place(str(tmp_path / "run"))
+
+
+def greeted(bookie: str, pace: LanePace, look: int = 1) -> tuple[Any, ...]:
+    return (*greeting_row(bookie, look, 0, Greeting.ANSWERED, ""), pace_cells(pace))
+
+
+def read(bookie: str, pace: LanePace | None) -> tuple[Any, ...]:
+    row = read_row(EntryRead(bookie, 7, 0, 1, 0, ReadStatus.PRESENT))
+    return (*row, None if pace is None else pace_cells(pace))
+
+
+def write(run: Place, answers: list[Any], reads: list[Any]) -> None:
+    run.write_table("evidence/answers", table(with_pace(ANSWERS), answers), "all")
+    run.write_table("evidence/reads", table(with_pace(READS), reads), "all")
+
+
+def slow(bookie: str, inflight: int, rate: float) -> dict[str, Any]:
+    return {"bookie_id": bookie, "inflight": inflight, "requests_per_second": rate}
+
+
+def test_each_bookie_is_named_with_the_lowest_pace_of_its_conversations(run: Place) -> None:
+    """Of lists and of reads; those at the limits are not named, nor rows without a pace."""
+    listed = (*answer_row(Answer("b4", 7, 1, 0, AnswerStatus.HELD)), None)
+    write(
+        run,
+        [
+            listed,
+            greeted("b1", LanePace(16, 500.04, is_low=True)),
+            greeted("b1", LanePace(8, 900.0, is_low=True), look=2),
+            greeted("b2", FULL),
+            greeted("b3", LanePace(64, 0.0, is_low=False)),
+        ],
+        [read("b1", None), read("b1", FULL), read("b2", LanePace(8, 250.04, is_low=True))],
+    )
+    slowest = [slow("b2", 8, 250.0), slow("b1", 8, 900.0)]
+    assert {"bookies": 2, "slowest": slowest} == paces_json(run)
+
+
+def test_so_many_bookies_are_named_the_slowest_first(run: Place) -> None:
+    """All are counted. Among equals the order is that of their ids."""
+    many = BOOKIES_NAMED_MAX + 2
+    rows = [greeted(f"b{n:02}", LanePace(32 - n // 2, 1_000.0, is_low=True)) for n in range(many)]
+    write(run, rows, [])
+    found = paces_json(run)
+    assert many == found["bookies"]
+    order = sorted(range(many), key=lambda n: (32 - n // 2, n))[:BOOKIES_NAMED_MAX]
+    assert [slow(f"b{n:02}", 32 - n // 2, 1_000.0) for n in order] == found["slowest"]
+
+
+def test_runs_that_wrote_no_pace_have_none(run: Place) -> None:
+    """Their tables lack the column."""
+    answers = [greeting_row("b1", 1, 0, Greeting.ANSWERED, "")]
+    run.write_table("evidence/answers", table(ANSWERS, answers), "all")
+    run.write_table("evidence/reads", table(READS, []), "all")
+    assert {"bookies": 0, "slowest": []} == paces_json(run)
