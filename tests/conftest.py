@@ -69,9 +69,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    """The one Spark session of the test run: starting one costs as much as a whole audit."""
+    """The one Spark session of the test run: starting one costs as much as a whole audit.
+
+    Its JVM compiles quickly rather than well, as in a run: what is compiled well is hardly used
+    before the tests are over, and it took a quarter of the CPU time.
+    """
     from auditor.spark.session import spark_session
     from auditor.stop import StopRequest
 
-    with spark_session(6, "local[6,2]", StopRequest(), lasting=True) as session:
+    with spark_session(6, "local[6,2]", StopRequest()) as session:
         yield session
