@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 DEMO_OUTPUT ?= audits/demo
-# Tests run side by side in two processes: one works on real BookKeeper while the other has Spark and the rest.
-TEST_WORKERS ?= 2
+# Tests run side by side in three processes, also on two cores: those on real servers wait a good part of their time.
+TEST_WORKERS ?= 3
 MINUTES ?= 10
 
 .PHONY: help setup demo test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean

@@ -13,40 +13,25 @@ TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
-TOGETHER = ("cluster", "spark")
-"""Directories whose tests share what is dear to start (real BookKeeper, a Spark session): one
-process runs all of one.
-"""
-DEAREST_FIRST = ("cluster", "spark", "runs", "adapters", "model", "properties", "faults")
-"""Directories by the time they take. What takes long begins first, so that no process waits long
-for another at the end.
-"""
-
 _contract_cases: dict[str, int] = {}
-
-
-def turn(nodeid: str) -> int:
-    """Return when the tests of this one's directory begin: 0 first."""
-    place = nodeid.removeprefix("tests/").partition("/")[0]
-    return DEAREST_FIRST.index(place) if place in DEAREST_FIRST else len(DEAREST_FIRST)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the directories; within one the order stays."""
+    from support.places import turn
+
     items.sort(key=lambda item: turn(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Where tests run in several processes, a file stays in one, and so do the directories
-    TOGETHER.
-    """
+    """Where tests run in several processes, those of one `place` stay in one."""
+    from support.places import place
     from xdist.scheduler import LoadScopeScheduling
 
     class ByPlace(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.partition("::")[0]
-            return next((place for place in TOGETHER if path.startswith(f"tests/{place}/")), path)
+            return place(nodeid.partition("::")[0])
 
     config.option.loadscopereorder = (
         False  # by the number of tests, the dearest files would come last
@@ -84,9 +69,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    """The one Spark session of the test run: starting one costs as much as a whole audit."""
+    """The one Spark session of the test run: starting one costs as much as a whole audit.
+
+    Its JVM compiles quickly rather than well, as in a run: what is compiled well is hardly used
+    before the tests are over, and it took a quarter of the CPU time.
+    """
     from auditor.spark.session import spark_session
     from auditor.stop import StopRequest
 
-    with spark_session(6, "local[6,2]", StopRequest(), lasting=True) as session:
+    with spark_session(6, "local[6,2]", StopRequest()) as session:
         yield session

@@ -1,26 +1,30 @@
 """The class-data archive: JVM classes that Spark loads at start, kept ready in one file. Made once,
 at set-up.
 
-With it a run starts some seconds sooner. It fits one Java and one Spark only, which its name says.
-The JVM passes over an archive that does not fit. From Java 25 on it is an ahead-of-time cache
-(JEP 514), which has the classes linked and needs no archive of the JDK's own beside it; earlier
-versions write a dynamic archive (JEP 350).
+With it a run starts some seconds sooner. It fits one Java and one Spark in one place only, which
+its name says. The JVM passes over an archive that does not fit, and does not mention it. From Java
+25 on it is an ahead-of-time cache (JEP 514), which has the classes linked and needs no archive of
+the JDK's own beside it; earlier versions write a dynamic archive (JEP 350).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import pyspark
 from pyspark import __version__ as spark_version
 
 from auditor.java import JavaHome, cache_dir, find_java
 
 MAKING_TIMEOUT_S = 300
 """How long making it may take; it needs about half a minute, with Java 25 a minute."""
+PLACE_DIGITS = 8
+"""Length of the hash of Spark's folder in an archive's name: several environments keep theirs."""
 AOT_CACHE_JAVA_MIN = 25
 """Oldest Java that makes an ahead-of-time cache in one step (`-XX:AOTCacheOutput`)."""
 
@@ -28,7 +32,8 @@ AOT_CACHE_JAVA_MIN = 25
 def archive_path(java: JavaHome) -> Path:
     """Return where the archive for this Java and this Spark is, or would be."""
     kind = "aot" if _has_aot_cache(java) else "jsa"
-    return cache_dir(os.environ) / f"spark-{spark_version}-java-{java.version}.{kind}"
+    place = hashlib.sha256(os.fsencode(_spark_home())).hexdigest()[:PLACE_DIGITS]
+    return cache_dir(os.environ) / f"spark-{spark_version}-java-{java.version}-{place}.{kind}"
 
 
 def writing_options(java: JavaHome, archive: Path) -> list[str]:
@@ -55,6 +60,11 @@ def reading_options(java: JavaHome) -> list[str]:
         if _has_aot_cache(java)
         else ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
     )
+
+
+def _spark_home() -> str:
+    """Return the folder whose jars the JVM loads: `$SPARK_HOME`, or that of the package."""
+    return os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
 
 
 def _has_aot_cache(java: JavaHome) -> bool:

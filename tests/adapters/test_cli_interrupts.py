@@ -52,6 +52,13 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
 """Likewise of `auditor run`, which has more to lose: an earlier result."""
+IMPATIENT = (
+    *("--zookeeper-connect-timeout", "5s", "--zookeeper-session-timeout", "4s"),
+    *("--zookeeper-retries", "0"),
+)
+"""How a demo that is stopped before its audit reads is told to give a server up soon: a signal to
+the group ends its ZooKeeper too, and what waits for it then would wait for 40 s.
+"""
 LIKE_ANOTHER = frozenset({"load", "second look", "report"})
 """Stages of a run at which it has Spark, as at "ask": the long form stops there too."""
 IN_PROCESS = frozenset({"between the looks"})
@@ -73,7 +80,8 @@ def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
     temporary file, no result.
     """
     number, there = STAGES[stage]
-    with started(tmp_path, "demo") as command:
+    words = () if stage in OF_THE_AUDIT else IMPATIENT
+    with started(tmp_path, "demo", *words) as command:
         command.reach(there)
         stopped(command, number)
     assert [] == left_behind(tmp_path / "tmp")

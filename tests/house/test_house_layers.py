@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -195,8 +196,9 @@ def test_every_part_of_the_product_has_a_floor():
     assert set() == there - {"__init__"} - named
 
 
+@cache
 def modules() -> list[tuple[str, str, ast.Module]]:
-    """Name, text and syntax tree of every module of the product that a person wrote."""
+    """Name, text and syntax tree of every module of the product that a person wrote; read once."""
     paths = [path for path in sorted(PRODUCT.rglob("*.py")) if "generated" not in path.parts]
     texts = [(str(path.relative_to(PROJECT)), path.read_text()) for path in paths]
     return [(name, text, ast.parse(text)) for name, text in texts]

@@ -27,7 +27,7 @@ from typing import Any
 
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import bookkeeper_jars
-from support.real_processes import JVM_FLAGS
+from support.real_processes import JVM_FLAGS, class_path, sharing_flags
 
 from auditor.model.placement import Adherence, Policy
 
@@ -127,10 +127,11 @@ class JavaAuditor:
         _compile(jars, classes)
         options = [
             *JVM_FLAGS,
+            *sharing_flags(jars),
             "-Xmx384m",
             f"-Dlog4j2.configurationFile={LOG4J2_WARN}",
             "-cp",
-            f"{classes}:{jars}/*",
+            class_path(jars, classes),
         ]
         self._log = (workdir / "java-auditor.log").open("ab")
         self._process = subprocess.Popen(

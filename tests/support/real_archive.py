@@ -12,6 +12,8 @@ import fcntl
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -25,14 +27,30 @@ DUMP_TIMEOUT_S = 120.0
 POLL_S = 0.1
 
 
+@contextmanager
+def archive_to_make(jars: Path) -> Iterator[Path | None]:
+    """Where the archive of these jars is to be made; None where it is there. One process at a time
+    is told where.
+
+    Archives that no JVM can use any more, of another Java or of jars that were elsewhere, go.
+    """
+    with (jars.parent / "classes.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
+        archive = archive_of(jars)
+        if archive.exists():
+            yield None
+            return
+        for old in jars.parent.glob("classes*.jsa"):
+            old.unlink()
+        yield archive
+
+
 def make_archive(jars: Path) -> None:
     """Make the archive for these jars unless it is there: some 15 s, once. Without it all is the
     same, only slower.
     """
-    archive = archive_of(jars)
-    with archive.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        if not archive.exists():
+    with archive_to_make(jars) as archive:
+        if archive is not None:
             with tempfile.TemporaryDirectory(prefix="bookkeeper-classes-") as workdir:
                 _train(jars, archive, Path(workdir))
 

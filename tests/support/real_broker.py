@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.real_archive import archive_to_make
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import PULSAR_POM
 from support.real_processes import (
     JavaConversation,
     JavaProcess,
-    archive_of,
     free_port,
     java_command,
 )
@@ -165,10 +165,8 @@ def start_broker(jars: Path, broker: RealBroker, settings: Mapping[str, object])
     """Start a broker. The first one on these jars is started twice: it writes the class-data
     archive for all others.
     """
-    archive = archive_of(jars)
-    with archive.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        if not archive.exists():
+    with archive_to_make(jars) as archive:
+        if archive is not None:
             broker.start(jars, settings, f"-XX:ArchiveClassesAtExit={archive}")
             broker.end()
     broker.start(jars, settings)

@@ -19,7 +19,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
 NEWEST = "4.17.2"
 """The version that the pom names: that of all tests but those that say otherwise."""
-CACHE = PROJECT / ".cache"
+CACHE = (PROJECT / ".cache").resolve()
+"""By its own name where it is a link: an archive of classes is for jars of one name."""
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
 PULSAR_CACHE = CACHE / "pulsar-4.0.7"
 STAMP = "complete.json"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import random
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 
 JVM_FLAGS = (
@@ -31,19 +34,34 @@ PORT_FIRST, PORT_LAST = 20_000, 32_000
 """Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and
 listening.
 """
+PORT_SHARES = 4
+"""Processes of one run of tests that draw from ports of their own; a fifth shares the first's."""
 PORT_TRIES_MAX = 200
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def free_port() -> int:
-    """A loopback port nobody listens on now. Drawn at random, so that two runs rarely draw the
-    same.
+def _ports() -> Iterator[int]:
+    """Every port of this process's share, in an order drawn at random, again and again: two that
+    are chosen one after another differ, before anybody listens on the first.
     """
-    draw = random.SystemRandom()
-    for _ in range(PORT_TRIES_MAX):
-        port = draw.randint(PORT_FIRST, PORT_LAST)
+    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    share = int(name.removeprefix("gw")) % PORT_SHARES
+    size = (PORT_LAST - PORT_FIRST) // PORT_SHARES
+    mine = [PORT_FIRST + share * size + number for number in range(size)]
+    random.SystemRandom().shuffle(mine)
+    return cycle(mine)
+
+
+_drawn = _ports()
+
+
+def free_port() -> int:
+    """A loopback port nobody listens on now, and that no other process of this run of tests
+    chooses. Drawn at random, so that two runs rarely draw the same.
+    """
+    for port in islice(_drawn, PORT_TRIES_MAX):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -165,11 +183,33 @@ class JavaConversation(JavaProcess):
                 pipe.close()
 
 
-def archive_of(jars: Path) -> Path:
-    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made
-    it.
+def class_path(jars: Path, *more: Path) -> str:
+    """Every jar of a folder, in one order, for an archive of classes is for one class path alone,
+    and what stands behind them.
     """
-    return jars.parent / "classes.jsa"
+    return os.pathsep.join(map(str, (*sorted(jars.glob("*.jar")), *more)))
+
+
+def archive_of(jars: Path) -> Path:
+    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made it.
+
+    A JVM passes over an archive of other jars, of jars elsewhere or of another Java, and says
+    nothing: so the name is made of all three.
+    """
+    made_of = [os.path.realpath(shutil.which("java") or "")]
+    for jar in sorted(jars.glob("*.jar")):
+        state = jar.stat()
+        made_of.append(f"{jar} {state.st_size} {state.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:16]
+    return jars.parent / f"classes-{digest}.jsa"
+
+
+def sharing_flags(jars: Path) -> list[str]:
+    """Flags of a JVM that maps its classes from the archive; none where that is not made yet."""
+    archive = archive_of(jars)
+    if not archive.exists():
+        return []
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 def java_command(
@@ -189,22 +229,17 @@ def java_command(
     killed JVM leaves them. `opens` are packages of the JDK that it needs open, `classes` a folder
     of classes behind the jars.
     """
-    archive = archive_of(jars)
-    shared = (
-        [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-        if archive.exists()
-        else []
-    )
     return [
         "java",
         *JVM_FLAGS,
-        *([flag] if flag else shared),
+        *([flag] if flag else []),
+        *sharing_flags(jars),
         *([f"-Djava.io.tmpdir={temporary}"] if temporary else []),
         *(word for package in opens for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
         f"-Xmx{heap}",
         f"-Dlog4j2.configurationFile={log4j2}",
         "-cp",
-        f"{jars}/*:{classes}" if classes else f"{jars}/*",
+        class_path(jars, *([classes] if classes else [])),
         main_class,
         *arguments,
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from auditor.java import JavaHome
@@ -39,6 +40,16 @@ def test_the_archive_that_is_written_is_the_one_that_is_read(version: str) -> No
         written,
         read,
     )
+
+
+def test_each_place_of_spark_has_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM cannot use the archive of jars that are elsewhere, as in another environment."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    packaged = archive_path(java("17.0.15"))
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert packaged != archive_path(java("17.0.15"))
+    monkeypatch.setenv("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    assert packaged == archive_path(java("17.0.15"))
 
 
 def test_an_ahead_of_time_cache_is_read_without_share_options() -> None:
