@@ -22,7 +22,7 @@ from auditor.model.placement import Adherence
 from auditor.second_checker.beyond_end import beyond_end
 from auditor.second_checker.copies import Entries, Tally, Worst
 from auditor.second_checker.facts import contradictions, entry_facts, mark_facts, stuck_facts
-from auditor.second_checker.holdings import Testimony
+from auditor.second_checker.ledger_count import LedgerCount
 from auditor.second_checker.metadata import is_beyond_grace, is_stuck
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.placement import adherence, judges, placement_facts
@@ -57,16 +57,6 @@ class CrossCheckFinding:
     def stands_alone(self) -> bool:
         """Whether it replaces the ledger's findings on its mark and on placement."""
         return self.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The counts of a ledger, with what its bookies said."""
-
-    tally: Tally
-    testimonies: Mapping[BookieId, Testimony]
-    corrupt: Mapping[EntryId, Worst]
-    """Each entry with a corrupt copy on a bookie of its write set."""
 
 
 def mark_findings(
@@ -169,7 +159,7 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
 
 
 def entry_findings(
-    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, *, excused: bool
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, *, excused: bool
 ) -> list[CrossCheckFinding]:
     """Return at most one finding: the strongest kind that is true of any entry.
 
@@ -193,7 +183,7 @@ def entry_findings(
 
 
 def _lost_finding(
-    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, lost: Entries
 ) -> CrossCheckFinding:
     """Return the finding on entries of which no copy can exist where the metadata says."""
     tally = count.tally
@@ -207,7 +197,7 @@ def _lost_finding(
     return _entry_finding(kind, facts, metadata, tally, lost)
 
 
-def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheckFinding:
+def _corrupt(heard: Words, metadata: LedgerMetadata, count: LedgerCount) -> CrossCheckFinding:
     lowest = min(count.corrupt)
     worst = count.corrupt[lowest]
     on: dict[BookieId, list[EntryId]] = {}

@@ -6,8 +6,9 @@ list or, without a list, the reads of those entries there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class _Other:
     """
 
     has_list: bool
-    knows_nothing: bool
+    knows_nothing: bool = False
     """Its newest conclusive word on the ledger is that it does not have it."""
     held: set[EntryId] = field(default_factory=set)
     lacking: set[EntryId] = field(default_factory=set)
@@ -79,47 +80,74 @@ def search_facts(
     if not total or terms.stranded_entries_max < 1:
         return None
     lists = listing_bookies(heard, metadata)
+    found_by_list = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
     others: dict[BookieId, _Other] = {}
-    found_by_list: dict[int, Mask] = {
-        place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()
-    }
     for bookie in _registered_bookies(heard, terms, lists):
         outside = {
             place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()
         }
         if not any(mask.any() for mask in outside.values()):
             continue
-        reads = [
-            read
-            for (reader, _), read in heard.reads.items()
-            if reader == bookie and bookie not in lists
-        ]
-        mine = [read for read in reads if _is_in(tally, outside, read.entry_id)]
-        other = others[bookie] = _Other(bookie in lists, _knows_nothing(mine))
-        for place, mask in outside.items() if bookie in lists else ():
-            block = tally.counted[place].block
-            named = mask & (only_listed(lists[bookie], block.low, block.high) == HELD)
-            other.lists_some += int(np.count_nonzero(named))
-            lowest = block.low + int(np.argmax(named)) if named.any() else other.first_listed
-            other.first_listed = min(
-                (e for e in (lowest, other.first_listed) if e is not None), default=None
-            )
-            found_by_list[place] |= named
-        _sort(other, mine)
+        if bookie in lists:
+            others[bookie] = _ask_list(tally, outside, lists[bookie], found_by_list)
+        else:
+            others[bookie] = _ask_reads(heard, tally, outside, bookie)
     if not others:
         return None
-    named_by_metadata = {bookie for segment in metadata.segments for bookie in segment.ensemble}
+    named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
     if all(one.has_list or one.knows_nothing for one in others.values()):
-        return _all_spoke(
-            others,
-            total,
-            sum(int(np.count_nonzero(one)) for one in found_by_list.values()),
-            named_by_metadata,
-        )
+        found = sum(int(np.count_nonzero(mask)) for mask in found_by_list.values())
+        return _all_spoke(others, total, found, named)
     first = min(
-        tally.counted[p].block.low + int(np.argmax(mask)) for p, mask in lost.items() if mask.any()
+        tally.counted[place].block.low + int(np.argmax(mask))
+        for place, mask in lost.items()
+        if mask.any()
     )
-    return _some_spoke(tally, others, lists, first, total, named_by_metadata)
+    return _some_spoke(tally, others, lists, first, total, named)
+
+
+def _ask_list(
+    tally: Tally,
+    outside: Mapping[int, Mask],
+    groups: tuple[Group, ...],
+    found_by_list: Mapping[int, Mask],
+) -> _Other:
+    """Return what a list says of the entries outside the bookie's write sets.
+
+    The entries that it names are added to `found_by_list`.
+    """
+    other = _Other(has_list=True)
+    for place, mask in outside.items():
+        block = tally.counted[place].block
+        named = mask & (only_listed(groups, block.low, block.high) == HELD)
+        found_by_list[place][:] |= named
+        other.lists_some += int(np.count_nonzero(named))
+        if named.any() and other.first_listed is None:
+            other.first_listed = block.low + int(np.argmax(named))
+    return other
+
+
+def _ask_reads(heard: Words, tally: Tally, outside: Mapping[int, Mask], bookie: BookieId) -> _Other:
+    """Return what the reads on a bookie without a list say of the entries outside its write sets.
+
+    An entry seen before the bookie forgot the ledger counts as lacking.
+    """
+    reads = [
+        read
+        for (reader, entry), read in heard.reads.items()
+        if reader == bookie and _is_in(tally, outside, entry)
+    ]
+    other = _Other(has_list=False, knows_nothing=_knows_nothing(reads))
+    forgot = max((read.look for read in reads if read.status is ReadStatus.NO_LEDGER), default=0)
+    for read in reads:
+        other.was_refused_by_bound |= read.status is ReadStatus.NOT_ASKED
+        if read.status not in _SPOKEN:
+            (other.lacking if other.knows_nothing else other.hidden).add(read.entry_id)
+        elif other.knows_nothing or read.status in _ABSENT or read.look < forgot:
+            other.lacking.add(read.entry_id)
+        else:
+            (other.held if read.status is ReadStatus.PRESENT else other.wrong).add(read.entry_id)
+    return other
 
 
 def _registered_bookies(heard: Words, terms: Terms, lists: Iterable[BookieId]) -> list[BookieId]:
@@ -157,23 +185,6 @@ def _knows_nothing(reads: Iterable[EntryRead]) -> bool:
     return ReadStatus.NO_LEDGER in last_words and not last_words & {ReadStatus.PRESENT, *_WRONG}
 
 
-def _sort(other: _Other, reads: Iterable[EntryRead]) -> None:
-    """Sort the entries read into the sets of `other`.
-
-    An entry seen before the bookie forgot the ledger counts as lacking.
-    """
-    reads = list(reads)
-    forgot = max((read.look for read in reads if read.status is ReadStatus.NO_LEDGER), default=0)
-    for read in reads:
-        other.was_refused_by_bound |= read.status is ReadStatus.NOT_ASKED
-        if read.status not in _SPOKEN:
-            (other.lacking if other.knows_nothing else other.hidden).add(read.entry_id)
-        elif other.knows_nothing or read.status in _ABSENT or read.look < forgot:
-            other.lacking.add(read.entry_id)
-        else:
-            (other.held if read.status is ReadStatus.PRESENT else other.wrong).add(read.entry_id)
-
-
 def _all_spoke(
     others: Mapping[BookieId, _Other], total: int, found: int, named: set[BookieId]
 ) -> Search:
@@ -200,48 +211,52 @@ def _some_spoke(
     entries = {first}.union(
         *(one.held | one.lacking | one.wrong | one.hidden for one in others.values())
     )
-    answered, unheard, refused, wrong = (
-        set[BookieId](),
-        set[BookieId](),
-        set[BookieId](),
-        set[BookieId](),
-    )
-    holders: dict[EntryId, set[BookieId]] = {entry: set() for entry in entries}
-    for bookie, one in others.items():
-        scope = {entry for entry in entries if bookie not in _bookies_of(tally, entry)}
-        if one.has_list:
-            held, silent_on = (
-                {entry for entry in scope if names(lists[bookie], entry)},
-                set[EntryId](),
-            )
-        else:
-            held = one.held & scope
-            silent_on = set() if one.knows_nothing else scope - one.held - one.lacking - one.wrong
-        for entry in held:
-            holders[entry].add(bookie)
-        if scope:
-            (answered if not silent_on else refused if one.was_refused_by_bound else unheard).add(
-                bookie
-            )
-        if one.wrong & scope and not one.knows_nothing:
-            wrong.add(bookie)
-    found_on = set().union(*holders.values())
+    said = {
+        bookie: _Said.of(one, scope, lists.get(bookie, ()))
+        for bookie, one in others.items()
+        if (scope := {entry for entry in entries if bookie not in _bookies_of(tally, entry)})
+    }
+    holders = {entry: {b for b, one in said.items() if entry in one.held} for entry in entries}
+    found_on = sorted(bookie for bookie, one in said.items() if one.held)
     return Search(
         len(entries),
         sum(bool(held_by) for held_by in holders.values()),
         sum(bool(held_by - named) for held_by in holders.values()),
         total - len(entries),
-        searched=tuple(sorted(answered)),
-        found_on=tuple(sorted(found_on)),
-        found_unnamed=tuple(sorted(found_on - named)),
-        corrupt_on=tuple(sorted(wrong)),
-        unheard=tuple(sorted(unheard)),
-        not_asked=tuple(sorted(refused)),
-        found_first=tuple(
-            min(entry for entry, on in holders.items() if bookie in on)
-            for bookie in sorted(found_on)
-        ),
+        searched=_bookies_where(said, lambda one: not one.is_silent),
+        found_on=tuple(found_on),
+        found_unnamed=tuple(bookie for bookie in found_on if bookie not in named),
+        corrupt_on=_bookies_where(said, lambda one: one.is_wrong),
+        unheard=_bookies_where(said, lambda one: one.is_silent and not one.was_refused_by_bound),
+        not_asked=_bookies_where(said, lambda one: one.is_silent and one.was_refused_by_bound),
+        found_first=tuple(min(said[bookie].held) for bookie in found_on),
     )
+
+
+class _Said(NamedTuple):
+    """What a bookie said of some entries: those it holds, and what is missing of its word.
+
+    `is_silent`: of some entry it said nothing. `is_wrong`: it sent some entry wrongly.
+    """
+
+    held: set[EntryId]
+    is_silent: bool
+    is_wrong: bool
+    was_refused_by_bound: bool
+
+    @classmethod
+    def of(cls, one: _Other, scope: set[EntryId], groups: tuple[Group, ...]) -> _Said:
+        if one.has_list:
+            return cls({entry for entry in scope if names(groups, entry)}, False, False, False)
+        is_silent = not one.knows_nothing and not scope <= one.held | one.lacking | one.wrong
+        is_wrong = not one.knows_nothing and bool(one.wrong & scope)
+        return cls(one.held & scope, is_silent, is_wrong, one.was_refused_by_bound)
+
+
+def _bookies_where(
+    said: Mapping[BookieId, _Said], is_one: Callable[[_Said], bool]
+) -> tuple[BookieId, ...]:
+    return tuple(sorted(bookie for bookie, one in said.items() if is_one(one)))
 
 
 def _bookies_of(tally: Tally, entry: EntryId) -> tuple[BookieId, ...]:

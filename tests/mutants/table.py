@@ -1124,7 +1124,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a region may hold just the ack quorum",
         SECOND,
-        "second_checker/placement.py",
+        "second_checker/placement_rules.py",
         "        sum(region in chosen for region in regions) >= ack",
         "        sum(region in chosen for region in regions) > ack",
         (
