@@ -9,7 +9,7 @@ from auditor.model.facts import BeyondEndFacts
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.holdings import Group
+from auditor.second_checker.listed_groups import Group
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.search import listing_bookies
 

@@ -15,12 +15,12 @@ from auditor.second_checker.blocks import Block, blocks
 from auditor.second_checker.copies import Tally, Worst, tally
 from auditor.second_checker.holdings import (
     Testimony,
-    edges_of,
     gone_testimony,
     list_testimony,
     reads_testimony,
     unheard_testimony,
 )
+from auditor.second_checker.listed_groups import edges_of
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.probes import Due, reads_due
 from auditor.second_checker.schedule import Stretch, last_of
@@ -152,7 +152,7 @@ def _corrupt_entries(heard: Words, counted: Tally) -> dict[EntryId, Worst]:
         if among is not None and bookie in among.block.stretch.bookies_of(entry):
             at = entry - among.block.low
             found[entry] = Worst(
-                entry, int(among.possible[at]), int(among.confirmed[at]), among.block.stretch
+                entry, among.possible.at(at), among.confirmed.at(at), among.block.stretch
             )
     return found
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import write_sets
+from auditor.second_checker.copies import written_to
+from auditor.second_checker.entry_bits import positions_of
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANKED_MAX = 2**31
@@ -136,9 +137,8 @@ class _Round(NamedTuple):
 
 def _entries_of(block: Block, bookie: BookieId) -> Iterator[EntryId]:
     """Yield every entry of the block that was written to the bookie."""
-    for at, bookies in write_sets(block):
-        if bookie in bookies:
-            yield from range(block.low, block.high + 1)[at]
+    for position in positions_of(written_to(block).get(bookie, 0)).tolist():
+        yield block.low + position
 
 
 def _draw(key: str, population: int, count: int) -> set[int]:

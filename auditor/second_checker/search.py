@@ -10,21 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.second_checker.copies import Mask, Tally, write_sets
-from auditor.second_checker.holdings import (
-    HELD,
+from auditor.second_checker.copies import Tally
+from auditor.second_checker.entry_bits import Bits, lowest_of
+from auditor.second_checker.listed_groups import (
     Group,
     claims_too_much,
     groups_of,
+    listed_bits,
     names,
-    only_listed,
 )
 from auditor.second_checker.newest_words import Words
 
@@ -72,21 +70,24 @@ def search_facts(
     """Return how far the search went.
 
     Return None if nothing is searched for, or if no other bookie is registered. `entries`,
-    `entries_found` and `entries_left` are meaningful only if all entries were examined. Costs
-    entries for each registered bookie.
+    `entries_found` and `entries_left` are meaningful only if all entries were examined. Costs a
+    few operations on sets of entries for each registered bookie.
     """
-    lost = {place: one.possible == 0 for place, one in enumerate(tally.counted)}
-    total = sum(int(np.count_nonzero(mask)) for mask in lost.values())
+    lost = {
+        place: bits for place, one in enumerate(tally.counted) if (bits := one.possible.at_most(0))
+    }
+    total = sum(bits.bit_count() for bits in lost.values())
     if not total or terms.stranded_entries_max < 1:
         return None
     lists = listing_bookies(heard, metadata)
-    found_by_list = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
+    found_by_list = dict.fromkeys(lost, 0)
     others: dict[BookieId, _Other] = {}
     for bookie in _registered_bookies(heard, terms, lists):
         outside = {
-            place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()
+            place: bits ^ (bits & tally.counted[place].written.get(bookie, 0))
+            for place, bits in lost.items()
         }
-        if not any(mask.any() for mask in outside.values()):
+        if not any(outside.values()):
             continue
         if bookie in lists:
             others[bookie] = _ask_list(tally, outside, lists[bookie], found_by_list)
@@ -96,38 +97,34 @@ def search_facts(
         return None
     named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
     if all(one.has_list or one.knows_nothing for one in others.values()):
-        found = sum(int(np.count_nonzero(mask)) for mask in found_by_list.values())
+        found = sum(bits.bit_count() for bits in found_by_list.values())
         return _all_spoke(others, total, found, named)
-    first = min(
-        tally.counted[place].block.low + int(np.argmax(mask))
-        for place, mask in lost.items()
-        if mask.any()
-    )
+    first = min(tally.counted[place].block.low + lowest_of(bits) for place, bits in lost.items())
     return _some_spoke(tally, others, lists, first, total, named)
 
 
 def _ask_list(
     tally: Tally,
-    outside: Mapping[int, Mask],
+    outside: Mapping[int, Bits],
     groups: tuple[Group, ...],
-    found_by_list: Mapping[int, Mask],
+    found_by_list: dict[int, Bits],
 ) -> _Other:
     """Return what a list says of the entries outside the bookie's write sets.
 
     The entries that it names are added to `found_by_list`.
     """
     other = _Other(has_list=True)
-    for place, mask in outside.items():
+    for place, bits in outside.items():
         block = tally.counted[place].block
-        named = mask & (only_listed(groups, block.low, block.high) == HELD)
-        found_by_list[place][:] |= named
-        other.lists_some += int(np.count_nonzero(named))
-        if named.any() and other.first_listed is None:
-            other.first_listed = block.low + int(np.argmax(named))
+        named = bits & listed_bits(groups, block.low, block.high)
+        found_by_list[place] |= named
+        other.lists_some += named.bit_count()
+        if named and other.first_listed is None:
+            other.first_listed = block.low + lowest_of(named)
     return other
 
 
-def _ask_reads(heard: Words, tally: Tally, outside: Mapping[int, Mask], bookie: BookieId) -> _Other:
+def _ask_reads(heard: Words, tally: Tally, outside: Mapping[int, Bits], bookie: BookieId) -> _Other:
     """Return what the reads on a bookie without a list say of the entries outside its write sets.
 
     An entry seen before the bookie forgot the ledger counts as lacking.
@@ -158,21 +155,11 @@ def _registered_bookies(heard: Words, terms: Terms, lists: Iterable[BookieId]) -
     return sorted({*terms.around.writable, *terms.around.readonly, *lists} - gone)
 
 
-def _written_mask(tally: Tally, place: int, bookie: BookieId) -> Mask:
-    """Return which entries of a block were written to the bookie."""
-    block = tally.counted[place].block
-    found = np.zeros(block.high - block.low + 1, np.bool_)
-    if bookie in block.stretch.ensemble:
-        for at, bookies in write_sets(block):
-            found[at] = bookie in bookies
-    return found
-
-
-def _is_in(tally: Tally, masks: Mapping[int, Mask], entry: EntryId) -> bool:
-    for place, mask in masks.items():
-        low = tally.counted[place].block.low
-        if low <= entry < low + len(mask):
-            return bool(mask[entry - low])
+def _is_in(tally: Tally, sets: Mapping[int, Bits], entry: EntryId) -> bool:
+    for place, bits in sets.items():
+        block = tally.counted[place].block
+        if block.low <= entry <= block.high:
+            return bool(bits >> (entry - block.low) & 1)
     return False
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
+from support.entry_words import bits_of, numbers_of
 
 from auditor.model.finding import RANGES_MAX
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally
+from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally, written_to
+from auditor.second_checker.entry_bits import BitCounts, all_bits
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
 from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.schedule import stretches
@@ -32,6 +33,25 @@ def lacking(block: Block, *entries: int) -> Tally:
     """The tally of one block of PAIR, where b1 lacks these entries."""
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     return tally([block], said, is_whole=True)
+
+
+def counts_of(numbers: list[int]) -> BitCounts:
+    """These numbers, one for each entry of a block."""
+    sets = (
+        bits_of([at for at, number in enumerate(numbers) if number > copies])
+        for copies in range(max(numbers))
+    )
+    return BitCounts.of(all_bits(len(numbers)), sets)
+
+
+@pytest.mark.parametrize("block", [Block(FIRST, 5, 5), Block(FIRST, 7, 8), Block(SECOND, 41, 79)])
+def test_every_entry_of_a_block_was_written_to_its_write_set(block: Block) -> None:
+    """In a block of one entry, of two, and of many rounds; a bookie may have none of them."""
+    looked = range(block.low, block.high + 1)
+    assert {
+        bookie: bits_of([e - block.low for e in looked if bookie in block.stretch.bookies_of(e)])
+        for bookie in block.stretch.ensemble
+    } == written_to(block)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -62,9 +82,9 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
     blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
-    assert possible == {e: int(block.possible[e - block.block.low]) for e, block in blocks.items()}
+    assert possible == {e: block.possible.at(e - block.block.low) for e, block in blocks.items()}
     assert list(confirmed.values()) == [
-        int(number) for one in found.counted for number in one.confirmed
+        number for one in found.counted for number in numbers_of(one.confirmed)
     ]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert (
@@ -88,9 +108,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
 
 
 def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
-    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is
-    away, one that is gone.
-    """
+    """Each entry's are counted: two, one on a bookie that is away, one that is gone."""
     said = {
         "b1": Said(HELD, by_entry={1: ABSENT}),
         "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT}),
@@ -99,10 +117,9 @@ def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
     one_away = tally(
         [Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True
     ).counted[0]
-    assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
-    assert all(
-        counts.dtype.kind == "i"
-        for counts in (all_there.confirmed, all_there.possible, all_there.in_reach)
+    assert ([2, 0, 1], [1, 0, 1]) == (
+        numbers_of(all_there.in_reach),
+        numbers_of(one_away.in_reach),
     )
 
 
@@ -171,8 +188,8 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
     """Fewest that can exist, then fewest confirmed, then the lowest."""
 
     def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
-        counts = np.array(possible, np.int32)
-        return Counted(Block(PAIR, low, low + 1), np.array(confirmed, np.int32), counts, counts)
+        sure, counts = counts_of(confirmed), counts_of(possible)
+        return Counted(Block(PAIR, low, low + 1), sure, counts, counts, {}, {})
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
     assert Worst(21, 1, 0, PAIR) == Tally(blocks).worst()
