@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from typing import NamedTuple
 
 from auditor.model.finding import RANGES_MAX, Ranges
 from auditor.model.identity import BookieId, EntryId
@@ -13,7 +13,8 @@ from auditor.second_checker.blocks import Block
 from auditor.second_checker.entry_bits import (
     BitCounts,
     Bits,
-    all_bits,
+    block_bits,
+    count_repeated,
     lowest_of,
     repeat_bits,
     runs_of,
@@ -39,7 +40,7 @@ class Counted:
     confirmed: BitCounts
     possible: BitCounts
     in_reach: BitCounts
-    written: Mapping[BookieId, Bits]
+    written: Mapping[BookieId, Written]
     absent: Mapping[BookieId, Bits]
 
 
@@ -57,7 +58,8 @@ class Entries:
     def of(cls, entries: Iterable[EntryId]) -> Entries:
         single = sorted(set(entries))
         ranges: list[tuple[EntryId, EntryId]] = []
-        _append(ranges, ((entry, entry) for entry in single))
+        for entry in single:
+            _append(ranges, [(entry, entry)])
         return cls(tuple(ranges), len(single))
 
 
@@ -90,10 +92,14 @@ class Tally:
 
     def with_at_most(self, copies: int) -> Entries:
         """Return the entries of which at most `copies` copies can exist."""
-        return _entries(
-            ((one.block.low, one.possible.at_most(copies)) for one in self.counted),
-            self.ranges_max,
-        )
+        sets = [(one.block.low, one.possible.at_most(copies)) for one in self.counted]
+        for bookie, lacks in self.absent.items():  # often just what one bookie lacks
+            if all(
+                bits == one.absent.get(bookie, 0)
+                for (_, bits), one in zip(sets, self.counted, strict=True)
+            ):
+                return lacks
+        return _entries(sets, self.ranges_max)
 
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
@@ -139,20 +145,20 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
     for bookie, mine in written.items():
         testimony = testimonies[bookie]
-        said = testimony.holding(block.low, block.high)
-        held, unknown = mine & said.held, mine & said.unknown
-        lacks = mine ^ held ^ unknown
-        found.expected[bookie] = found.expected.get(bookie, 0) + mine.bit_count()
-        found.held[bookie] = found.held.get(bookie, 0) + held.bit_count()
+        held, unknown, lacks = testimony.holding(mine.bits, block.low, block.high)
+        found.expected[bookie] = found.expected.get(bookie, 0) + mine.number
+        its_number = mine.number if held == mine.bits else held.bit_count()
+        found.held[bookie] = found.held.get(bookie, 0) + its_number
         if lacks:
             absent[bookie] = lacks
         if unknown:
             found.unknown_on.add(bookie)
+        can_be_there = held | unknown if unknown else held
         confirmed.append(held)
-        possible.append(held | unknown)
+        possible.append(can_be_there)
         if not testimony.is_away:
-            in_reach.append(held | unknown)
-    everything = all_bits(block.high - block.low + 1)
+            in_reach.append(can_be_there)
+    everything = block_bits(block.high - block.low + 1)
     sure = can_exist = BitCounts.of(everything, confirmed)
     if possible != confirmed:
         can_exist = BitCounts.of(everything, possible)
@@ -160,7 +166,14 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     return Counted(block, sure, can_exist, reachable, written, absent)
 
 
-def written_to(block: Block) -> dict[BookieId, Bits]:
+class Written(NamedTuple):
+    """The entries of a block that were written to one bookie, and their number."""
+
+    bits: Bits
+    number: int
+
+
+def written_to(block: Block) -> dict[BookieId, Written]:
     """Return the entries of the block that were written to each bookie of the ensemble.
 
     One round of the ensemble is gone through entry by entry. The write sets then begin again.
@@ -171,7 +184,10 @@ def written_to(block: Block) -> dict[BookieId, Bits]:
     for place in range(size):
         for bookie in stretch.bookies_of(block.low + place):
             in_round[bookie] |= 1 << place
-    return {bookie: repeat_bits(places, size, length) for bookie, places in in_round.items()}
+    return {
+        bookie: Written(repeat_bits(places, size, length), count_repeated(places, size, length))
+        for bookie, places in in_round.items()
+    }
 
 
 def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> Entries:
@@ -185,18 +201,17 @@ def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> En
     for low, bits in sets:
         total += bits.bit_count()
         if ranges_max is None or len(ranges) < ranges_max:
-            runs = ((low + first, low + last) for first, last in runs_of(bits))
-            _append(ranges, runs if ranges_max is None else islice(runs, ranges_max))
+            runs = [(low + first, low + last) for first, last in runs_of(bits, ranges_max)]
+            _append(ranges, runs)
     return Entries(tuple(ranges), total)
 
 
-def _append(ranges: list[tuple[EntryId, EntryId]], runs: Iterable[tuple[EntryId, EntryId]]) -> None:
-    """Add ascending runs to the end of the ranges. A run that touches the last range extends it."""
-    for first, last in runs:
-        if ranges and ranges[-1][1] + 1 == first:
-            ranges[-1] = (ranges[-1][0], last)
-        else:
-            ranges.append((first, last))
+def _append(ranges: list[tuple[EntryId, EntryId]], runs: list[tuple[EntryId, EntryId]]) -> None:
+    """Add ascending maximal runs to the end of the ranges; the first may extend the last range."""
+    if ranges and runs and runs[0][0] == ranges[-1][1] + 1:
+        ranges[-1] = ranges[-1][0], runs[0][1]
+        runs = runs[1:]
+    ranges += runs
 
 
 def _worst_of(counted: Iterable[Counted]) -> Iterator[Worst]:

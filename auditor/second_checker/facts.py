@@ -20,10 +20,10 @@ from auditor.model.verdict import CopyCounts
 from auditor.second_checker.copies import Tally, Worst
 from auditor.second_checker.entry_bits import lowest_of
 from auditor.second_checker.holdings import HELD, Testimony
+from auditor.second_checker.ledger_count import LedgerCount
 from auditor.second_checker.listed_groups import names
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.schedule import Stretch, first_of, stretches
-from auditor.second_checker.search import listing_bookies
 
 Testimonies = Mapping[BookieId, Testimony]
 
@@ -31,8 +31,7 @@ Testimonies = Mapping[BookieId, Testimony]
 def entry_facts(
     heard: Words,
     metadata: LedgerMetadata,
-    tally: Tally,
-    testimonies: Testimonies,
+    count: LedgerCount,
     worst: Worst,
     search: Search | None,
 ) -> EntryFacts:
@@ -41,21 +40,23 @@ def entry_facts(
     `at_tail` is right only if all entries were examined.
     """
     write_set = worst.stretch.bookies_of(worst.entry)
-    lists = listing_bookies(heard, metadata)
+    lists = count.lists
     return EntryFacts(
         worst.entry,
         write_set,
         tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
         tuple(_gone_bookies(heard, metadata)),
-        0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
+        0 < worst.confirmed >= metadata.ack_quorum
+        and _is_at_tail(metadata, count.tally, count.testimonies),
         search,
     )
 
 
 def _gone_bookies(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
     """Yield the gone bookies to which some entry was written, whether that was examined or not."""
-    parts = stretches(metadata)
-    for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
+    gone = sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone)
+    parts = stretches(metadata) if gone else ()
+    for bookie in gone:
         if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
             yield bookie
 
@@ -84,7 +85,7 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
         return False
     for one in tally.counted:
         for bookie, missing in one.absent.items():
-            held = one.written[bookie] ^ missing
+            held = one.written[bookie].bits ^ missing
             if one.block.stretch != end or not held or held.bit_length() > lowest_of(missing):
                 return False
     return True

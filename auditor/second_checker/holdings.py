@@ -16,14 +16,8 @@ from typing import NamedTuple
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import EntryId
 from auditor.model.verdict import Unknown
-from auditor.second_checker.entry_bits import Bits, all_bits, bits_at
-from auditor.second_checker.listed_groups import (
-    Group,
-    claims_too_much,
-    groups_of,
-    listed_bits,
-    names,
-)
+from auditor.second_checker.entry_bits import Bits, bits_at
+from auditor.second_checker.listed_groups import Group, listed_bits, names
 
 HELD, ABSENT, UNKNOWN = 0, 1, 2
 
@@ -52,10 +46,11 @@ NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
 class Holding(NamedTuple):
-    """What a bookie holds of a block, and what is unknown of it. It lacks all other entries."""
+    """What a bookie holds of some entries of a block, what is unknown of them, what it lacks."""
 
     held: Bits
     unknown: Bits
+    absent: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +79,24 @@ class Testimony:
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries_in_order", tuple(sorted(self.by_entry)))
 
-    def holding(self, low: EntryId, high: EntryId) -> Holding:
-        """Return what the bookie holds of the entries [low, high].
-
-        All of them are treated as if they had been written to this bookie.
-        """
-        length = high - low + 1
-        held, unknown = listed_bits(self.listed, low, high) if self.listed else 0, 0
-        if self.rest == UNKNOWN:
-            unknown = all_bits(length) ^ held
-        elif self.rest == HELD:
-            held = all_bits(length)
+    def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
+        """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
+        listed = mine & listed_bits(self.listed, low, high) if self.listed else 0
+        held = mine if self.rest == HELD else listed
+        unknown = mine ^ held if self.rest == UNKNOWN else 0
         known = self.entries_in_order
         at = bisect_left(known, low)
-        if at == len(known) or known[at] > high:
-            return Holding(held, unknown)
-        read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
-        for entry in known[at : bisect_right(known, high)]:
-            read[self.by_entry[entry]].append(entry - low)
-        now_held, now_unknown = bits_at(read[HELD], length), bits_at(read[UNKNOWN], length)
-        changed = now_held | now_unknown | bits_at(read[ABSENT], length)
-        return Holding(
-            held ^ (held & changed) | now_held, unknown ^ (unknown & changed) | now_unknown
-        )
+        if at < len(known) and known[at] <= high:
+            read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
+            for entry in known[at : bisect_right(known, high)]:
+                if listed or self.by_entry[entry] != self.rest:  # else it changes nothing
+                    read[self.by_entry[entry]].append(entry - low)
+            words = (mine & bits_at(read[word], high - low + 1) for word in (HELD, UNKNOWN, ABSENT))
+            now_held, now_unknown, now_absent = words
+            if changed := now_held | now_unknown | now_absent:
+                held = held ^ (held & changed) | now_held
+                unknown = unknown ^ (unknown & changed) | now_unknown
+        return Holding(held, unknown, mine ^ held ^ unknown)
 
 
 def gone_testimony() -> Testimony:
@@ -125,17 +115,20 @@ def unheard_testimony(answer: Answer | None) -> Testimony:
 
 
 def list_testimony(
-    answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]
+    groups: tuple[Group, ...] | None,
+    has_ledger: bool,
+    highest: EntryId,
+    reads: Mapping[EntryId, EntryRead],
 ) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
-    `reads` are the reads there, `highest` is the highest entry written to it. An unlisted entry is
+    `groups` is None if its list claims too much. `reads` are the reads there, `highest` is the
+    highest entry written to it. An unlisted entry is
     absent if its own read found nothing. If it was not read, it is absent if other unlisted entries
     were read and none was found; only the entry that an honest list may lack (see PAGE) may be. A
     copy read with a wrong digest is unknown, listed or not.
     """
-    groups = groups_of(answer)
-    if claims_too_much(answer, groups, ensemble_size):
+    if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
@@ -143,9 +136,7 @@ def list_testimony(
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:
             by_entry[entry] = HELD
-            is_honest &= (
-                entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
-            )
+            is_honest &= entry == highest and entry % PAGE == 0 and has_ledger
         elif read.status in NOT_THERE:
             by_entry[entry] = ABSENT
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from auditor.model.availability import AnswerStatus, EntryRead
@@ -20,15 +21,13 @@ from auditor.second_checker.holdings import (
     reads_testimony,
     unheard_testimony,
 )
-from auditor.second_checker.listed_groups import edges_of
+from auditor.second_checker.listed_groups import Lists, edges_of, usable_lists
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.probes import Due, reads_due
 from auditor.second_checker.schedule import Stretch, last_of
 
 Reads = Mapping[EntryId, EntryRead]
 T = TypeVar("T")
-
-_LISTED = (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)
 
 
 @dataclass(slots=True)
@@ -46,6 +45,8 @@ class LedgerCount:
     testimonies: Mapping[BookieId, Testimony]
     dues: Mapping[BookieId, Due]
     corrupt: Mapping[EntryId, Worst] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
+    """Of all bookies, also of those that the metadata does not name."""
 
     @property
     def probes(self) -> tuple[int, int | None] | None:
@@ -76,27 +77,28 @@ def count_entries(
     `claimed`: entries that are examined however long the ledger is.
     """
     edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
-    certain = (*claimed, *(entry for _, entry in heard.reads))
+    certain = chain(claimed, (entry for _, entry in heard.reads))
     chosen, is_whole = blocks(heard.record.ledger_id, parts, edges, certain, terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
     parts_of = _by_bookie((part, part) for part in parts)
-    blocks_of = _by_bookie((one.stretch, one) for one in chosen)
-    reads_of = _reads_by_bookie(heard)
+    probed = {bookie for bookie in parts_of if _is_probed(heard, bookie, parts_of[bookie], terms)}
+    blocks_of = _by_bookie((one.stretch, one) for one in chosen) if probed else {}
+    lists, reads_of = usable_lists(heard.answers, metadata.ensemble_size), _reads_by_bookie(heard)
     for bookie, its_parts in parts_of.items():
         reads = {
             entry: read
             for entry, read in reads_of.get(bookie, {}).items()
             if is_written(its_parts, bookie, entry)
         }
-        if _is_probed(heard, bookie, its_parts, terms):
+        if bookie in probed:
             due = reads_due(heard.record.ledger_id, bookie, its_parts, blocks_of[bookie], terms)
             dues[bookie] = due
             testimonies[bookie] = reads_testimony(reads, all_due_were_made=due.was_read(reads))
         else:
-            testimonies[bookie] = _testimony(heard, bookie, metadata, its_parts, reads)
+            testimonies[bookie] = _testimony(heard, bookie, lists, its_parts, reads)
     counted = tally(chosen, testimonies, is_whole=is_whole)
     return LedgerCount(
-        counted, chosen, is_whole, testimonies, dues, _corrupt_entries(heard, counted)
+        counted, chosen, is_whole, testimonies, dues, _corrupt_entries(heard, counted), lists
     )
 
 
@@ -115,7 +117,7 @@ def _is_probed(heard: Words, bookie: BookieId, parts: Sequence[Stretch], terms: 
 def _testimony(
     heard: Words,
     bookie: BookieId,
-    metadata: LedgerMetadata,
+    lists: Lists,
     parts: Sequence[Stretch],
     reads: Reads,
 ) -> Testimony:
@@ -125,9 +127,10 @@ def _testimony(
         return unheard_testimony(None)
     if answer.is_gone:
         return gone_testimony()
-    if answer.status in _LISTED:
-        highest = _highest_of(parts, bookie)
-        return list_testimony(answer, metadata.ensemble_size, highest, reads)
+    has_ledger = answer.status is AnswerStatus.HELD
+    if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
+        highest = _highest_of(parts, bookie) if reads else -1
+        return list_testimony(lists.get(bookie), has_ledger, highest, reads)
     return unheard_testimony(answer)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import iter_unpack
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from auditor.model.availability import Answer
-from auditor.model.identity import EntryId
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.identity import BookieId, EntryId
 from auditor.second_checker.entry_bits import (
     FEW,
     Bits,
@@ -30,6 +30,8 @@ the first KNOWN_STRIDES multiples of the ensemble size. All strange progressions
 STRANGE_RUNS_MAX runs, or as many as the received bytes can carry one by one.
 """
 
+_LISTED = (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)
+
 
 class Group(NamedTuple):
     """Runs of `size` entries, `period` apart: the first begins at `first`, the last at `last`."""
@@ -47,6 +49,24 @@ class Group(NamedTuple):
 def groups_of(answer: Answer) -> tuple[Group, ...]:
     """Return the groups of a list, ascending."""
     return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
+
+
+Lists: TypeAlias = Mapping[BookieId, tuple[Group, ...]]
+"""The groups of each bookie that gave a usable list."""
+
+
+def usable_lists(answers: Mapping[BookieId, Answer], ensemble_size: int) -> Lists:
+    """Return the groups of each bookie whose list does not claim too much.
+
+    A bookie that has no such ledger lists nothing.
+    """
+    found: dict[BookieId, tuple[Group, ...]] = {}
+    for bookie, answer in answers.items():
+        if answer.status in _LISTED:
+            groups = groups_of(answer)
+            if not claims_too_much(answer, groups, ensemble_size):
+                found[bookie] = groups
+    return found
 
 
 def edges_of(answer: Answer) -> Iterator[EntryId]:
@@ -103,8 +123,12 @@ def _group_bits(group: Group, low: EntryId, high: EntryId) -> Bits:
             begin, end = max(run, low), min(run + group.size - 1, high)
             bits |= all_bits(end - begin + 1) << (begin - low)
         return bits
-    bits = repeat_bits(all_bits(group.size), step, min(group.end, high) - start + 1)
-    return bits << (start - low) if start >= low else bits >> (low - start)
+    run_bits, skipped = all_bits(group.size), start - low
+    if 0 <= skipped <= step - group.size:  # a whole run in the first `step` entries of the block
+        reach = high if group.last + step > high else group.end
+        return repeat_bits(run_bits << skipped, step, reach - low + 1)
+    bits = repeat_bits(run_bits, step, min(group.end, high) - start + 1)
+    return bits << skipped if skipped > 0 else bits >> -skipped
 
 
 def _first_run(group: Group, low: EntryId) -> tuple[EntryId, int]:

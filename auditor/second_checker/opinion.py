@@ -120,7 +120,7 @@ def _judge_entries(
         )
     count = count_entries(heard, metadata, parts, terms, claimed)
     copies, is_stale = _copies(record, count, copies_due(metadata, parts))
-    above, end_is_open = beyond_end_finding(heard, metadata) if not said else ([], False)
+    above, end_is_open = beyond_end_finding(count.lists, metadata) if not said else ([], False)
     said = [*said, *above]
     findings = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
     of_entries = entry_findings(heard, metadata, count, terms, excused=excused)

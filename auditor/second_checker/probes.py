@@ -13,11 +13,14 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import written_to
-from auditor.second_checker.entry_bits import positions_of
+from auditor.second_checker.entry_bits import bits_at, positions_of
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANKED_MAX = 2**31
@@ -25,6 +28,9 @@ RANKED_MAX = 2**31
 
 ENDS_MAX = 128
 """Ends of stretches read on one bookie. Of more, the outer two and a drawn choice are read."""
+
+
+NO_ENTRIES: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Due(NamedTuple):
@@ -77,8 +83,9 @@ def reads_due(
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
-    rest = sorted({entry for block in blocks for entry in _entries_of(block, bookie)} - surely)
-    drawn = frozenset(rest[at] for at in _draw(f"{key}/entries", len(rest), terms.probe_entries))
+    rest = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie, surely) for one in blocks)])
+    chosen = _draw(f"{key}/entries", len(rest), terms.probe_entries)
+    drawn = frozenset(rest[sorted(chosen)].tolist())
     return Due(frozenset(ends), drawn, len(drawn), ranked)
 
 
@@ -135,10 +142,14 @@ class _Round(NamedTuple):
         return self.first + rounds * self.size + self.offsets[at]
 
 
-def _entries_of(block: Block, bookie: BookieId) -> Iterator[EntryId]:
-    """Yield every entry of the block that was written to the bookie."""
-    for position in positions_of(written_to(block).get(bookie, 0)).tolist():
-        yield block.low + position
+def _entries_of(block: Block, bookie: BookieId, without: Collection[EntryId]) -> NDArray[np.int64]:
+    """Return the entries of the block written to the bookie, ascending, `without` some."""
+    mine = written_to(block).get(bookie)
+    if mine is None:
+        return NO_ENTRIES
+    places = [one - block.low for one in without if block.low <= one <= block.high]
+    left_out = bits_at(places, block.high - block.low + 1)
+    return block.low + positions_of(mine.bits ^ (mine.bits & left_out))
 
 
 def _draw(key: str, population: int, count: int) -> set[int]:

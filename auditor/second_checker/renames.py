@@ -67,7 +67,7 @@ def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
     due, lacking = list[EntryId](), list[EntryId]()
     has_list, groups = one.answer.status is AnswerStatus.HELD, groups_of(one.answer)
     for part in parts:
-        mine = written_to(Block(part, part.first, part.last))[gone]
+        mine = written_to(Block(part, part.first, part.last))[gone].bits
         if has_list:
             mine ^= mine & listed_bits(groups, part.first, part.last)
             lacking += [part.first + at for at in positions_of(mine)[: READS_MAX + 1].tolist()]

@@ -10,20 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.second_checker.copies import Tally
+from auditor.second_checker.copies import Counted, Tally
 from auditor.second_checker.entry_bits import Bits, lowest_of
-from auditor.second_checker.listed_groups import (
-    Group,
-    claims_too_much,
-    groups_of,
-    listed_bits,
-    names,
-)
+from auditor.second_checker.ledger_count import LedgerCount
+from auditor.second_checker.listed_groups import Group, Lists, listed_bits, names
 from auditor.second_checker.newest_words import Words
 
 _ABSENT = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
@@ -53,19 +48,8 @@ class _Other:
     """The lowest of them."""
 
 
-def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tuple[Group, ...]]:
-    """Return the groups of each bookie that gave a usable list."""
-    found: dict[BookieId, tuple[Group, ...]] = {}
-    for bookie, answer in heard.answers.items():
-        if answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
-            groups = groups_of(answer)
-            if not claims_too_much(answer, groups, metadata.ensemble_size):
-                found[bookie] = groups
-    return found
-
-
 def search_facts(
-    heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms
 ) -> Search | None:
     """Return how far the search went.
 
@@ -73,19 +57,18 @@ def search_facts(
     `entries_found` and `entries_left` are meaningful only if all entries were examined. Costs a
     few operations on sets of entries for each registered bookie.
     """
+    tally, lists = count.tally, count.lists
     lost = {
         place: bits for place, one in enumerate(tally.counted) if (bits := one.possible.at_most(0))
     }
     total = sum(bits.bit_count() for bits in lost.values())
     if not total or terms.stranded_entries_max < 1:
         return None
-    lists = listing_bookies(heard, metadata)
     found_by_list = dict.fromkeys(lost, 0)
     others: dict[BookieId, _Other] = {}
     for bookie in _registered_bookies(heard, terms, lists):
         outside = {
-            place: bits ^ (bits & tally.counted[place].written.get(bookie, 0))
-            for place, bits in lost.items()
+            place: _outside(bits, tally.counted[place], bookie) for place, bits in lost.items()
         }
         if not any(outside.values()):
             continue
@@ -155,6 +138,12 @@ def _registered_bookies(heard: Words, terms: Terms, lists: Iterable[BookieId]) -
     return sorted({*terms.around.writable, *terms.around.readonly, *lists} - gone)
 
 
+def _outside(lost: Bits, among: Counted, bookie: BookieId) -> Bits:
+    """Return those of some entries of a block that were not written to the bookie."""
+    mine = among.written.get(bookie)
+    return lost if mine is None else lost ^ (lost & mine.bits)
+
+
 def _is_in(tally: Tally, sets: Mapping[int, Bits], entry: EntryId) -> bool:
     for place, bits in sets.items():
         block = tally.counted[place].block
@@ -189,7 +178,7 @@ def _all_spoke(
 def _some_spoke(
     tally: Tally,
     others: Mapping[BookieId, _Other],
-    lists: Mapping[BookieId, tuple[Group, ...]],
+    lists: Lists,
     first: EntryId,
     total: int,
     named: set[BookieId],

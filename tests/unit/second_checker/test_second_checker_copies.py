@@ -49,8 +49,9 @@ def test_every_entry_of_a_block_was_written_to_its_write_set(block: Block) -> No
     """In a block of one entry, of two, and of many rounds; a bookie may have none of them."""
     looked = range(block.low, block.high + 1)
     assert {
-        bookie: bits_of([e - block.low for e in looked if bookie in block.stretch.bookies_of(e)])
+        bookie: (bits_of(mine), len(mine))
         for bookie in block.stretch.ensemble
+        for mine in [[e - block.low for e in looked if bookie in block.stretch.bookies_of(e)]]
     } == written_to(block)
 
 

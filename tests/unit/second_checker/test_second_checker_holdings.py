@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from struct import pack
 
 import pytest
-from support.entry_words import words_of
+from support.entry_words import list_testimony_of, words_of
 from support.stories import LEDGER, NOW_MS, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
@@ -18,7 +18,6 @@ from auditor.second_checker.holdings import (
     HELD,
     UNKNOWN,
     gone_testimony,
-    list_testimony,
     reads_testimony,
     unheard_testimony,
 )
@@ -159,7 +158,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     page.
     """
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
-    found = list_testimony(answer, 3, highest, reads_of(reads))
+    found = list_testimony_of(answer, 3, highest, reads_of(reads))
     assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
@@ -173,7 +172,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:
     """Entry 0 may be missing from a list; here there is no list."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing(status=AnswerStatus.NO_SUCH_LEDGER),
         3,
         0,
@@ -200,7 +199,7 @@ def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_it
 )
 def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> None:
     """Three runs of two from 5 on, four apart; and one from 20 to 22."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)})
     )
     assert (0 if is_named else 1) == found.present_unlisted
@@ -236,14 +235,14 @@ def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(
     """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17
     are few.
     """
-    found = list_testimony(answer, 3, -1, {})
+    found = list_testimony_of(answer, 3, -1, {})
     assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
 def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
     """Entries 2 to 5, of which the block is 3 to 4."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing(),
         3,
         9,
@@ -259,7 +258,7 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
     for runs in range(1, 6):
         period = size + gap if runs > 1 else 0
         named = {3 + run * period + place for run in range(runs) for place in range(size)}
-        said = list_testimony(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
+        said = list_testimony_of(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
         for low in range(max(named) + 1):
             for high in range(low, max(named) + 3):
                 assert [entry in named for entry in range(low, high + 1)] == [
@@ -269,5 +268,5 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
 
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
     """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
-    said = list_testimony(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
+    said = list_testimony_of(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
     assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == words_of(said, 3, 7)
