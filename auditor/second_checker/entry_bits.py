@@ -20,8 +20,6 @@ Bits: TypeAlias = int
 Marks: TypeAlias = NDArray[np.bool_]
 """The same set as an array, a byte for each entry: for sets that are put together in pieces."""
 
-PERIOD_KEPT_MAX = 256
-"""Longest pattern whose repetition is kept, in entries: a round of an ensemble is far shorter."""
 PATTERNS_KEPT_MAX = 32
 """Repeated patterns that are kept, for the next ledgers: some 8 MB if all ledgers are the longest
 that are examined whole."""
@@ -49,10 +47,7 @@ block_bits = lru_cache(BLOCKS_KEPT_MAX)(all_bits)
 
 def repeat_bits(pattern: Bits, period: int, length: int) -> Bits:
     """Return the first `length` bits of a pattern that begins again every `period` entries."""
-    if length <= period:
-        return pattern & all_bits(length)
-    tiled = _kept_tiles if period <= PERIOD_KEPT_MAX else _tiles
-    return tiled(pattern, period, length.bit_length()) & block_bits(length)
+    return _tiles(pattern, period, length.bit_length()) & block_bits(length)
 
 
 def count_repeated(pattern: Bits, period: int, length: int) -> int:
@@ -61,6 +56,7 @@ def count_repeated(pattern: Bits, period: int, length: int) -> int:
     return rounds * pattern.bit_count() + (pattern & all_bits(rest)).bit_count()
 
 
+@lru_cache(PATTERNS_KEPT_MAX)
 def _tiles(pattern: Bits, period: int, doublings: int) -> Bits:
     """Return a pattern, repeated over 2 ** `doublings` entries or more."""
     found, filled = pattern, period
@@ -68,9 +64,6 @@ def _tiles(pattern: Bits, period: int, doublings: int) -> Bits:
         found |= found << filled
         filled *= 2
     return found
-
-
-_kept_tiles = lru_cache(PATTERNS_KEPT_MAX)(_tiles)
 
 
 def bits_at(positions: Sequence[int], length: int) -> Bits:
@@ -120,7 +113,7 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
             else:
                 found.append((at + first, at + end - 1))
         bits, at, width = bits >> width, at + width, min(2 * width, WINDOW_MAX)
-    return found if runs_max is None else found[:runs_max]
+    return found[:runs_max]
 
 
 @dataclass(slots=True)

@@ -73,8 +73,8 @@ def judge_entry_by_entry(
 ) -> Opinion:
     """Return the second checker's opinion on the newest state of the ledger.
 
-    `claimed`: entries that are examined however long the ledger is. Costs entries times write
-    quorum, bounded by `second_checker.blocks`.
+    `claimed`: entries that are examined however long the ledger is. Costs entries times
+    bookies, bounded by `second_checker.blocks`.
     """
     heard = words(evidence.looks, terms)
     opinion = _newest_state(heard, terms, claimed)

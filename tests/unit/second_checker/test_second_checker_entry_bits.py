@@ -10,7 +10,6 @@ from support.entry_words import bits_of, numbers_of
 
 from auditor.second_checker.entry_bits import (
     FEW,
-    PERIOD_KEPT_MAX,
     WINDOW,
     WINDOW_MAX,
     BitCounts,
@@ -32,7 +31,7 @@ def runs(entries: set[int]) -> list[tuple[int, int]]:
     return list(zip(firsts, lasts, strict=True))
 
 
-@pytest.mark.parametrize("period", [1, 2, 3, 7, PERIOD_KEPT_MAX, PERIOD_KEPT_MAX + 1])
+@pytest.mark.parametrize("period", [1, 2, 3, 7, 64, 257])
 def test_a_pattern_begins_again_every_period(period: int) -> None:
     """As far as the length, whether that is shorter than a period or many of them."""
     for seed in range(20):
@@ -54,11 +53,23 @@ def test_positions_in_any_order_are_a_set_and_come_back_ascending(count: int) ->
         assert not positions or min(positions) == lowest_of(found), f"seed {seed}"
 
 
+def test_the_first_runs_of_a_set_are_whole() -> None:
+    """As many as are asked for, of sets whose runs lie at every place of the first windows."""
+    for seed in SEEDS:
+        draw = Random(seed)
+        bits = draw.getrandbits(300) & draw.choice([draw.getrandbits(300), (1 << 300) - 1])
+        every = runs({at for at in range(300) if bits >> at & 1})
+        assert every == runs_of(bits), f"seed {seed}"
+        for most in range(len(every) + 2):
+            assert every[:most] == runs_of(bits, most), f"seed {seed}"
+    assert [(0, 200)] == runs_of((1 << 201) - 1, 1)
+
+
 def test_the_runs_of_a_set_are_maximal_and_ascend() -> None:
     """Runs within the first windows, across their borders and far behind them; gaps far longer than
     a window; and none.
     """
-    assert [] == list(runs_of(0))
+    assert [] == runs_of(0)
     for seed in SEEDS:
         draw = Random(seed)
         entries, at = set[int](), 0
@@ -67,7 +78,7 @@ def test_the_runs_of_a_set_are_maximal_and_ascend() -> None:
             length = draw.choice([1, 2, WINDOW, 2 * WINDOW + 1])
             entries |= set(range(at, at + length))
             at += length
-        assert runs(entries) == list(runs_of(bits_of_runs(runs(entries)))), f"seed {seed}"
+        assert runs(entries) == runs_of(bits_of_runs(runs(entries))), f"seed {seed}"
 
 
 @pytest.mark.parametrize("shift", [0, 1, WINDOW, WINDOW_MAX])
@@ -75,7 +86,7 @@ def test_a_run_longer_than_any_window_is_one_run(shift: int) -> None:
     """However far it begins, and with another one behind it."""
     long = (shift, shift + 3 * WINDOW_MAX)
     behind = (shift + 3 * WINDOW_MAX + 2, shift + 3 * WINDOW_MAX + 3)
-    assert [long, behind] == list(runs_of(bits_of_runs([long, behind])))
+    assert [long, behind] == runs_of(bits_of_runs([long, behind]))
 
 
 def bits_of_runs(of: list[tuple[int, int]]) -> int:
