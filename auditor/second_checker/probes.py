@@ -20,7 +20,7 @@ from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import written_to
-from auditor.second_checker.entry_bits import bits_at, positions_of
+from auditor.second_checker.entry_bits import positions_of
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANKED_MAX = 2**31
@@ -83,7 +83,8 @@ def reads_due(
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
-    rest = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie, surely) for one in blocks)])
+    every = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie) for one in blocks)])
+    rest = np.setdiff1d(every, np.array(sorted(surely), np.int64), assume_unique=True)
     chosen = _draw(f"{key}/entries", len(rest), terms.probe_entries)
     drawn = frozenset(rest[sorted(chosen)].tolist())
     return Due(frozenset(ends), drawn, len(drawn), ranked)
@@ -142,14 +143,10 @@ class _Round(NamedTuple):
         return self.first + rounds * self.size + self.offsets[at]
 
 
-def _entries_of(block: Block, bookie: BookieId, without: Collection[EntryId]) -> NDArray[np.int64]:
-    """Return the entries of the block written to the bookie, ascending, `without` some."""
+def _entries_of(block: Block, bookie: BookieId) -> NDArray[np.int64]:
+    """Return the entries of the block written to the bookie, ascending."""
     mine = written_to(block).get(bookie)
-    if mine is None:
-        return NO_ENTRIES
-    places = [one - block.low for one in without if block.low <= one <= block.high]
-    left_out = bits_at(places, block.high - block.low + 1)
-    return block.low + positions_of(mine.bits ^ (mine.bits & left_out))
+    return NO_ENTRIES if mine is None else block.low + positions_of(mine.bits)
 
 
 def _draw(key: str, population: int, count: int) -> set[int]:
