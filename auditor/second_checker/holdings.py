@@ -81,7 +81,7 @@ class Testimony:
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
-        listed = mine & listed_bits(self.listed, low, high) if self.listed else 0
+        listed = mine & listed_bits(self.listed, low, high)
         held = mine if self.rest == HELD else listed
         unknown = mine ^ held if self.rest == UNKNOWN else 0
         known = self.entries_in_order

@@ -101,7 +101,7 @@ def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: in
 def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
     """Return which entries of [low, high] the groups name; the groups ascend."""
     begin = bisect_left(groups, low, key=lambda group: group.end)
-    end = bisect_right(groups, high, lo=begin, key=lambda group: group.first)
+    end = bisect_right(groups, high, key=lambda group: group.first)
     if end - begin > FEW:
         marks = np.zeros(high - low + 1, np.bool_)
         for group in groups[begin:end]:
@@ -124,11 +124,11 @@ def _group_bits(group: Group, low: EntryId, high: EntryId) -> Bits:
             bits |= all_bits(end - begin + 1) << (begin - low)
         return bits
     run_bits, skipped = all_bits(group.size), start - low
-    if 0 <= skipped <= step - group.size:  # a whole run in the first `step` entries of the block
+    if skipped >= 0:
         reach = high if group.last + step > high else group.end
         return repeat_bits(run_bits << skipped, step, reach - low + 1)
     bits = repeat_bits(run_bits, step, min(group.end, high) - start + 1)
-    return bits << skipped if skipped > 0 else bits >> -skipped
+    return bits >> -skipped
 
 
 def _first_run(group: Group, low: EntryId) -> tuple[EntryId, int]:

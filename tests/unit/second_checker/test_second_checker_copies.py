@@ -99,6 +99,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     assert {b: len(its_own) for b, its_own in mine.items() if its_own} == {
         b: n for b, n in found.expected.items() if n
     }
+    assert found.held == {b: sum(words[b][e] == HELD for e in mine[b]) for b in found.expected}
     lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
     assert {
         b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own
@@ -133,6 +134,36 @@ def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -
         found.ranges[:RANGES_MAX],
     )
     assert len(found.ranges) <= 2 * RANGES_MAX
+
+
+def test_a_bookie_that_holds_all_holds_as_much_as_was_written_to_it() -> None:
+    """In two blocks, one of which another bookie has to itself."""
+    said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
+    found = tally([Block(FIRST, 0, 8), Block(SECOND, 40, 41)], said, is_whole=True)
+    assert {"b1": 6, "b2": 7, "b3": 8, "b4": 1} == found.held == found.expected
+
+
+def test_entries_with_few_copies_need_not_be_those_that_one_bookie_lacks() -> None:
+    """Of b1 and b4 each lacks entries of one block; there is no entry that both lack."""
+    said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
+    said["b1"] = Said(HELD, by_entry={5: ABSENT})
+    said["b4"] = Said(HELD, by_entry={41: ABSENT})
+    blocks = [Block(FIRST, 0, 39), Block(SECOND, 41, 79)]
+    found = tally(blocks, said, is_whole=True)
+    assert Entries(((5, 5), (41, 41)), 2) == found.with_at_most(1)
+    assert Entries() == found.with_at_most(0)
+    assert Entries(((5, 5),), 1) == tally(blocks[:1], said, is_whole=True).with_at_most(1)
+
+
+def test_of_entries_with_few_copies_the_first_ranges_are_kept() -> None:
+    """Two bookies lack them in turn, so that they are not those that one of them lacks."""
+    said = {
+        b: Said(HELD, by_entry=dict.fromkeys(range(first, 2000, 4), ABSENT))
+        for b, first in (("b1", 1), ("b2", 3))
+    }
+    found = tally([Block(PAIR, 0, 9999)], said, is_whole=True).with_at_most(1)
+    kept = tuple((entry, entry) for entry in range(1, 2 * RANGES_MAX + 3, 2))
+    assert Entries(kept, 1000) == found
 
 
 def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:

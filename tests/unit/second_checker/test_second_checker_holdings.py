@@ -266,6 +266,15 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
                 ]
 
 
+def test_what_was_read_far_behind_costs_what_the_block_costs() -> None:
+    """Three entries at the far end of a ledger, of which two were read."""
+    last = 2**62
+    reads = reads_of({last - 1: (0, PRESENT), last: (0, NO_ENTRY)})
+    assert [UNKNOWN, HELD, ABSENT] == words_of(
+        reads_testimony(reads, all_due_were_made=False), last - 2, last
+    )
+
+
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
     """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
     said = list_testimony_of(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
