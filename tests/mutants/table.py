@@ -995,8 +995,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "any entry may be left out of an honest list",
         SECOND,
         "second_checker/holdings.py",
-        "entry == highest and entry % PAGE == 0 and answer",
-        "entry == highest and answer",
+        "entry == highest and entry % PAGE == 0 and has_ledger",
+        "entry == highest and has_ledger",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list",
         ),
