@@ -42,10 +42,8 @@ class _Other:
     wrong: set[EntryId] = field(default_factory=set)
     hidden: set[EntryId] = field(default_factory=set)
     was_refused_by_bound: bool = False
-    lists_some: int = 0
-    """The number of entries without a copy that its list names."""
     first_listed: EntryId | None = None
-    """The lowest of them."""
+    """The lowest entry without a copy that its list names."""
 
 
 def search_facts(
@@ -101,7 +99,6 @@ def _ask_list(
         block = tally.counted[place].block
         named = bits & listed_bits(groups, block.low, block.high)
         found_by_list[place] |= named
-        other.lists_some += named.bit_count()
         if named and other.first_listed is None:
             other.first_listed = block.low + lowest_of(named)
     return other
@@ -165,7 +162,7 @@ def _all_spoke(
     others: Mapping[BookieId, _Other], total: int, found: int, named: set[BookieId]
 ) -> Search:
     """Return the search if every other bookie spoke for the whole ledger: no entry is left."""
-    holders = [bookie for bookie, one in others.items() if one.lists_some]
+    holders = [bookie for bookie, one in others.items() if one.first_listed is not None]
     unnamed = [bookie for bookie in holders if bookie not in named]
     lowest = tuple(
         entry for bookie in holders if (entry := others[bookie].first_listed) is not None
