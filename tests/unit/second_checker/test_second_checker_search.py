@@ -81,6 +81,41 @@ def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
     assert Search(1, 0, 0, 1, ("b2", "x1")) == search(answers, reads)
 
 
+def test_a_bookie_without_a_list_is_searched_if_its_reads_were_answered() -> None:
+    """One each that did not answer, sent an entry wrongly, was not asked for want of reads, has no
+    such ledger, and has the entry.
+    """
+    answers = {
+        "b1": UNASKED,
+        "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups({1, 3})),
+    }
+    said = {
+        "x1": ReadStatus.TIMED_OUT,
+        "x2": ReadStatus.CORRUPT,
+        "x3": ReadStatus.NOT_ASKED,
+        "x4": ReadStatus.NO_LEDGER,
+        "x5": ReadStatus.PRESENT,
+    }
+    reads = {
+        (bookie, 0): EntryRead(bookie, LEDGER, 0, 1, NOW_MS, word, is_search=True)
+        for bookie, word in said.items()
+    }
+    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", *said})))
+    assert Search(
+        1,
+        1,
+        1,
+        1,
+        searched=("b2", "x2", "x4", "x5"),
+        found_on=("x5",),
+        found_unnamed=("x5",),
+        corrupt_on=("x2",),
+        unheard=("x1",),
+        not_asked=("x3",),
+        found_first=(0,),
+    ) == search(answers, reads, terms)
+
+
 def search(
     answers: Answers,
     reads: Reads,
