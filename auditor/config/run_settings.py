@@ -144,7 +144,7 @@ JUDGEMENT_SETTINGS = (
         "sound_sample", _HOW, PERCENT, "1%",
         "Share of sound ledgers that the second checker judges again, drawn anew for each run. "
         "It judges all other ledgers in any case.",
-        "The check asks no further questions and takes some 20 µs a ledger. A fault that "
+        "The check asks no further questions and takes some 3 µs a ledger. A fault that "
         "overlooks one ledger in a thousand almost surely shows in a run of a million ledgers.",
         low=0, high=100, commands=AUDITING,
     ),

@@ -9,9 +9,7 @@ from auditor.model.facts import BeyondEndFacts
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.holdings import Group
-from auditor.second_checker.newest_words import Words
-from auditor.second_checker.search import listing_bookies
+from auditor.second_checker.listed_groups import Group, Lists
 
 RUNS_MAX = 100_000
 """Runs above the end of one bookie's list that are compared. A few bytes can claim more."""
@@ -29,14 +27,13 @@ class Beyond:
 NOTHING = Beyond(Entries(), None)
 
 
-def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
+def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
     """Return the entries above the end that at least ack-quorum bookies of the last ensemble
     list.
     """
     last, ack = metadata.last_entry_id, metadata.ack_quorum
     if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
         return NOTHING
-    lists = listing_bookies(heard, metadata)
     runs: dict[BookieId, list[tuple[EntryId, EntryId]]] = {}
     for bookie in set(metadata.segments[-1].ensemble) & lists.keys():
         if sum(_runs_above(group, last) for group in lists[bookie]) > RUNS_MAX:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from auditor.model.finding import RANGES_MAX, Ranges
 from auditor.model.identity import BookieId, EntryId
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, Marks, Testimony
+from auditor.second_checker.entry_bits import (
+    BitCounts,
+    Bits,
+    block_bits,
+    count_repeated,
+    lowest_of,
+    repeat_bits,
+    runs_of,
+)
+from auditor.second_checker.holdings import Testimony
 from auditor.second_checker.schedule import Stretch
-
-Counts: TypeAlias = NDArray[np.int32]
-Mask: TypeAlias = NDArray[np.bool_]
 
 RANGES_KEPT_MAX = RANGES_MAX + 1
 """Ranges kept of a ledger that is examined whole. The first RANGES_MAX are compared, and the extra
@@ -26,16 +29,19 @@ one shows that they have ended."""
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The copies of each entry of one block, as arrays.
+    """The copies of each entry of one block.
 
     `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
-    `in_reach`: possible copies on bookies that are not away.
+    `in_reach`: possible copies on bookies that are not away. By bookie, `written` has the entries
+    written to it and `absent` those of them that it lacks.
     """
 
     block: Block
-    confirmed: Counts
-    possible: Counts
-    in_reach: Counts
+    confirmed: BitCounts
+    possible: BitCounts
+    in_reach: BitCounts
+    written: Mapping[BookieId, Written]
+    absent: Mapping[BookieId, Bits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,8 @@ class Entries:
     def of(cls, entries: Iterable[EntryId]) -> Entries:
         single = sorted(set(entries))
         ranges: list[tuple[EntryId, EntryId]] = []
-        _append(ranges, ((entry, entry) for entry in single))
+        for entry in single:
+            _append(ranges, [(entry, entry)])
         return cls(tuple(ranges), len(single))
 
 
@@ -85,9 +92,14 @@ class Tally:
 
     def with_at_most(self, copies: int) -> Entries:
         """Return the entries of which at most `copies` copies can exist."""
-        return _entries(
-            ((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max
-        )
+        sets = [(one.block.low, one.possible.at_most(copies)) for one in self.counted]
+        for bookie, lacks in self.absent.items():  # often just what one bookie lacks
+            if all(
+                bits == one.absent.get(bookie, 0)
+                for (_, bits), one in zip(sets, self.counted, strict=True)
+            ):
+                return lacks
+        return _entries(sets, self.ranges_max)
 
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
@@ -111,97 +123,99 @@ class Tally:
 def tally(
     blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool
 ) -> Tally:
-    """Count every entry of the blocks on the bookies it was written to. Costs entries times write
-    quorum.
+    """Count every entry of the blocks on the bookies it was written to.
+
+    Costs a few operations on sets of entries for each bookie of an ensemble.
     """
     found = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
-    absent: dict[BookieId, list[tuple[EntryId, Mask]]] = {}
+    absent: dict[BookieId, list[tuple[EntryId, Bits]]] = {}
     for block in blocks:
-        stretch, length = block.stretch, block.high - block.low + 1
-        words = {
-            bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies
-        }
-        mine = {bookie: np.zeros(length, np.bool_) for bookie in stretch.bookies}
-        confirmed, possible, in_reach = (np.zeros(length, np.int32) for _ in range(3))
-        for at, bookies in write_sets(block):
-            for bookie in bookies:
-                said = words[bookie][at]
-                mine[bookie][at] = True
-                confirmed[at] += said == HELD
-                possible[at] += said != ABSENT
-                in_reach[at] += (said != ABSENT) & (not testimonies[bookie].is_away)
-        found.counted.append(Counted(block, confirmed, possible, in_reach))
-        for bookie, its_own in mine.items():
-            _note(found, absent, block, bookie, words[bookie], its_own)
-    found.absent = {bookie: _entries(masks, found.ranges_max) for bookie, masks in absent.items()}
+        counted = _count_block(found, block, testimonies)
+        found.counted.append(counted)
+        for bookie, lacks in counted.absent.items():
+            absent.setdefault(bookie, []).append((block.low, lacks))
+    found.absent = {bookie: _entries(sets, found.ranges_max) for bookie, sets in absent.items()}
     return found
 
 
-def write_sets(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
-    """Yield (entries of the block with one write set, as a slice; the bookies of that write set).
+def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Testimony]) -> Counted:
+    """Count the entries of one block, and add what each bookie holds of them to `found`."""
+    written = written_to(block)
+    absent: dict[BookieId, Bits] = {}
+    confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
+    for bookie, mine in written.items():
+        testimony = testimonies[bookie]
+        held, unknown, lacks = testimony.holding(mine.bits, block.low, block.high)
+        found.expected[bookie] = found.expected.get(bookie, 0) + mine.number
+        its_number = mine.number if held == mine.bits else held.bit_count()
+        found.held[bookie] = found.held.get(bookie, 0) + its_number
+        if lacks:
+            absent[bookie] = lacks
+        if unknown:
+            found.unknown_on.add(bookie)
+        can_be_there = held | unknown if unknown else held
+        confirmed.append(held)
+        possible.append(can_be_there)
+        if not testimony.is_away:
+            in_reach.append(can_be_there)
+    everything = block_bits(block.high - block.low + 1)
+    sure = can_exist = BitCounts.of(everything, confirmed)
+    if possible != confirmed:
+        can_exist = BitCounts.of(everything, possible)
+    reachable = can_exist if in_reach == possible else BitCounts.of(everything, in_reach)
+    return Counted(block, sure, can_exist, reachable, written, absent)
 
-    There is one pair for each ensemble position. In a block shorter than the ensemble, the slices
-    of the last positions are empty.
+
+class Written(NamedTuple):
+    """The entries of a block that were written to one bookie, and their number."""
+
+    bits: Bits
+    number: int
+
+
+def written_to(block: Block) -> dict[BookieId, Written]:
+    """Return the entries of the block that were written to each bookie of the ensemble.
+
+    One round of the ensemble is gone through entry by entry. The write sets then begin again.
     """
-    size = len(block.stretch.ensemble)
+    stretch, length = block.stretch, block.high - block.low + 1
+    size = len(stretch.ensemble)
+    in_round = dict.fromkeys(stretch.ensemble, 0)
     for place in range(size):
-        yield slice(place, None, size), block.stretch.bookies_of(block.low + place)
+        for bookie in stretch.bookies_of(block.low + place):
+            in_round[bookie] |= 1 << place
+    return {
+        bookie: Written(repeat_bits(places, size, length), count_repeated(places, size, length))
+        for bookie, places in in_round.items()
+    }
 
 
-def _note(
-    found: Tally,
-    absent: dict[BookieId, list[tuple[EntryId, Mask]]],
-    block: Block,
-    bookie: BookieId,
-    said: Marks,
-    mine: Mask,
-) -> None:
-    found.expected[bookie] = found.expected.get(bookie, 0) + int(np.count_nonzero(mine))
-    found.held[bookie] = found.held.get(bookie, 0) + int(np.count_nonzero(mine & (said == HELD)))
-    lacks = mine & (said == ABSENT)
-    if lacks.any():
-        absent.setdefault(bookie, []).append((block.low, lacks))
-    if (mine & (said == UNKNOWN)).any():
-        found.unknown_on.add(bookie)
+def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> Entries:
+    """Return the entries of sets that begin at these entries; runs are joined across blocks too.
 
-
-def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None) -> Entries:
-    """Return the entries that the masks select; their runs are joined across blocks too.
-
-    The masks ascend. Once `ranges_max` ranges are kept, further blocks are only counted, so fewer
+    The sets ascend. Once `ranges_max` ranges are kept, further blocks are only counted, so fewer
     than twice `ranges_max` are kept.
     """
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
-    for low, mask in masks:
-        total += int(np.count_nonzero(mask))
+    for low, bits in sets:
+        total += bits.bit_count()
         if ranges_max is None or len(ranges) < ranges_max:
-            _append(ranges, _runs(low, mask, ranges_max))
+            runs = [(low + first, low + last) for first, last in runs_of(bits, ranges_max)]
+            _append(ranges, runs)
     return Entries(tuple(ranges), total)
 
 
-def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId, EntryId]]:
-    """Return the runs of a mask, at most `runs_max` of them."""
-    changes = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
-    changes = changes if runs_max is None else changes[: 2 * runs_max]
-    return [
-        (low + int(first), low + int(stop) - 1)
-        for first, stop in zip(changes[::2], changes[1::2], strict=True)
-    ]
-
-
-def _append(ranges: list[tuple[EntryId, EntryId]], runs: Iterable[tuple[EntryId, EntryId]]) -> None:
-    """Add ascending runs to the end of the ranges. A run that touches the last range extends it."""
-    for first, last in runs:
-        if ranges and ranges[-1][1] + 1 == first:
-            ranges[-1] = (ranges[-1][0], last)
-        else:
-            ranges.append((first, last))
+def _append(ranges: list[tuple[EntryId, EntryId]], runs: list[tuple[EntryId, EntryId]]) -> None:
+    """Add ascending maximal runs to the end of the ranges; the first may extend the last range."""
+    if ranges and runs and runs[0][0] == ranges[-1][1] + 1:
+        ranges[-1] = ranges[-1][0], runs[0][1]
+        runs = runs[1:]
+    ranges += runs
 
 
 def _worst_of(counted: Iterable[Counted]) -> Iterator[Worst]:
     for one in counted:
-        fewest = int(one.possible.min())
-        confirmed = np.where(one.possible == fewest, one.confirmed, np.iinfo(np.int32).max)
-        at = int(confirmed.argmin())
-        yield Worst(one.block.low + at, fewest, int(confirmed[at]), one.block.stretch)
+        fewest, entries = one.possible.lowest_among(one.possible.everything)
+        confirmed, entries = one.confirmed.lowest_among(entries)
+        yield Worst(one.block.low + lowest_of(entries), fewest, confirmed, one.block.stretch)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
 from auditor.model.evidence import Terms
 from auditor.model.facts import (
     Contradiction,
@@ -19,11 +17,13 @@ from auditor.model.facts import (
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
 from auditor.model.verdict import CopyCounts
-from auditor.second_checker.copies import Tally, Worst, write_sets
-from auditor.second_checker.holdings import ABSENT, HELD, Testimony, names
+from auditor.second_checker.copies import Tally, Worst
+from auditor.second_checker.entry_bits import lowest_of
+from auditor.second_checker.holdings import HELD, Testimony
+from auditor.second_checker.ledger_count import LedgerCount
+from auditor.second_checker.listed_groups import names
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.schedule import Stretch, first_of, stretches
-from auditor.second_checker.search import listing_bookies
 
 Testimonies = Mapping[BookieId, Testimony]
 
@@ -31,8 +31,7 @@ Testimonies = Mapping[BookieId, Testimony]
 def entry_facts(
     heard: Words,
     metadata: LedgerMetadata,
-    tally: Tally,
-    testimonies: Testimonies,
+    count: LedgerCount,
     worst: Worst,
     search: Search | None,
 ) -> EntryFacts:
@@ -41,21 +40,23 @@ def entry_facts(
     `at_tail` is right only if all entries were examined.
     """
     write_set = worst.stretch.bookies_of(worst.entry)
-    lists = listing_bookies(heard, metadata)
+    lists = count.lists
     return EntryFacts(
         worst.entry,
         write_set,
         tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
         tuple(_gone_bookies(heard, metadata)),
-        0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
+        0 < worst.confirmed >= metadata.ack_quorum
+        and _is_at_tail(metadata, count.tally, count.testimonies),
         search,
     )
 
 
 def _gone_bookies(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
     """Yield the gone bookies to which some entry was written, whether that was examined or not."""
-    parts = stretches(metadata)
-    for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
+    gone = sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone)
+    parts = stretches(metadata) if gone else ()
+    for bookie in gone:
         if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
             yield bookie
 
@@ -82,20 +83,10 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
         for bookie in tally.absent
     ):
         return False
-    for block in blocks:
-        said = {
-            bookie: testimonies[bookie].words(block.low, block.high)
-            for bookie in block.stretch.bookies
-        }
-        for bookie, words in said.items():
-            mine = np.zeros(len(words), np.bool_)
-            for at, bookies in write_sets(block):
-                mine[at] = bookie in bookies
-            missing = (words == ABSENT)[mine]
-            if not missing.any():
-                continue
-            begins = int(missing.argmax())
-            if block.stretch != end or begins == 0 or not missing[begins:].all():
+    for one in tally.counted:
+        for bookie, missing in one.absent.items():
+            held = one.written[bookie].bits ^ missing
+            if one.block.stretch != end or not held or held.bit_length() > lowest_of(missing):
                 return False
     return True
 
@@ -146,9 +137,9 @@ def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> boo
         or metadata.last_entry_id is None
     ):
         return False
-    entries = sum(len(one.confirmed) for one in tally.counted)
-    full = all((one.confirmed == metadata.write_quorum).all() for one in tally.counted)
-    return entries == metadata.last_entry_id + 1 and full and copies.assumed == 0
+    entries = sum(one.block.high - one.block.low + 1 for one in tally.counted)
+    lacks = any(one.confirmed.at_most(metadata.write_quorum - 1) for one in tally.counted)
+    return entries == metadata.last_entry_id + 1 and not lacks and copies.assumed == 0
 
 
 def mark_facts(
@@ -178,9 +169,9 @@ def _why(
 ) -> Iterator[WhyMarked]:
     metadata, around = record.metadata, terms.around
     counted = tally.counted if tally is not None else []
-    if any((one.possible == 0).any() for one in counted):
+    if any(one.possible.at_most(0) for one in counted):
         yield WhyMarked.NO_COPY
-    elif any((one.in_reach == 0).any() for one in counted):
+    elif any(one.in_reach.at_most(0) for one in counted):
         yield WhyMarked.NO_COPY_IN_REACH
     if around.replication_disabled:
         yield WhyMarked.REPLICATION_DISABLED
@@ -189,7 +180,7 @@ def _why(
     lacking = {
         one.block.stretch
         for one in counted
-        if (one.confirmed < one.block.stretch.write_quorum).any()
+        if one.confirmed.at_most(one.block.stretch.write_quorum - 1)
     }
     if any(around.writable <= set(stretch.ensemble) for stretch in lacking):
         yield WhyMarked.NO_SPARE_BOOKIE

@@ -22,7 +22,8 @@ from auditor.model.placement import Adherence
 from auditor.second_checker.beyond_end import beyond_end
 from auditor.second_checker.copies import Entries, Tally, Worst
 from auditor.second_checker.facts import contradictions, entry_facts, mark_facts, stuck_facts
-from auditor.second_checker.holdings import Testimony
+from auditor.second_checker.ledger_count import LedgerCount
+from auditor.second_checker.listed_groups import Lists
 from auditor.second_checker.metadata import is_beyond_grace, is_stuck
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.placement import adherence, judges, placement_facts
@@ -57,16 +58,6 @@ class CrossCheckFinding:
     def stands_alone(self) -> bool:
         """Whether it replaces the ledger's findings on its mark and on placement."""
         return self.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The counts of a ledger, with what its bookies said."""
-
-    tally: Tally
-    testimonies: Mapping[BookieId, Testimony]
-    corrupt: Mapping[EntryId, Worst]
-    """Each entry with a corrupt copy on a bookie of its write set."""
 
 
 def mark_findings(
@@ -169,7 +160,7 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
 
 
 def entry_findings(
-    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, *, excused: bool
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, *, excused: bool
 ) -> list[CrossCheckFinding]:
     """Return at most one finding: the strongest kind that is true of any entry.
 
@@ -179,35 +170,39 @@ def entry_findings(
     if not tally.counted:
         return []
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
-    lost = tally.with_at_most(0)
-    if lost.total:
-        return [_lost_finding(heard, metadata, count, terms, lost)]
-    facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), None)
-    if not excused and (few := tally.with_at_most(ack - 1)).total:
-        return [_entry_finding(Kind.ENTRY_BELOW_ACK_QUORUM, facts, metadata, tally, few)]
-    if count.corrupt:
+    worst = tally.worst()
+    if worst.possible == 0:
+        return [_lost_finding(heard, metadata, count, terms, worst)]
+    if worst.possible < ack and not excused:
+        kind, few = Kind.ENTRY_BELOW_ACK_QUORUM, tally.with_at_most(ack - 1)
+    elif count.corrupt:
         return [_corrupt(heard, metadata, count)]
-    if not excused and (few := tally.with_at_most(write - 1)).total:
-        return [_entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, facts, metadata, tally, few)]
-    return []
+    elif worst.possible < write and not excused:
+        kind, few = Kind.ENTRY_BELOW_WRITE_QUORUM, tally.with_at_most(write - 1)
+    else:
+        return []
+    facts = entry_facts(heard, metadata, count, worst, None)
+    return [_entry_finding(kind, facts, metadata, tally, few, worst)]
 
 
 def _lost_finding(
-    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, worst: Worst
 ) -> CrossCheckFinding:
     """Return the finding on entries of which no copy can exist where the metadata says."""
-    tally = count.tally
-    search = search_facts(heard, metadata, tally, terms)
-    facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), search)
+    tally, lost = count.tally, count.tally.with_at_most(0)
+    search = search_facts(heard, metadata, count, terms)
+    facts = entry_facts(heard, metadata, count, worst, search)
     if heard.record.mark is not None:
         both = UnrecoverableFacts(facts, mark_facts(heard.record, tally, terms, is_stale=False))
-        return _entry_finding(Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost)
+        return _entry_finding(
+            Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost, worst
+        )
     is_elsewhere = search is not None and search.entries == search.entries_unnamed
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_elsewhere else Kind.ENTRY_WITHOUT_REPLICA
-    return _entry_finding(kind, facts, metadata, tally, lost)
+    return _entry_finding(kind, facts, metadata, tally, lost, worst)
 
 
-def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheckFinding:
+def _corrupt(heard: Words, metadata: LedgerMetadata, count: LedgerCount) -> CrossCheckFinding:
     lowest = min(count.corrupt)
     worst = count.corrupt[lowest]
     on: dict[BookieId, list[EntryId]] = {}
@@ -227,9 +222,8 @@ def _entry_finding(
     metadata: LedgerMetadata,
     tally: Tally,
     entries: Entries,
-    worst: Worst | None = None,
+    worst: Worst,
 ) -> CrossCheckFinding:
-    worst = tally.worst() if worst is None else worst
     copies = Copies(
         metadata.write_quorum,
         metadata.ack_quorum,
@@ -240,10 +234,10 @@ def _entry_finding(
 
 
 def beyond_end_finding(
-    heard: Words, metadata: LedgerMetadata
+    lists: Lists, metadata: LedgerMetadata
 ) -> tuple[list[CrossCheckFinding], bool]:
     """Return (the finding on entries above lastEntryId, if any; whether its runs are too many)."""
-    found = beyond_end(heard, metadata)
+    found = beyond_end(lists, metadata)
     if found.facts is None:
         return [], found.is_open
     return [CrossCheckFinding(Kind.ENTRIES_BEYOND_END, found.facts, entries=found.entries)], False

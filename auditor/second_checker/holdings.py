@@ -1,40 +1,28 @@
 """What one bookie holds, as the second checker sees it: a word for each entry of a block.
 
-The words HELD, ABSENT and UNKNOWN are written into an array: first the list, then what was read,
-which overrides it. Blocks are bounded (`auditor.second_checker.blocks`), but lists may name any
-number of entries. Only entries within the block are written.
+The words are HELD, ABSENT and UNKNOWN. The entries of a block with one word are a set: first by the
+list, then by what was read, which overrides it. Blocks are bounded
+(`auditor.second_checker.blocks`), but lists may name any number of entries. Only entries within the
+block are gone through.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from struct import iter_unpack
-from typing import NamedTuple, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import EntryId
 from auditor.model.verdict import Unknown
+from auditor.second_checker.entry_bits import Bits, bits_at
+from auditor.second_checker.listed_groups import Group, listed_bits, names
 
 HELD, ABSENT, UNKNOWN = 0, 1, 2
-Marks: TypeAlias = NDArray[np.int8]
 
 PAGE = 8192 // 8
 """Entries of an index page. A list may lack the last entry if it is the first of its page."""
-
-STRANGE_RUNS_MAX = 10_000
-STRANGE_FROM_RUNS = 17
-KNOWN_STRIDES = 16
-"""Bounds on what a list may claim, the same as the first checker's.
-
-A progression is strange if it has STRANGE_FROM_RUNS runs or more, and a period that is not one of
-the first KNOWN_STRIDES multiples of the ensemble size. All strange progressions of a list may have
-STRANGE_RUNS_MAX runs, or as many as the received bytes can carry one by one.
-"""
 
 _WHY_NO_LIST = {
     AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -57,17 +45,12 @@ _WHY_NO_READ = {
 NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
-class Group(NamedTuple):
-    """Runs of `size` entries, `period` apart: the first begins at `first`, the last at `last`."""
+class Holding(NamedTuple):
+    """What a bookie holds of some entries of a block, what is unknown of them, what it lacks."""
 
-    first: EntryId
-    last: EntryId
-    size: int
-    period: int
-
-    @property
-    def end(self) -> EntryId:
-        return self.last + self.size - 1
+    held: Bits
+    unknown: Bits
+    absent: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,39 +79,24 @@ class Testimony:
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries_in_order", tuple(sorted(self.by_entry)))
 
-    def words(self, low: EntryId, high: EntryId) -> Marks:
-        """Return HELD, ABSENT or UNKNOWN for each entry of [low, high].
-
-        All of them are treated as if they had been written to this bookie.
-        """
-        found = np.full(high - low + 1, self.rest, np.int8)
-        at = bisect_left(self.listed, low, key=lambda group: group.end)
-        while at < len(self.listed) and self.listed[at].first <= high:
-            _write(found, low, high, self.listed[at])
-            at += 1
+    def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
+        """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
+        listed = mine & listed_bits(self.listed, low, high)
+        held = mine if self.rest == HELD else listed
+        unknown = mine ^ held if self.rest == UNKNOWN else 0
         known = self.entries_in_order
-        for entry in known[bisect_left(known, low) : bisect_right(known, high)]:
-            found[entry - low] = self.by_entry[entry]
-        return found
-
-
-def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
-    """Mark the group's entries within the block as HELD.
-
-    This goes run by run or, if runs are short and many, place by place within the run.
-    """
-    step = group.period or 1
-    skipped = max(0, -((group.first + group.size - 1 - low) // step))  # 0 for a single run
-    starts = range(group.first + skipped * step, min(group.last, high) + 1, step)
-    if len(starts) <= group.size:
-        for run in starts:
-            found[max(run, low) - low : min(run + group.size - 1, high) - low + 1] = HELD
-        return
-    for place in range(group.size):
-        begin, end = starts[0] + place, min(starts[-1] + place, high)
-        if begin < low:
-            begin += step
-        found[begin - low : end - low + 1 : step] = HELD
+        at = bisect_left(known, low)
+        if at < len(known) and known[at] <= high:
+            read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
+            for entry in known[at : bisect_right(known, high)]:
+                if listed or self.by_entry[entry] != self.rest:  # else it changes nothing
+                    read[self.by_entry[entry]].append(entry - low)
+            words = (mine & bits_at(read[word], high - low + 1) for word in (HELD, UNKNOWN, ABSENT))
+            now_held, now_unknown, now_absent = words
+            if changed := now_held | now_unknown | now_absent:
+                held = held ^ (held & changed) | now_held
+                unknown = unknown ^ (unknown & changed) | now_unknown
+        return Holding(held, unknown, mine ^ held ^ unknown)
 
 
 def gone_testimony() -> Testimony:
@@ -147,17 +115,20 @@ def unheard_testimony(answer: Answer | None) -> Testimony:
 
 
 def list_testimony(
-    answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]
+    groups: tuple[Group, ...] | None,
+    has_ledger: bool,
+    highest: EntryId,
+    reads: Mapping[EntryId, EntryRead],
 ) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
-    `reads` are the reads there, `highest` is the highest entry written to it. An unlisted entry is
+    `groups` is None if its list claims too much. `reads` are the reads there, `highest` is the
+    highest entry written to it. An unlisted entry is
     absent if its own read found nothing. If it was not read, it is absent if other unlisted entries
     were read and none was found; only the entry that an honest list may lack (see PAGE) may be. A
     copy read with a wrong digest is unknown, listed or not.
     """
-    groups = groups_of(answer)
-    if claims_too_much(answer, groups, ensemble_size):
+    if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
@@ -165,9 +136,7 @@ def list_testimony(
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:
             by_entry[entry] = HELD
-            is_honest &= (
-                entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
-            )
+            is_honest &= entry == highest and entry % PAGE == 0 and has_ledger
         elif read.status in NOT_THERE:
             by_entry[entry] = ABSENT
         else:
@@ -217,42 +186,3 @@ def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bo
         why.add(Unknown.BOOKIE_UNSUPPORTED)
     rest = HELD if all_due_were_made and is_conclusive else UNKNOWN
     return Testimony(rest, (), by_entry, frozenset(why), answered=frozenset(spoken))
-
-
-def groups_of(answer: Answer) -> tuple[Group, ...]:
-    """Return the groups of a list, ascending."""
-    return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
-
-
-def only_listed(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Marks:
-    """Return HELD for each entry of [low, high] that the groups name, ABSENT for the others."""
-    return Testimony(ABSENT, groups).words(low, high)
-
-
-def edges_of(answer: Answer) -> Iterator[EntryId]:
-    """Yield the first and last entry of each group's first run, then of its last run."""
-    for first, last, size, _ in iter_unpack(">qqii", answer.groups):
-        yield from (first, first + size - 1, last, last + size - 1)
-
-
-def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
-    """Return whether a run of the groups contains the entry; the groups ascend."""
-    at = bisect_left(groups, entry, key=lambda group: group.end)
-    if at == len(groups) or entry < groups[at].first:
-        return False
-    group = groups[at]
-    return group.period == 0 or (entry - group.first) % group.period < group.size
-
-
-def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
-    """Return whether a list claims more strange runs than can be judged (see STRANGE_RUNS_MAX)."""
-    strange = 0
-    for group in groups:
-        is_known = (
-            group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
-        )
-        if group.period == group.size or is_known:  # a single run has period 0, which is known
-            continue
-        runs = (group.last - group.first) // group.period + 1
-        strange += runs if runs >= STRANGE_FROM_RUNS else 0
-    return strange > max(STRANGE_RUNS_MAX, answer.received_bytes // 24)

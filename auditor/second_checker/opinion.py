@@ -16,23 +16,19 @@ Nothing here is shared with `auditor.first_checker` but the model.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
-from auditor.model.availability import AnswerStatus, EntryRead
+from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
-from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
-from auditor.second_checker.blocks import Block, blocks
-from auditor.second_checker.copies import Tally, Worst, tally
+from auditor.second_checker.blocks import Block
 from auditor.second_checker.facts import copy_counts, is_mark_stale
 from auditor.second_checker.findings import (
-    Count,
     CrossCheckFinding,
     beyond_end_finding,
     entry_findings,
@@ -40,21 +36,10 @@ from auditor.second_checker.findings import (
     metadata_findings,
     placement_findings,
 )
-from auditor.second_checker.holdings import (
-    Testimony,
-    edges_of,
-    gone_testimony,
-    list_testimony,
-    reads_testimony,
-    unheard_testimony,
-)
+from auditor.second_checker.ledger_count import LedgerCount, count_entries
 from auditor.second_checker.metadata import exemption, is_beyond_grace
 from auditor.second_checker.newest_words import Words, words
-from auditor.second_checker.probes import Due, reads_due
-from auditor.second_checker.schedule import Stretch, copies_due, last_of, stretches
-
-Reads = Mapping[EntryId, EntryRead]
-T = TypeVar("T")
+from auditor.second_checker.schedule import copies_due, stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +68,19 @@ class Opinion:
     is_mark_stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """The counts of a ledger, with what its bookies said."""
-
-    tally: Tally
-    blocks: tuple[Block, ...]
-    is_whole: bool
-    testimonies: Mapping[BookieId, Testimony]
-    dues: Mapping[BookieId, Due]
-    probes_answered: Mapping[BookieId, frozenset[EntryId]]
-
-
 def judge_entry_by_entry(
     evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()
 ) -> Opinion:
     """Return the second checker's opinion on the newest state of the ledger.
 
-    `claimed`: entries that are examined however long the ledger is. Costs entries times write
-    quorum, bounded by `second_checker.blocks`.
+    `claimed`: entries that are examined however long the ledger is. Costs entries times
+    bookies, bounded by `second_checker.blocks`.
     """
     heard = words(evidence.looks, terms)
     opinion = _newest_state(heard, terms, claimed)
     if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
-        return replace(
-            opinion, findings=()
-        )  # INFO findings need metadata that was read twice alike
+        # INFO findings need metadata that was read twice alike.
+        return replace(opinion, findings=())
     return opinion
 
 
@@ -146,30 +118,39 @@ def _judge_entries(
         return _opinion(
             exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
-    count = _count(heard, metadata, parts, terms, claimed)
-    promised = copies_due(metadata, parts)
-    copies = (
-        copy_counts(count.tally, count.testimonies, list(count.dues), promised)
-        if promised
-        else None
-    )
-    is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
-    above, end_is_open = beyond_end_finding(heard, metadata) if not said else ([], False)
+    count = count_entries(heard, metadata, parts, terms, claimed)
+    copies, is_stale = _copies(record, count, copies_due(metadata, parts))
+    above, end_is_open = beyond_end_finding(count.lists, metadata) if not said else ([], False)
     said = [*said, *above]
     findings = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
-    counted = Count(count.tally, count.testimonies, _corrupt(heard, count))
-    of_entries = entry_findings(heard, metadata, counted, terms, excused=excused)
+    of_entries = entry_findings(heard, metadata, count, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
         findings, topology, unjudged = said, frozenset(), frozenset()
-    unheard_on = count.tally.unknown_on
-    # A mark already says that bookies are not registered: their silence is not a reason.
-    missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
-    why = frozenset(
-        reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why
-    )
-    opinion = _opinion(exempt, topology | why, [*findings, *of_entries], unjudged)
+    why = topology | _reasons(heard, count)
+    opinion = _opinion(exempt, why, [*findings, *of_entries], unjudged)
     opinion = replace(opinion, copies=copies, is_mark_stale=is_stale, end_is_open=end_is_open)
     return _with_counts(opinion, count, terms.around)
+
+
+def _copies(
+    record: LedgerRecord, count: LedgerCount, promised: int
+) -> tuple[CopyCounts | None, bool]:
+    """Return what the promised copies rest on, and whether the ledger's mark is stale."""
+    if not promised:
+        return None, False
+    copies = copy_counts(count.tally, count.testimonies, list(count.dues), promised)
+    return copies, count.is_whole and is_mark_stale(record, count.tally, copies)
+
+
+def _reasons(heard: Words, count: LedgerCount) -> frozenset[Unknown]:
+    """Return why some entries are unknown.
+
+    A mark already says that bookies are not registered: their silence is not a reason.
+    """
+    unheard_on = count.tally.unknown_on
+    if heard.record.mark is not None:
+        unheard_on = {bookie for bookie in unheard_on if not _is_unregistered(heard, bookie)}
+    return frozenset(reason for bookie in unheard_on for reason in count.testimonies[bookie].why)
 
 
 def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
@@ -189,7 +170,7 @@ def _opinion(
     return Opinion(standing, exempt, unknowns, tuple(findings), unjudged=unjudged)
 
 
-def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opinion:
+def _with_counts(opinion: Opinion, count: LedgerCount, around: Surroundings) -> Opinion:
     """Return the opinion with the counts.
 
     `only_maintenance`: only bookies away for maintenance left the ledger indeterminate.
@@ -200,7 +181,7 @@ def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opini
     return replace(
         opinion,
         listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
-        probes=_probes(count),
+        probes=count.probes,
         lacks={
             bookie: (count.tally.expected[bookie], gone_testimony.total)
             for bookie, gone_testimony in count.tally.absent.items()
@@ -209,102 +190,3 @@ def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opini
         blocks=count.blocks,
         is_whole=count.is_whole,
     )
-
-
-def _probes(count: _Count) -> tuple[int, int | None] | None:
-    if not count.dues:
-        return None
-    answered = sum(len(entries) for entries in count.probes_answered.values())
-    drawn = 0
-    for bookie, one in count.dues.items():
-        if one.drawn is None:
-            return answered, None
-        drawn += len(one.drawn & count.probes_answered[bookie])
-    return answered, drawn
-
-
-def _count(
-    heard: Words,
-    metadata: LedgerMetadata,
-    parts: tuple[Stretch, ...],
-    terms: Terms,
-    claimed: Iterable[EntryId],
-) -> _Count:
-    """Count what every bookie said of every examined entry."""
-    ledger = heard.record.ledger_id
-    edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
-    chosen, is_whole = blocks(
-        ledger, parts, edges, (*claimed, *(entry for _, entry in heard.reads)), terms
-    )
-    testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
-    parts_of, blocks_of = (
-        _by_bookie((part, part) for part in parts),
-        _by_bookie((one.stretch, one) for one in chosen),
-    )
-    reads_of: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in parts_of}
-    for (reader, entry), read in heard.reads.items():
-        reads_of.setdefault(reader, {})[entry] = read
-    for bookie, its_parts in parts_of.items():
-        answer = heard.answers.get(bookie)
-        reads = {
-            entry: read
-            for entry, read in reads_of[bookie].items()
-            if is_written(its_parts, bookie, entry)
-        }
-        highest = max(
-            (last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1
-        )
-        if answer is not None and answer.is_gone:
-            testimonies[bookie] = gone_testimony()
-        elif answer is not None and answer.status in (
-            AnswerStatus.HELD,
-            AnswerStatus.NO_SUCH_LEDGER,
-        ):
-            testimonies[bookie] = list_testimony(answer, metadata.ensemble_size, highest, reads)
-        elif (
-            answer is not None
-            and answer.status is AnswerStatus.UNSUPPORTED
-            and terms.probe_entries > 0
-            and highest >= 0
-        ):
-            dues[bookie] = reads_due(ledger, bookie, its_parts, blocks_of[bookie], terms)
-            testimonies[bookie] = reads_testimony(
-                reads, all_due_were_made=dues[bookie].was_read(reads)
-            )
-        else:
-            testimonies[bookie] = unheard_testimony(answer)
-    answered = {bookie: testimonies[bookie].answered for bookie in dues}
-    return _Count(
-        tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered
-    )
-
-
-def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
-    """Return each entry with a corrupt copy on a bookie of its write set, with its copies."""
-    found = {}
-    for bookie, entry in heard.corrupt:
-        counted = count.tally.block_of(entry)
-        if counted is not None and bookie in counted.block.stretch.bookies_of(entry):
-            at = entry - counted.block.low
-            found[entry] = Worst(
-                entry, int(counted.possible[at]), int(counted.confirmed[at]), counted.block.stretch
-            )
-    return found
-
-
-def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
-    """Group values that belong to stretches by the bookies of their ensembles.
-
-    No bookie then walks through the stretches of all others.
-    """
-    found: dict[BookieId, list[T]] = {}
-    for stretch, one in placed:
-        for bookie in stretch.bookies:
-            found.setdefault(bookie, []).append(one)
-    return found
-
-
-def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
-    """Return whether the entry was written to the bookie; `parts` ascend."""
-    at = bisect_left(parts, entry, key=lambda part: part.last)
-    return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)

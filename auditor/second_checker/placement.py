@@ -1,10 +1,10 @@
 """Judge placement: try every place where a bookie without location could stand.
 
-Each rule is the loop of the reference (placement-policies.md sections 4 to 6), over places that are
-all known. A write set fails if it fails wherever its unplaced members are, holds if it holds
-wherever they are, and is unknown otherwise. Three cases are not judged (None): more than
-UNPLACED_MAX unplaced members, unless the few places tried differ in outcome; more than TRIES_MAX
-tries; and, under the zone-aware policy, an unplaced bookie that stands twice.
+Each rule (`second_checker.placement_rules`) is over places that are all known. A write set fails if
+it fails wherever its unplaced members are, holds if it holds wherever they are, and is unknown
+otherwise. Three cases are not judged (None): more than UNPLACED_MAX unplaced members, unless the
+few places tried differ in outcome; more than TRIES_MAX tries; and, under the zone-aware policy, an
+unplaced bookie that stands twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations, product
+from itertools import chain, product
 from typing import TypeAlias
 
 from auditor.model.cluster import Surroundings
@@ -22,13 +22,14 @@ from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.second_checker.reasons import (
-    DEFAULT_RACK,
-    DEFAULT_REGION,
-    DEFAULT_ZONE,
-    WriteSet,
-    reason,
+from auditor.second_checker.placement_rules import (
+    DEFAULT_PLACE,
+    WRITE_SET_RULES,
+    Places,
+    candidate_places,
+    span_regions,
 )
+from auditor.second_checker.reasons import WriteSet, reason
 from auditor.second_checker.recorded import read_recorded
 
 UNPLACED_MAX = 2
@@ -42,11 +43,6 @@ SETS_MEMBERS_MAX = 100_000
 """Members of all write sets together above which neither checker judges."""
 ENSEMBLES_KEPT_MAX = 4_096
 """Ensembles whose trial is cached: some MB."""
-
-Places: TypeAlias = Mapping[BookieId, str | None]
-"""Where each member is; None: it counts for nothing (not writable, in Java's rack-aware policy)."""
-
-_DEFAULT = {Policy.RACK: DEFAULT_RACK, Policy.ZONE: DEFAULT_ZONE, Policy.REGION: DEFAULT_REGION}
 
 
 def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
@@ -108,10 +104,12 @@ def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple
     if not rule.java_compatible:
         return bool(assigned), assigned or None
     if rule.policy is Policy.RACK:
-        return True, (assigned or _DEFAULT[Policy.RACK]) if bookie in around.writable else None
+        return True, (assigned or DEFAULT_PLACE[Policy.RACK]) if bookie in around.writable else None
     if bookie in around.writable | around.readonly:
-        return True, assigned or _DEFAULT[Policy.ZONE]
-    return True, _DEFAULT[Policy.REGION]  # Java's base class resolves unregistered bookies to this
+        return True, assigned or DEFAULT_PLACE[Policy.ZONE]
+    return True, DEFAULT_PLACE[
+        Policy.REGION
+    ]  # Java's base class resolves unregistered bookies to this
 
 
 WRITE_SETS_SHOWN_MAX = 5
@@ -199,13 +197,17 @@ def _trial(
     outcomes: dict[int | None, Adherence | None] = {}
     if rule.policy is Policy.REGION:
         outcomes[None] = _try_everywhere(
-            ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX
+            ensemble,
+            known,
+            rule,
+            lambda members, there: span_regions(members, there, rule),
+            TRIES_MAX,
         )
     begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
     if len(begins) * length > SETS_MEMBERS_MAX:
         return _outcome({**outcomes, -1: Adherence.UNKNOWN})
     sets = {at: tuple(ensemble[(at + step) % size] for step in range(length)) for at in begins}
-    different, window = set(sets.values()), _WINDOW[rule.policy]
+    different, window = set(sets.values()), WRITE_SET_RULES[rule.policy]
 
     def adherence_of(members: tuple[BookieId, ...], there: Places) -> Adherence:
         return window(members, there, write_quorum, ack_quorum, rule)
@@ -246,7 +248,9 @@ def _try_everywhere(
     if rule.policy is Policy.ZONE and any(times[member] > 1 for member in open_ones):
         return None
     few = len(open_ones) <= UNPLACED_MAX
-    candidates = sorted(_candidates(len(open_ones) if few else 1, known, rule)) if open_ones else []
+    candidates = (
+        sorted(candidate_places(len(open_ones) if few else 1, known, rule)) if open_ones else []
+    )
     if (len(candidates) ** len(open_ones) if few else len(candidates) + 1) * len(
         members
     ) > tries_max:
@@ -273,87 +277,3 @@ def _everywhere(open_ones: list[BookieId], candidates: list[str]) -> Iterator[Pl
         combined = chain(((place,) * len(open_ones) for place in candidates), [new])
     for chosen in combined:
         yield dict(zip(open_ones, chosen, strict=True))
-
-
-def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
-    """Return every place that makes a difference.
-
-    It is where others are, in another domain of theirs, somewhere new, or the default.
-    """
-    there = {place for place in known.values() if place is not None}
-    new = {f"/new {number}" for number in range(count)}
-    if rule.policy is Policy.RACK:
-        return there | new | {_DEFAULT[Policy.RACK]}
-    firsts = {place.strip("/").split("/")[0] for place in there}
-    tops = {f"/{first}" for first in firsts} | new
-    if rule.policy is Policy.REGION:
-        return {f"{top}/u1" for top in tops} | {_DEFAULT[Policy.REGION]}
-    return (
-        there
-        | {f"{top}/new {number}" for top in tops for number in range(count)}
-        | {_DEFAULT[Policy.ZONE]}
-    )
-
-
-def _rack(
-    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
-) -> Adherence:
-    racks = {there[member] for member in members} - {None}
-    if rule.enforce_min_num_racks_per_write_quorum and _DEFAULT[Policy.RACK] in racks:
-        return Adherence.FAIL
-    return (
-        Adherence.FAIL
-        if len(racks) < min(write, rule.min_num_racks_per_write_quorum)
-        else Adherence.STRICT
-    )
-
-
-def _zone(
-    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
-) -> Adherence:
-    domains: dict[str, list[str]] = {}
-    for member in members:
-        place = there[member] or ""
-        parts = [part for part in place.split("/") if part]
-        if len(parts) != 2 or place == _DEFAULT[Policy.ZONE]:
-            return Adherence.FAIL
-        domains.setdefault(parts[0], []).append(parts[1])
-    crowded = any(len(of_zone) > 1 and len(set(of_zone)) == 1 for of_zone in domains.values())
-    if crowded or len(domains) < rule.min_num_zones_per_write_quorum:
-        return Adherence.FAIL
-    return (
-        Adherence.SOFT
-        if len(domains) < min(write, rule.desired_num_zones_per_write_quorum)
-        else Adherence.STRICT
-    )
-
-
-def _region(
-    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
-) -> Adherence:
-    """Fail if any m - 1 regions can acknowledge an entry alone; every choice of them is counted."""
-    regions = [_region_of(there[member]) for member in members]
-    few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
-    alone = any(
-        sum(region in chosen for region in regions) >= ack
-        for chosen in combinations(sorted(set(regions)), few)
-    )
-    return Adherence.FAIL if alone else Adherence.STRICT
-
-
-def _spans(members: tuple[BookieId, ...], there: Places, rule: PlacementRule) -> Adherence:
-    regions = {_region_of(there[member]) for member in members}
-    return (
-        Adherence.FAIL
-        if len(regions) < rule.repp_minimum_regions_for_durability
-        else Adherence.STRICT
-    )
-
-
-def _region_of(place: str | None) -> str:
-    if place is None or place == _DEFAULT[Policy.REGION]:
-        return "UnknownRegion"
-    return next(part for part in place.split("/") if part)
-
-
-_WINDOW = {Policy.RACK: _rack, Policy.ZONE: _zone, Policy.REGION: _region}

@@ -13,10 +13,14 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import write_sets
+from auditor.second_checker.copies import written_to
+from auditor.second_checker.entry_bits import positions_of
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANKED_MAX = 2**31
@@ -24,6 +28,9 @@ RANKED_MAX = 2**31
 
 ENDS_MAX = 128
 """Ends of stretches read on one bookie. Of more, the outer two and a drawn choice are read."""
+
+
+NO_ENTRIES: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Due(NamedTuple):
@@ -76,8 +83,10 @@ def reads_due(
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
-    rest = sorted({entry for block in blocks for entry in _entries_of(block, bookie)} - surely)
-    drawn = frozenset(rest[at] for at in _draw(f"{key}/entries", len(rest), terms.probe_entries))
+    every = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie) for one in blocks)])
+    rest = np.setdiff1d(every, np.array(sorted(surely), np.int64), assume_unique=True)
+    chosen = _draw(f"{key}/entries", len(rest), terms.probe_entries)
+    drawn = frozenset(rest[sorted(chosen)].tolist())
     return Due(frozenset(ends), drawn, len(drawn), ranked)
 
 
@@ -134,11 +143,10 @@ class _Round(NamedTuple):
         return self.first + rounds * self.size + self.offsets[at]
 
 
-def _entries_of(block: Block, bookie: BookieId) -> Iterator[EntryId]:
-    """Yield every entry of the block that was written to the bookie."""
-    for at, bookies in write_sets(block):
-        if bookie in bookies:
-            yield from range(block.low, block.high + 1)[at]
+def _entries_of(block: Block, bookie: BookieId) -> NDArray[np.int64]:
+    """Return the entries of the block written to the bookie, ascending."""
+    mine = written_to(block).get(bookie)
+    return NO_ENTRIES if mine is None else block.low + positions_of(mine.bits)
 
 
 def _draw(key: str, population: int, count: int) -> set[int]:

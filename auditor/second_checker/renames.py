@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX, Block
-from auditor.second_checker.copies import write_sets
-from auditor.second_checker.holdings import HELD, groups_of, only_listed
+from auditor.second_checker.copies import written_to
+from auditor.second_checker.entry_bits import positions_of
+from auditor.second_checker.listed_groups import groups_of, listed_bits
 from auditor.second_checker.schedule import Stretch, stretches
 
 READS_MAX = 3
@@ -66,23 +64,19 @@ def new_name(
 
 def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
     """Return whether the asked bookie holds every entry of `gone`, as far as it was asked."""
-    due: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    lacking = list[EntryId]()
+    due, lacking = list[EntryId](), list[EntryId]()
     has_list, groups = one.answer.status is AnswerStatus.HELD, groups_of(one.answer)
     for part in parts:
-        block = Block(part, part.first, part.last)
-        mine = np.zeros(part.entry_count, np.bool_)
-        for at, bookies in write_sets(block):
-            mine[at] = gone in bookies
-        due.append(part.first + np.flatnonzero(mine))
+        mine = written_to(Block(part, part.first, part.last))[gone].bits
         if has_list:
-            unlisted = np.flatnonzero(mine & (only_listed(groups, part.first, part.last) != HELD))
-            lacking += (part.first + unlisted[: READS_MAX + 1]).tolist()
+            mine ^= mine & listed_bits(groups, part.first, part.last)
+            lacking += [part.first + at for at in positions_of(mine)[: READS_MAX + 1].tolist()]
+        else:
+            due += [part.first + at for at in positions_of(mine).tolist()]
     if not has_list:
-        every = np.concatenate(due)
-        if one.answer.status is not AnswerStatus.UNSUPPORTED or not len(every):
+        if one.answer.status is not AnswerStatus.UNSUPPORTED or not due:
             return False
-        lacking = [int(every[at]) for at in {0, len(every) // 2, len(every) - 1}]
+        lacking = [due[at] for at in {0, len(due) // 2, len(due) - 1}]
     return len(lacking) <= READS_MAX and all(
         one.reads.get(entry) == ReadStatus.PRESENT.value for entry in lacking
     )

@@ -975,8 +975,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the worst entry is the last",
         SECOND,
         "second_checker/copies.py",
-        "at = int(confirmed.argmin())",
-        "at = int(len(confirmed) - 1 - confirmed[::-1].argmin())",
+        "one.block.low + lowest_of(entries), fewest",
+        "one.block.low + entries.bit_length() - 1, fewest",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_of_entries_equally_lost_the_lowest_is_the_worst",
         ),
@@ -995,8 +995,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "any entry may be left out of an honest list",
         SECOND,
         "second_checker/holdings.py",
-        "entry == highest and entry % PAGE == 0 and answer",
-        "entry == highest and answer",
+        "entry == highest and entry % PAGE == 0 and has_ledger",
+        "entry == highest and has_ledger",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list",
         ),
@@ -1004,9 +1004,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a long period is cut short in a block",
         SECOND,
-        "second_checker/holdings.py",
-        "found[begin - low : end - low + 1 : step] = HELD",
-        "found[begin - low : end - low : step] = HELD",
+        "second_checker/listed_groups.py",
+        "step, min(group.end, high) - start + 1)",
+        "step, min(group.end, high) - start)",
         (
             "tests/unit/second_checker/test_second_checker_opinion.py::test_a_list_is_written_out_as_its_groups_say",
         ),
@@ -1124,7 +1124,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a region may hold just the ack quorum",
         SECOND,
-        "second_checker/placement.py",
+        "second_checker/placement_rules.py",
         "        sum(region in chosen for region in regions) >= ack",
         "        sum(region in chosen for region in regions) > ack",
         (

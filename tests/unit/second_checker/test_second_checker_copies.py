@@ -7,13 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
+from support.entry_words import bits_of, numbers_of
 
 from auditor.model.finding import RANGES_MAX
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally
+from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally, written_to
+from auditor.second_checker.entry_bits import BitCounts, all_bits
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
 from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.schedule import stretches
@@ -32,6 +33,26 @@ def lacking(block: Block, *entries: int) -> Tally:
     """The tally of one block of PAIR, where b1 lacks these entries."""
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     return tally([block], said, is_whole=True)
+
+
+def counts_of(numbers: list[int]) -> BitCounts:
+    """These numbers, one for each entry of a block."""
+    sets = (
+        bits_of([at for at, number in enumerate(numbers) if number > copies])
+        for copies in range(max(numbers))
+    )
+    return BitCounts.of(all_bits(len(numbers)), sets)
+
+
+@pytest.mark.parametrize("block", [Block(FIRST, 5, 5), Block(FIRST, 7, 8), Block(SECOND, 41, 79)])
+def test_every_entry_of_a_block_was_written_to_its_write_set(block: Block) -> None:
+    """In a block of one entry, of two, and of many rounds; a bookie may have none of them."""
+    looked = range(block.low, block.high + 1)
+    assert {
+        bookie: (bits_of(mine), len(mine))
+        for bookie in block.stretch.ensemble
+        for mine in [[e - block.low for e in looked if bookie in block.stretch.bookies_of(e)]]
+    } == written_to(block)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -62,9 +83,9 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
     blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
-    assert possible == {e: int(block.possible[e - block.block.low]) for e, block in blocks.items()}
+    assert possible == {e: block.possible.at(e - block.block.low) for e, block in blocks.items()}
     assert list(confirmed.values()) == [
-        int(number) for one in found.counted for number in one.confirmed
+        number for one in found.counted for number in numbers_of(one.confirmed)
     ]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert (
@@ -78,6 +99,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     assert {b: len(its_own) for b, its_own in mine.items() if its_own} == {
         b: n for b, n in found.expected.items() if n
     }
+    assert found.held == {b: sum(words[b][e] == HELD for e in mine[b]) for b in found.expected}
     lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
     assert {
         b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own
@@ -88,9 +110,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
 
 
 def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
-    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is
-    away, one that is gone.
-    """
+    """Each entry's are counted: two, one on a bookie that is away, one that is gone."""
     said = {
         "b1": Said(HELD, by_entry={1: ABSENT}),
         "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT}),
@@ -99,10 +119,9 @@ def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
     one_away = tally(
         [Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True
     ).counted[0]
-    assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
-    assert all(
-        counts.dtype.kind == "i"
-        for counts in (all_there.confirmed, all_there.possible, all_there.in_reach)
+    assert ([2, 0, 1], [1, 0, 1]) == (
+        numbers_of(all_there.in_reach),
+        numbers_of(one_away.in_reach),
     )
 
 
@@ -115,6 +134,36 @@ def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -
         found.ranges[:RANGES_MAX],
     )
     assert len(found.ranges) <= 2 * RANGES_MAX
+
+
+def test_a_bookie_that_holds_all_holds_as_much_as_was_written_to_it() -> None:
+    """In two blocks, one of which another bookie has to itself."""
+    said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
+    found = tally([Block(FIRST, 0, 8), Block(SECOND, 40, 41)], said, is_whole=True)
+    assert {"b1": 6, "b2": 7, "b3": 8, "b4": 1} == found.held == found.expected
+
+
+def test_entries_with_few_copies_need_not_be_those_that_one_bookie_lacks() -> None:
+    """Of b1 and b4 each lacks entries of one block; there is no entry that both lack."""
+    said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
+    said["b1"] = Said(HELD, by_entry={5: ABSENT})
+    said["b4"] = Said(HELD, by_entry={41: ABSENT})
+    blocks = [Block(FIRST, 0, 39), Block(SECOND, 41, 79)]
+    found = tally(blocks, said, is_whole=True)
+    assert Entries(((5, 5), (41, 41)), 2) == found.with_at_most(1)
+    assert Entries() == found.with_at_most(0)
+    assert Entries(((5, 5),), 1) == tally(blocks[:1], said, is_whole=True).with_at_most(1)
+
+
+def test_of_entries_with_few_copies_the_first_ranges_are_kept() -> None:
+    """Two bookies lack them in turn, so that they are not those that one of them lacks."""
+    said = {
+        b: Said(HELD, by_entry=dict.fromkeys(range(first, 2000, 4), ABSENT))
+        for b, first in (("b1", 1), ("b2", 3))
+    }
+    found = tally([Block(PAIR, 0, 9999)], said, is_whole=True).with_at_most(1)
+    kept = tuple((entry, entry) for entry in range(1, 2 * RANGES_MAX + 3, 2))
+    assert Entries(kept, 1000) == found
 
 
 def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
@@ -171,8 +220,8 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
     """Fewest that can exist, then fewest confirmed, then the lowest."""
 
     def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
-        counts = np.array(possible, np.int32)
-        return Counted(Block(PAIR, low, low + 1), np.array(confirmed, np.int32), counts, counts)
+        sure, counts = counts_of(confirmed), counts_of(possible)
+        return Counted(Block(PAIR, low, low + 1), sure, counts, counts, {}, {})
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
     assert Worst(21, 1, 0, PAIR) == Tally(blocks).worst()

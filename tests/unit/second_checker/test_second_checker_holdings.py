@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from struct import pack
 
 import pytest
+from support.entry_words import list_testimony_of, words_of
 from support.stories import LEDGER, NOW_MS, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
@@ -16,11 +17,7 @@ from auditor.second_checker.holdings import (
     ABSENT,
     HELD,
     UNKNOWN,
-    edges_of,
     gone_testimony,
-    groups_of,
-    list_testimony,
-    only_listed,
     reads_testimony,
     unheard_testimony,
 )
@@ -79,7 +76,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     says_something = {HELD, ABSENT} & set(told.values())
     rest = HELD if all_due and says_something else UNKNOWN
     assert (told, rest) == (found.by_entry, found.rest)
-    assert [told.get(entry, rest) for entry in range(4)] == list(found.words(0, 3))
+    assert [told.get(entry, rest) for entry in range(4)] == words_of(found, 0, 3)
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
     assert {
         entry for entry, (_, status) in reads.items() if status is not TIMED_OUT
@@ -127,7 +124,7 @@ def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(
 
 def test_a_bookie_that_is_gone_holds_nothing() -> None:
     """Every entry is absent."""
-    assert [ABSENT, ABSENT] == list(gone_testimony().words(3, 4))
+    assert [ABSENT, ABSENT] == words_of(gone_testimony(), 3, 4)
 
 
 HONEST_LAST = {1024: (0, PRESENT), 7: (0, NO_ENTRY)}
@@ -161,7 +158,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     page.
     """
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
-    found = list_testimony(answer, 3, highest, reads_of(reads))
+    found = list_testimony_of(answer, 3, highest, reads_of(reads))
     assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
@@ -175,7 +172,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:
     """Entry 0 may be missing from a list; here there is no list."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing(status=AnswerStatus.NO_SUCH_LEDGER),
         3,
         0,
@@ -202,15 +199,10 @@ def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_it
 )
 def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> None:
     """Three runs of two from 5 on, four apart; and one from 20 to 22."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)})
     )
     assert (0 if is_named else 1) == found.present_unlisted
-
-
-def test_a_list_has_edges_where_its_runs_begin_and_end() -> None:
-    """Of each group the first and the last run."""
-    assert [5, 6, 13, 14, 20, 22, 20, 22] == list(edges_of(listing((5, 13, 2, 4), (20, 20, 3, 0))))
 
 
 def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[int, int, int, int]:
@@ -243,20 +235,20 @@ def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(
     """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17
     are few.
     """
-    found = list_testimony(answer, 3, -1, {})
+    found = list_testimony_of(answer, 3, -1, {})
     assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
 def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
     """Entries 2 to 5, of which the block is 3 to 4."""
-    found = list_testimony(
+    found = list_testimony_of(
         listing(),
         3,
         9,
         reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)}),
     )
-    assert [ABSENT, HELD] == list(found.words(3, 4))
+    assert [ABSENT, HELD] == words_of(found, 3, 4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -266,33 +258,24 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
     for runs in range(1, 6):
         period = size + gap if runs > 1 else 0
         named = {3 + run * period + place for run in range(runs) for place in range(size)}
-        said = list_testimony(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
+        said = list_testimony_of(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
         for low in range(max(named) + 1):
             for high in range(low, max(named) + 3):
                 assert [entry in named for entry in range(low, high + 1)] == [
-                    word == HELD for word in said.words(low, high)
+                    word == HELD for word in words_of(said, low, high)
                 ]
+
+
+def test_what_was_read_far_behind_costs_what_the_block_costs() -> None:
+    """Three entries at the far end of a ledger, of which two were read."""
+    last = 2**62
+    reads = reads_of({last - 1: (0, PRESENT), last: (0, NO_ENTRY)})
+    assert [UNKNOWN, HELD, ABSENT] == words_of(
+        reads_testimony(reads, all_due_were_made=False), last - 2, last
+    )
 
 
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
     """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
-    said = list_testimony(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
-    assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == list(said.words(3, 7))
-
-
-def test_runs_of_a_billion_entries_are_written_as_far_as_the_block_goes() -> None:
-    """Two of them, one entry apart, and a block of five round that entry: a byte each."""
-    size = 10**9
-    words = list_testimony(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(
-        size - 2, size + 2
-    )
-    assert ([HELD, HELD, UNKNOWN, HELD, HELD], 5) == (list(words), words.nbytes)
-
-
-def test_by_a_list_alone_what_it_does_not_name_is_absent() -> None:
-    """Whatever was read; within the block only."""
-    runs = groups_of(listing((1, 1, 2, 0), (6, 12, 1, 3)))
-    assert [ABSENT, HELD, HELD, ABSENT, ABSENT, ABSENT, HELD, ABSENT] == list(
-        only_listed(runs, 0, 7)
-    )
-    assert [ABSENT, HELD] == list(only_listed(runs, 8, 9))
+    said = list_testimony_of(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
+    assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == words_of(said, 3, 7)

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from support.entry_by_entry import in_groups
+from support.entry_words import list_testimony_of, words_of
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
@@ -31,34 +32,12 @@ from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import worst_entry_of
 from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX, POINTS_MAX, blocks
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, list_testimony
-from auditor.second_checker.opinion import is_written, judge_entry_by_entry
+from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
+from auditor.second_checker.opinion import judge_entry_by_entry
 from auditor.second_checker.schedule import first_of, last_of, stretches
 from auditor.wire.entry_availability import canonical
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
-
-
-def test_an_entry_was_written_to_the_bookies_of_its_stretch() -> None:
-    """And to nobody where no stretch has it: below, behind, or in a segment whose ensemble is of
-    the wrong size.
-    """
-    parts = stretches(ledger("e3 w2 a2 3:[b1 b2 b3] 6:[b1 b2] 9:[b4 b2 b3] closed 11"))
-    assert [(3, 5), (9, 11)] == [(part.first, part.last) for part in parts]
-    bookies = ("b1", "b2", "b3", "b4")
-    written = {
-        entry: {bookie for bookie in bookies if is_written(parts, bookie, entry)}
-        for entry in range(14)
-    }
-    there = {
-        3: {"b1", "b2"},
-        4: {"b2", "b3"},
-        5: {"b3", "b1"},
-        9: {"b4", "b2"},
-        10: {"b2", "b3"},
-        11: {"b3", "b4"},
-    }
-    assert {entry: there.get(entry, set()) for entry in range(14)} == written
 
 
 def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
@@ -164,7 +143,7 @@ def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([*single, whole]))
     low = draw.randint(0, 500)
     high = low + draw.randint(0, 300)
-    said = list_testimony(answer, 3, -1, {}).words(low, high)
+    said = words_of(list_testimony_of(answer, 3, -1, {}), low, high)
     assert [in_groups(answer.groups, entry) for entry in range(low, high + 1)] == [
         word == HELD for word in said
     ]
@@ -181,8 +160,8 @@ def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_loo
         AnswerStatus.HELD,
         canonical([SequenceGroup(0, size * 2**31, size, size + 1)]),
     )
-    said = list_testimony(answer, size + 1, -1, {}).words(size - 2, size + 2)
-    assert [HELD, HELD, UNKNOWN, HELD, HELD] == list(said)
+    said = words_of(list_testimony_of(answer, size + 1, -1, {}), size - 2, size + 2)
+    assert [HELD, HELD, UNKNOWN, HELD, HELD] == said
 
 
 def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
@@ -275,7 +254,7 @@ def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int
     """A list lacks entry 7, and it was read."""
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({6}))
     read = EntryRead("b1", LEDGER, 7, 0, NOW_MS, status)
-    assert [HELD, word] == list(list_testimony(answer, 3, 7, {7: read}).words(6, 7))
+    assert [HELD, word] == words_of(list_testimony_of(answer, 3, 7, {7: read}), 6, 7)
 
 
 def heard(

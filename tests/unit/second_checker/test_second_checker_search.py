@@ -50,9 +50,80 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
     assert expected == search(answers, reads, terms)
 
 
-def search(answers: Answers, reads: Reads, terms: Terms = TERMS) -> Search | None:
-    """Return the search of a ledger of four entries on b1 and b2, which were all lost."""
-    metadata, stamp = ledger("e2 w1 a1 0:[b1 b2] closed 3"), ZnodeStamp(1, 0, NOW_MS)
+@pytest.mark.parametrize(("listed", "first"), [({3}, 3), ({1, 3}, 1), ({0, 1}, 0), (set(), None)])
+@pytest.mark.parametrize("searched_max", [1, 16])
+def test_the_lowest_entry_that_a_list_names_is_found_in_any_segment(
+    listed: set[int], first: int | None, searched_max: int
+) -> None:
+    """Both bookies are gone, each of which had a segment to itself; a list costs no search."""
+    answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
+    answers["x1"] = Answer("x1", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups(listed))
+    holders, lowest = ((), ()) if first is None else (("x1",), (first,))
+    assert Search(4, len(listed), 0, 0, ("x1",), holders, holders, found_first=lowest) == search(
+        answers,
+        {},
+        replace(TERMS, stranded_entries_max=searched_max),
+        "e1 w1 a1 0:[b1] 2:[b2] closed 3",
+    )
+
+
+def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
+    """What a bookie without a list sends of other entries says nothing of those."""
+    answers = {
+        "b1": UNASKED,
+        "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups({1, 3})),
+    }
+    said = {0: ReadStatus.NO_ENTRY, 1: ReadStatus.PRESENT, 9: ReadStatus.PRESENT}
+    reads = {
+        ("x1", entry): EntryRead("x1", LEDGER, entry, 1, NOW_MS, word, is_search=True)
+        for entry, word in said.items()
+    }
+    assert Search(1, 0, 0, 1, ("b2", "x1")) == search(answers, reads)
+
+
+def test_a_bookie_without_a_list_is_searched_if_its_reads_were_answered() -> None:
+    """One each that did not answer, sent an entry wrongly, was not asked for want of reads, has no
+    such ledger, and has the entry.
+    """
+    answers = {
+        "b1": UNASKED,
+        "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups({1, 3})),
+    }
+    said = {
+        "x1": ReadStatus.TIMED_OUT,
+        "x2": ReadStatus.CORRUPT,
+        "x3": ReadStatus.NOT_ASKED,
+        "x4": ReadStatus.NO_LEDGER,
+        "x5": ReadStatus.PRESENT,
+    }
+    reads = {
+        (bookie, 0): EntryRead(bookie, LEDGER, 0, 1, NOW_MS, word, is_search=True)
+        for bookie, word in said.items()
+    }
+    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", *said})))
+    assert Search(
+        1,
+        1,
+        1,
+        1,
+        searched=("b2", "x2", "x4", "x5"),
+        found_on=("x5",),
+        found_unnamed=("x5",),
+        corrupt_on=("x2",),
+        unheard=("x1",),
+        not_asked=("x3",),
+        found_first=(0,),
+    ) == search(answers, reads, terms)
+
+
+def search(
+    answers: Answers,
+    reads: Reads,
+    terms: Terms = TERMS,
+    text: str = "e2 w1 a1 0:[b1 b2] closed 3",
+) -> Search | None:
+    """Return the search of a ledger of four entries on b1 and b2, some of which were lost."""
+    metadata, stamp = ledger(text), ZnodeStamp(1, 0, NOW_MS)
     record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     looks = (Look(record, answers, reads),) * 2
     (found,) = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).findings
