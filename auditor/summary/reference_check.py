@@ -54,10 +54,9 @@ def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
     """
     seconds: dict[Subject, Facts] = {}
     looks = _looked_at_twice(run)
-    mine = pc.field("ledger_id").isin(pa.array(sorted(looks), pa.int64()))
-    rows = run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "look", "ledger_id"])
+    mine = pc.field("ledger_id").isin(sorted(looks))
     naming: dict[LedgerId, set[str]] = {}
-    for row in _rows(rows.filter(pc.field("look") == FIRST)):
+    for row in _rows(run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "ledger_id"])):
         naming.setdefault(row["ledger_id"], set()).add(row["topic"])
     by_topic = _rows_by_topic(run, {topic for topics in naming.values() for topic in topics})
     for ledger, topics in naming.items():
@@ -92,7 +91,7 @@ def orphans_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
 
 def _lonely_ledgers(run: Place) -> Iterator[UnreferencedLedger]:
     """Yield the ledgers with custom metadata that no row of the first look names."""
-    again = _looked_at_twice(run, at_least_once=True)
+    again = _looked_at(run)
     named = pa.concat_arrays(
         [
             pa.array([], pa.int64()),
@@ -187,15 +186,19 @@ def _topic_row(row: Row) -> TopicRow:
     )
 
 
-def _looked_at_twice(run: Place, *, at_least_once: bool = False) -> dict[LedgerId, Looks]:
-    """Return the ledgers that were looked at for their references: at both looks, or at any."""
+def _looked_at(run: Place) -> dict[LedgerId, Looks]:
+    """Return the ledgers that were read for their references, at whichever look."""
     found: dict[LedgerId, Looks] = {}
     for row in _rows(_table(run, _LEDGERS)):
         found.setdefault(row["ledger_id"], {})[row["look"]] = _ledger_look(row)
-    if at_least_once:
-        return found
+    return found
+
+
+def _looked_at_twice(run: Place) -> dict[LedgerId, Looks]:
+    """Return those of them that were read at both looks, at the first one with all ledgers."""
+    found = _looked_at(run)
     late = [ledger for ledger, looks in found.items() if FIRST not in looks]
-    mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(pa.array(late, pa.int64()))
+    mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(late)
     for row in _rows(run.read_table(_LISTED, LEDGERS, mine, _LEDGER_COLUMNS)):
         found[row["ledger_id"]][FIRST] = _ledger_look(row)
     return {ledger: looks for ledger, looks in found.items() if looks.keys() == {FIRST, AGAIN}}
