@@ -151,6 +151,10 @@ TESTS = {
         "tests/unit/summary/test_summary_reference_tables.py",
         "tests/unit/summary/test_summary_reference_findings.py",
     ),
+    "auditor/summary/reference_check.py": (
+        "tests/unit/summary/test_summary_reference_check.py",
+        "tests/unit/summary/test_summary_reference_findings.py",
+    ),
     "auditor/summary/rename_check.py": ("tests/unit/summary/test_summary_rename_check.py", NIGHTS),
     "auditor/summary/renames.py": ("tests/unit/summary/test_summary_renames.py", NIGHTS),
     **{
@@ -169,7 +173,6 @@ TESTS = {
             ("reference_findings", "reference_findings"),
             ("reference_words", "reference_words"),
             ("topic_hits", "topic_hits"),
-            ("reference_check", "reference_findings"),
             ("on_cluster", "on_cluster"),
         )
     },
