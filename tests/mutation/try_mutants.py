@@ -199,6 +199,14 @@ TESTS = {
     ),
     "auditor/bookie": ("tests/unit/bookie",),
     "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
+    **{
+        f"auditor/lister/{name}.py": (f"tests/unit/lister/test_lister_{tests}.py",)
+        for name, tests in (
+            ("connection", "connection"),
+            ("directory_reader", "directory_reader"),
+            ("server", "server_answers"),
+        )
+    },
     "auditor/lister": ("tests/unit/lister",),
     "auditor/pace.py": ("tests/unit/test_pace.py",),
 }

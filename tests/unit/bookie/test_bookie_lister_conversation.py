@@ -344,3 +344,23 @@ def test_a_lister_may_be_silent_as_long_as_a_list_may_take(
         (found,) = loop.run(lane.lists([ListQuestion(1)]))
         assert loop.time() < 66
     assert (status, True) == (found.status, found.detail.startswith(told))
+
+
+def test_with_each_list_the_time_of_the_others_starts_anew() -> None:
+    """A lister makes them one after another."""
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def wait(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != LIST:
+            return plain(connection, request)
+        ledger = request.getListOfEntriesOfLedgerRequest.ledgerId
+        connection.later(60 * ledger, list_answer(request.header.txnId, ledger, LIST_OF_TEN))
+        return True
+
+    lister.act = wait
+    with VirtualLoop(lister) as loop:
+        limits = replace(LIMITS, deadline_ms=600_000, retries_max=0)
+        lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
+        found = loop.run(lane.lists([ListQuestion(ledger) for ledger in (1, 2, 3)]))
+    assert [AnswerStatus.HELD] * 3 == [one.status for one in found]
