@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -160,15 +161,14 @@ class _RowsOfTopic:
         if row.ledger_id is not None:
             self.of_ledger.setdefault(row.ledger_id, []).append(row)
         if row.row == "data":
-            self.newest[row.look] = max(
-                row, self.newest.get(row.look, row), key=lambda one: one.ledger_id or 0
-            )
+            newest = self.newest.get(row.look, row)
+            self.newest[row.look] = max(row, newest, key=attrgetter("ledger_id"))
         else:
             self.whole.append(row)
 
     def about(self, ledger: LedgerId) -> set[TopicRow]:
-        """Return all rows that bear on what the topic needs of a ledger."""
-        return {*self.whole, *self.of_ledger.get(ledger, ()), *self.newest.values()}
+        """Return all rows that bear on what the topic needs of a ledger that it names."""
+        return {*self.whole, *self.of_ledger[ledger], *self.newest.values()}
 
 
 def _rows_by_topic(run: Place, topics: set[str]) -> dict[str, _RowsOfTopic]:
