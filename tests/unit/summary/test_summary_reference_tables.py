@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,12 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.topic import (
+    Cursor,
     DataLedger,
     ManagedLedger,
     Position,
     SchemaVersion,
+    Subscription,
     TopicRecord,
     TopicStatus,
 )
@@ -104,6 +107,17 @@ def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
     """By its data, a schema or the terminated position; both ledgers end with entry 9."""
     write(run, record, ledgers=(7, 8))
     assert expected == suspect_ids(run).tolist()
+
+
+def test_a_version_and_where_a_subscription_is_are_no_number_of_entries(run: Place) -> None:
+    """A schema has been changed fifty times, and a subscription is beyond the end."""
+    record = replace(
+        topic(closed(7, 10), DataLedger(8)),
+        subscriptions=(Subscription("s", Cursor(None, Position(7, 50))),),
+        schemas=(SchemaVersion(50, Position(7, 1)),),
+    )
+    write(run, record, ledgers=(7, 8))
+    assert [] == suspect_ids(run).tolist()
 
 
 def test_only_the_first_look_says_how_many_entries_were_recorded(run: Place) -> None:
