@@ -229,25 +229,29 @@ def test_closing_ends_the_process_and_the_request_at_work(reading: Reading) -> N
 
 
 def test_closing_waits_for_the_request_at_work(reading: Reading) -> None:
-    """Whoever closes may take apart what reports go to."""
+    """Whoever closes may take apart what it stands on."""
+    done: list[Lists] = []
+    real = reading.reader._ask
 
-    def report_late(report: Report) -> None:
+    def ask_late(ledgers: list[int]) -> Lists:
+        lists = real(ledgers)
         time.sleep(0.1)
-        reading.reports.append(report)
+        done.append(lists)
+        return lists
 
-    reading.reader._on_report = report_late
+    reading.reader._ask = ask_late  # type: ignore[method-assign]
     reading.script("wait")
 
-    async def close_while_it_reads() -> int:
+    async def close_while_it_reads() -> list[Lists]:
         asked = asyncio.create_task(reading.reader.first_lists([7]))
         while not reading.said.exists() or len(reading.messages) < 2:  # noqa: ASYNC110 - a file of another process
             await asyncio.sleep(0.01)
         await asyncio.to_thread(reading.reader.close)
-        reports = len(reading.reports)
+        before = list(done)
         await asked
-        return reports
+        return before
 
-    assert 1 == asyncio.run(close_while_it_reads())
+    assert [[None]] == asyncio.run(close_while_it_reads())
 
 
 def test_a_process_that_died_meanwhile_is_started_again(reading: Reading) -> None:

@@ -15,7 +15,7 @@ from structlog.testing import CapturingLogger
 
 from auditor.lister import server as server_module
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.connection import Connection
+from auditor.lister.connection import READ_BYTES, Connection
 from auditor.lister.cookie import Cookie
 from auditor.lister.directory_reader import DirectoryReader, Lists, Report
 from auditor.lister.ledger_lists import LedgerList
@@ -63,13 +63,16 @@ class Reader:
     def __init__(self, *makes: LedgerList | None, view_age_ms: int | None = None) -> None:
         self.makes, self.view_age_ms = list(makes), view_age_ms
         self.asked: list[list[int]] = []
-        self.gate: asyncio.Event | None = None
+        self.bug: Exception | None = None
         self.closed = 0
 
     async def first_lists(self, ledgers: Sequence[int]) -> Lists:
         self.asked.append(list(ledgers))
-        if self.gate is not None:
-            await self.gate.wait()
+        if self.bug is not None:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                raise self.bug from None
         return self.makes
 
     def close(self) -> None:
@@ -348,6 +351,40 @@ def test_its_end_closes_connections_and_readers() -> None:
     assert [2, 2] == [reader.closed for reader in scene.readers]
     assert 0 == scene.metrics.of("set_connections")[-1]
     assert [] == scene.logged
+
+
+def test_its_readers_are_closed_when_nobody_uses_them_any_more() -> None:
+    """And whatever is raised where a conversation is cut off."""
+    scene = Scene(Reader())
+    (reader,) = scene.readers
+    reader.bug = RuntimeError("a bug")
+    connected: list[int] = []
+    reader.close = lambda: connected.append(scene.metrics.of("set_connections")[-1])  # type: ignore[method-assign]
+
+    async def talk(port: int) -> None:
+        _, writer = await asyncio.open_connection(HOST, port)
+        writer.write(BookieConnection(2**20).ask_list(7)[1])
+        while not reader.asked:  # noqa: ASYNC110 - the server's own event
+            await asyncio.sleep(0.001)
+        await scene.server.stop()
+        writer.close()
+
+    serve(scene, talk)
+    assert [0, 0] == connected
+
+
+def test_it_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its streams hold no more than is read at a time."""
+    told: list[tuple[Any, ...]] = []
+
+    async def start_server(serve: Any, *where: Any, **more: Any) -> Any:
+        told.append((*where, more))
+        end = SimpleNamespace(getsockname=lambda: ("", 77))
+        return SimpleNamespace(sockets=[end], close=lambda: None)
+
+    monkeypatch.setattr(asyncio, "start_server", start_server)
+    assert 77 == asyncio.run(Scene(Reader()).server.start("h", 3182))
+    assert [("h", 3182, {"limit": READ_BYTES})] == told
 
 
 def test_a_server_that_never_started_can_be_stopped() -> None:
