@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
+from auditor.model.evidence import Terms
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -31,11 +32,13 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
+from auditor.summary import reference_tables
 from auditor.summary.reference_tables import (
     ids_read_again,
     referenced_ids,
     suspect_ids,
     unlisted_ids,
+    unreferenced_ledgers,
 )
 from auditor.wire.topic_paths import parse_topic
 
@@ -63,12 +66,21 @@ def topic(
     name: str = "t",
     terminated: Position | None = None,
     schema: int | None = None,
+    acknowledged: Position | None = None,
 ) -> TopicRecord:
-    """A topic that was found; `schema` is the entry of ledger 7 that its schema is in."""
+    """A topic that was found; `schema` is the entry of ledger 7 that its schema is in, and
+    `acknowledged` where its one subscription stands.
+    """
     schemas = () if schema is None else (SchemaVersion(0, Position(7, schema)),)
     managed = ManagedLedger(ledgers, terminated)
+    subscriptions = (Subscription("s", Cursor(None, acknowledged)),) if acknowledged else ()
     return TopicRecord(
-        parse_topic(f"public/default/{name}"), 5, TopicStatus.FOUND, managed, schemas=schemas
+        parse_topic(f"public/default/{name}"),
+        5,
+        TopicStatus.FOUND,
+        managed,
+        subscriptions,
+        schemas,
     )
 
 
@@ -99,24 +111,23 @@ def test_what_a_topic_deleted_in_bookkeeper_is_not_referenced_there(run: Place) 
         (topic(closed(7, 9), schema=10), [7]),
         (topic(closed(7, 11), schema=1), [7]),
         (topic(closed(9, 99)), []),
+        (topic(closed(7), acknowledged=Position(7, 10)), []),
     ],
 )
 def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
     run: Place, record: TopicRecord, expected: list[int]
 ) -> None:
-    """By its data, a schema or the terminated position; both ledgers end with entry 9."""
+    """By its data, a schema or the terminated position, and not by where a subscription stands;
+    both ledgers end with entry 9.
+    """
     write(run, record, ledgers=(7, 8))
     assert expected == suspect_ids(run).tolist()
 
 
-def test_a_version_and_where_a_subscription_is_are_no_number_of_entries(run: Place) -> None:
-    """A schema has been changed fifty times, and a subscription is beyond the end."""
-    record = replace(
-        topic(closed(7, 10), DataLedger(8)),
-        subscriptions=(Subscription("s", Cursor(None, Position(7, 50))),),
-        schemas=(SchemaVersion(50, Position(7, 1)),),
-    )
-    write(run, record, ledgers=(7, 8))
+def test_the_version_of_a_schema_is_no_number_of_entries(run: Place) -> None:
+    """It was changed fifty times, and lies in entry 1."""
+    schemas = (SchemaVersion(50, Position(7, 1)),)
+    write(run, replace(topic(closed(7, 10), DataLedger(8)), schemas=schemas), ledgers=(7, 8))
     assert [] == suspect_ids(run).tolist()
 
 
@@ -125,6 +136,78 @@ def test_only_the_first_look_says_how_many_entries_were_recorded(run: Place) -> 
     write(run, topic(closed(7)), ledgers=(7,))
     write(run, topic(closed(7, 11)), look=2)
     assert [] == suspect_ids(run).tolist()
+
+
+def test_recorded_entries_are_exact_beside_ledgers_of_which_none_are_recorded(run: Place) -> None:
+    """More entries than a floating-point number counts."""
+    entries = 2**53 + 3
+    write(run, topic(closed(7, entries), DataLedger(8)))
+    whole = replace(WHOLE, last_entry_id=entries - 1)
+    record = LedgerRecord(7, 1, 5, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), whole)
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(record)]), "long")
+    assert [] == suspect_ids(run).tolist()
+
+
+NOW_MS, ORPHAN_AGE_MS = 1_000_000, 1_000
+PULSARS = {"application": b"pulsar"}
+
+
+def write_old(
+    run: Place,
+    *ledgers: int,
+    custom: Mapping[str, bytes] = PULSARS,
+    look: int = 1,
+    created_ms: int = NOW_MS - ORPHAN_AGE_MS - 1,
+) -> None:
+    """Write ledgers with this custom metadata, by default just old enough for orphans."""
+    metadata = replace(WHOLE, custom_metadata=tuple(custom.items()), ctime_ms=created_ms)
+    stamp = ZnodeStamp(1, 0, created_ms)
+    rows = [
+        ledger_row(LedgerRecord(one, look, 5, RecordStatus.FOUND, stamp, metadata))
+        for one in ledgers
+    ]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), f"{ledgers[0]}-{look}")
+
+
+def unreferenced(run: Place) -> list[tuple[int, int]]:
+    """The ledgers that are found, with the look that found them."""
+    terms = Terms(NOW_MS, 0, 0, 2, orphan_age_ms=ORPHAN_AGE_MS)
+    return [(one.ledger_id, one.look) for one in unreferenced_ledgers(run, terms)]
+
+
+def test_a_ledger_of_pulsar_is_unreferenced_if_no_topic_names_it_at_the_first_look(
+    run: Place,
+) -> None:
+    """What another application wrote, or did not name, is not; nor is what a topic deleted. The
+    second look does not count, of topics or of ledgers.
+    """
+    write(run, topic(closed(3), closed(4, deleted=True)))
+    write(run, topic(closed(6)), look=2)
+    write_old(run, 3, 4, 5, 6)
+    write_old(run, 5, look=2)
+    write_old(run, 7, custom={"application": b"other"})
+    write_old(run, 8, custom={})
+    write_old(run, 9, custom={**PULSARS, "component": b"schema"})
+    assert [(5, 1), (6, 1), (9, 1)] == unreferenced(run)
+
+
+def test_a_ledger_is_no_orphan_until_it_is_older_than_the_orphan_age(run: Place) -> None:
+    """A ledger of just that age is not."""
+    write(run, topic())
+    write_old(run, 3, created_ms=NOW_MS - ORPHAN_AGE_MS)
+    write_old(run, 4)
+    assert [(4, 1)] == unreferenced(run)
+
+
+def test_unreferenced_ledgers_are_found_however_many_are_read_at_a_time(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once and ascending: five, of which two are read at a time."""
+    monkeypatch.setattr(reference_tables, "LEDGERS_AT_ONCE", 2)
+    write(run, topic(closed(4)))
+    write_old(run, 9, 3, 5)
+    write_old(run, 4, 8, 2)
+    assert [(one, 1) for one in (2, 3, 5, 8, 9)] == unreferenced(run)
 
 
 def test_no_ledger_was_read_again_where_no_table_was_written(run: Place) -> None:
