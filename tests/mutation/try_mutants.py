@@ -89,6 +89,7 @@ GONE_THROUGH = (
     "auditor/summary/population.py",
     "auditor/summary/previous_run.py",
     "auditor/summary/rechecks.py",
+    "auditor/summary/reference_check.py",
     "auditor/summary/reference_findings.py",
     "auditor/summary/reference_words.py",
     "auditor/summary/refusal_counts.py",
