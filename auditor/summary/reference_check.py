@@ -195,7 +195,7 @@ def _looked_at(run: Place) -> dict[LedgerId, Looks]:
 
 
 def _looked_at_twice(run: Place) -> dict[LedgerId, Looks]:
-    """Return those of them that were read at both looks, at the first one with all ledgers."""
+    """Return the ledgers that were read at both looks; the first may be that of the run."""
     found = _looked_at(run)
     late = [ledger for ledger, looks in found.items() if FIRST not in looks]
     mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(late)
