@@ -37,6 +37,7 @@ from auditor.summary import reference_tables
 from auditor.summary.reference_tables import (
     counted_ids,
     ids_read_again,
+    looks_at,
     records_at,
     referenced_ids,
     suspect_ids,
@@ -269,6 +270,16 @@ def test_topics_name_a_ledger_by_what_they_had_at_the_first_look(run: Place) -> 
     named = [f"persistent://public/default/{name}" for name in "tu"]
     assert named == [str(one) for one in topics_naming(run, np.array([7, 8, 9]))]
     assert named[1:] == [str(one) for one in topics_naming(run, np.array([7]))]
+
+
+def test_the_topics_that_are_asked_about_are_looked_at_and_no_others(run: Place) -> None:
+    """At each look. A cluster may have millions."""
+    first = topic(closed(7), name="t"), topic(closed(8), name="u"), topic(closed(9), name="v")
+    again = topic(closed(5), name="t")
+    write(run, *first)
+    write(run, again, look=2)
+    asked = [first[0].topic, first[2].topic]
+    assert [(1, first[0]), (2, again), (1, first[2])] == looks_at(run, asked)
 
 
 def test_tables_that_nobody_wrote_a_row_of_have_none(run: Place) -> None:
