@@ -91,6 +91,7 @@ GONE_THROUGH = (
     "auditor/summary/rechecks.py",
     "auditor/summary/reference_check.py",
     "auditor/summary/reference_findings.py",
+    "auditor/summary/reference_tables.py",
     "auditor/summary/reference_words.py",
     "auditor/summary/refusal_counts.py",
     "auditor/summary/refusals.py",
