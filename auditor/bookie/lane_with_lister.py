@@ -115,8 +115,11 @@ class LaneWithLister(AsyncLane):
             return await self._bookie.lists(questions)
         status = AnswerStatus.INVALID if self.contradiction else AnswerStatus.UNSUPPORTED
         why = self.contradiction or self._trouble or detail or FOUND_OUT_BEFORE
-        unasked = Answer(self._bookie_id, 0, self._look, self._bookie.now_ms(), status, detail=why)
-        return [replace(unasked, ledger_id=question.ledger_id) for question in questions]
+        now_ms = self._bookie.now_ms()
+        return [
+            Answer(self._bookie_id, question.ledger_id, self._look, now_ms, status, detail=why)
+            for question in questions
+        ]
 
     async def _sample(
         self, questions: Sequence[ListQuestion], answers: Sequence[Answer]
@@ -161,7 +164,6 @@ class LaneWithLister(AsyncLane):
                     f"{len(sent)} entries in logs that the lister at {self._where} does not find"
                     " were read"
                 )
-                answer = replace(answer, read_unlisted=())  # they are in the index
             else:
                 why = (
                     f"{len(sent)} entries that the lister at {self._where} does not list were read:"
@@ -196,7 +198,8 @@ class LaneWithLister(AsyncLane):
         """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
         if not self.contradiction or answer.status is not AnswerStatus.HELD:
             return answer
-        return _without_list(answer, AnswerStatus.INVALID, self.contradiction)
+        unfounded = replace(answer, read_unlisted=())  # another index may be what it reads
+        return _without_list(unfounded, AnswerStatus.INVALID, self.contradiction)
 
     @property
     def has_late_lists(self) -> bool:
@@ -236,10 +239,15 @@ class LaneWithLister(AsyncLane):
 
 
 def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
-    """Return the answer without its list. What was read unlisted stays: the bookie itself sent
-    it.
+    """Return the answer without its list and its missing logs.
+
+    What was read unlisted stays, because the bookie itself sent it, but not where logs are missing:
+    the index may have it in these.
     """
-    return replace(answer, status=status, groups=b"", detail=why, missing_logs=())
+    unindexed = () if answer.missing_logs else answer.read_unlisted
+    return replace(
+        answer, status=status, groups=b"", detail=why, missing_logs=(), read_unlisted=unindexed
+    )
 
 
 def reads_of(question: ListQuestion, answer: Answer) -> tuple[EntryId, ...]:

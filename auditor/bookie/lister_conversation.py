@@ -58,8 +58,9 @@ class ListerConversation(PatientConversation):
         """Take responses. A lister makes lists one after another: with each the time starts
         anew.
         """
-        link.busy_at = link.heard_at
         for event in events:
+            if event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER:
+                link.busy_at = link.heard_at
             if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
                 problem = self._problem(event)
                 if problem:

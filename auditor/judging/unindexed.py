@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.model.availability import Answer
+from auditor.model.availability import LISTER_CONTRADICTED, Answer
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId
 
@@ -19,18 +19,21 @@ FLUSHED_AFTER_MS = 600_000
 def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
     """Return the bookies whose index lost entries of this ledger, each with the lowest that was
     sent.
+
+    A bookie that contradicted its lister is left out: that may read the index of another directory.
     """
     stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
     if not stamps:
         return {}
     written_ms = max(stamp.mtime_ms for stamp in stamps)
-    answers = (answer for look in evidence.looks for answer in look.answers.values())
+    answers = [answer for look in evidence.looks for answer in look.answers.values()]
+    denied = {one.bookie_id for one in answers if one.detail.startswith(LISTER_CONTRADICTED)}
     found: dict[BookieId, EntryId] = {}
     for one in _flushed_before(answers, written_ms):
         found[one.bookie_id] = min(
             *one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0])
         )
-    return dict(sorted(found.items()))
+    return {bookie: found[bookie] for bookie in sorted(found.keys() - denied)}
 
 
 def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answer]:

@@ -127,11 +127,14 @@ class DirectoryReader:
             raise EOFError(f"exit code {process.wait()}")
         found: Lists = []
         for number, size in enumerate(head["sizes"]):
-            payload = read_exactly(answers, size) if size >= 0 else None
-            if size >= 0 and payload is None:
+            if size < 0:
+                found.append(None)
+                continue
+            payload = read_exactly(answers, size)
+            if payload is None:
                 raise EOFError("in the middle of an answer")
             lost = tuple(MissingLog(*words) for words in head["missing"].get(str(number), ()))
-            found.append(None if payload is None else LedgerList(payload, lost))
+            found.append(LedgerList(payload, lost))
         if not 1 <= len(found) <= len(ledgers):
             raise ValueError(f"{len(found)} answers to {len(ledgers)} questions")
         age_ms = head["view_age_ms"]

@@ -75,7 +75,7 @@ def reference_facts(
 ) -> Facts | None:
     """Return the facts of the finding on a ledger, None if there is none.
 
-    `rows` are all rows of the topics that name the ledger at the first look, at both looks.
+    `rows` are all rows of the topics that name the ledger at any look, at both looks.
     """
     if set(looks) != {FIRST, AGAIN}:
         return None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -55,10 +56,9 @@ def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
     """
     seconds: dict[Subject, Facts] = {}
     looks = _looked_at_twice(run)
-    mine = pc.field("ledger_id").isin(pa.array(sorted(looks), pa.int64()))
-    rows = run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "look", "ledger_id"])
+    mine = pc.field("ledger_id").isin(sorted(looks))
     naming: dict[LedgerId, set[str]] = {}
-    for row in iterate_rows(rows.filter(pc.field("look") == FIRST)):
+    for row in iterate_rows(run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "ledger_id"])):
         naming.setdefault(row["ledger_id"], set()).add(row["topic"])
     by_topic = _rows_by_topic(run, {topic for topics in naming.values() for topic in topics})
     for ledger, topics in naming.items():
@@ -93,7 +93,7 @@ def orphans_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
 
 def _lonely_ledgers(run: Place) -> Iterator[UnreferencedLedger]:
     """Yield the ledgers with custom metadata that no row of the first look names."""
-    again = _looked_at_twice(run, at_least_once=True)
+    again = _looked_at(run)
     named = pa.concat_arrays(
         [
             pa.array([], pa.int64()),
@@ -162,15 +162,14 @@ class _RowsOfTopic:
         if row.ledger_id is not None:
             self.of_ledger.setdefault(row.ledger_id, []).append(row)
         if row.row == "data":
-            self.newest[row.look] = max(
-                row, self.newest.get(row.look, row), key=lambda one: one.ledger_id or 0
-            )
+            newest = self.newest.get(row.look, row)
+            self.newest[row.look] = max(row, newest, key=attrgetter("ledger_id"))
         else:
             self.whole.append(row)
 
     def about(self, ledger: LedgerId) -> set[TopicRow]:
-        """Return all rows that bear on what the topic needs of a ledger."""
-        return {*self.whole, *self.of_ledger.get(ledger, ()), *self.newest.values()}
+        """Return all rows that bear on what the topic needs of a ledger that it names."""
+        return {*self.whole, *self.of_ledger[ledger], *self.newest.values()}
 
 
 def _rows_by_topic(run: Place, topics: set[str]) -> dict[str, _RowsOfTopic]:
@@ -188,15 +187,19 @@ def _topic_row(row: Row) -> TopicRow:
     )
 
 
-def _looked_at_twice(run: Place, *, at_least_once: bool = False) -> dict[LedgerId, Looks]:
-    """Return the ledgers that were looked at for their references: at both looks, or at any."""
+def _looked_at(run: Place) -> dict[LedgerId, Looks]:
+    """Return the ledgers that were read for their references, at whichever look."""
     found: dict[LedgerId, Looks] = {}
     for row in iterate_rows(_table(run, _LEDGERS)):
         found.setdefault(row["ledger_id"], {})[row["look"]] = _ledger_look(row)
-    if at_least_once:
-        return found
+    return found
+
+
+def _looked_at_twice(run: Place) -> dict[LedgerId, Looks]:
+    """Return the ledgers that were read at both looks; the first may be that of the run."""
+    found = _looked_at(run)
     late = [ledger for ledger, looks in found.items() if FIRST not in looks]
-    mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(pa.array(late, pa.int64()))
+    mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(late)
     for row in iterate_rows(run.read_table(_LISTED, LEDGERS, mine, _LEDGER_COLUMNS)):
         found[row["ledger_id"]][FIRST] = _ledger_look(row)
     return {ledger: looks for ledger, looks in found.items() if looks.keys() == {FIRST, AGAIN}}

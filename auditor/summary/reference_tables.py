@@ -33,6 +33,7 @@ holds their metadata. More than that is another disaster, and counted as unknown
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
 
+_NO_IDS: Ids = np.empty(0, np.int64)
 AT_FIRST = pc.field("look") == FIRST
 _HAS_LEDGER = pc.is_valid(pc.field("ledger_id"))
 _IN_BOOKKEEPER = ~pc.field("bookkeeper_deleted").isin([True])
@@ -67,7 +68,7 @@ def suspect_ids(run: Place) -> Ids:
     Costs a scan of five columns of the ledgers.
     """
     referenced, (ids, entries) = referenced_ids(run), _recorded_entries(run)
-    found = [np.empty(0, np.int64)]
+    found = [_NO_IDS]
     for batch in _ledgers(run, ["ledger_id", "look", "status", "state", "last_entry_id"]):
         lacking = batch.filter(pc.not_equal(batch["status"], RecordStatus.FOUND.value))[
             "ledger_id"
@@ -90,8 +91,12 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
 
     Ledgers with a whole copy in long-term storage are left out.
     """
-    columns = ["row", "ledger_id", "entries", "position"]
-    rows = run.read_table(WHERE, REFERENCES, AT_FIRST & ~_ELSEWHERE, columns)
+    rows = run.read_table(
+        WHERE,
+        REFERENCES,
+        AT_FIRST & ~_ELSEWHERE,
+        ["row", "ledger_id", "entries", "position"],
+    )
     data = rows.filter((pc.field("row") == RowOf.DATA.value) & pc.is_valid(pc.field("entries")))
     ends = rows.filter(
         pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value])
@@ -118,9 +123,9 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
     named = _unique(
         run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER, ["ledger_id"])["ledger_id"]
     )
-    found = [np.empty(0, np.int64)]
+    found = [_NO_IDS]
     for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "look", "custom_metadata"]):
-        has_custom = pc.greater(pc.fill_null(pc.list_value_length(batch["custom_metadata"]), 0), 0)
+        has_custom = pc.greater(pc.list_value_length(batch["custom_metadata"]), 0)
         kept = batch.filter(pc.and_(pc.equal(batch["look"], FIRST), has_custom))
         found.append(np.setdiff1d(kept["ledger_id"].to_numpy(), named))
     ids = np.unique(np.concatenate(found))
@@ -138,7 +143,7 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
 def ids_read_again(run: Place) -> Ids:
     """Return the ledgers that the second look at references read, ascending."""
     if not run.has_table(LEDGERS_WHERE):
-        return np.empty(0, np.int64)
+        return _NO_IDS
     return _unique(
         run.read_table(LEDGERS_WHERE, LEDGERS, pc.field("look") == AGAIN, ["ledger_id"])[
             "ledger_id"
@@ -148,7 +153,7 @@ def ids_read_again(run: Place) -> Ids:
 
 def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
     """Return these ledgers as one look read them. The first look is also that of the run."""
-    mine = (pc.field("look") == look) & pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    mine = (pc.field("look") == look) & pc.field("ledger_id").isin(pa.array(ids))
     names = (LEDGERS_WHERE, "evidence/ledgers") if look == FIRST else (LEDGERS_WHERE,)
     tables = [run.read_table(name, LEDGERS, mine) for name in names if run.has_table(name)]
     return {record.ledger_id: record for rows in tables for record in ledger_records(rows)}
@@ -158,7 +163,7 @@ def counted_ids(run: Place, ids: Ids) -> frozenset[LedgerId]:
     """Return which of these ledgers have a verdict that says that their metadata could not be
     read.
     """
-    mine = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    mine = pc.field("ledger_id").isin(pa.array(ids))
     rows = run.read_table(
         "evidence/ledgers", LEDGERS, mine, ["ledger_id", "look", "status"]
     ).sort_by("look")
@@ -169,7 +174,7 @@ def counted_ids(run: Place, ids: Ids) -> frozenset[LedgerId]:
 
 def topics_naming(run: Place, ids: Ids) -> list[TopicName]:
     """Return the topics that name one of these ledgers at the first look, sorted."""
-    mine = AT_FIRST & pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    mine = AT_FIRST & pc.field("ledger_id").isin(pa.array(ids))
     rows = run.read_table(WHERE, REFERENCES, mine, ["namespace", "topic"]).to_pylist()
     return sorted({topic_of(row["namespace"], row["topic"]) for row in rows})
 

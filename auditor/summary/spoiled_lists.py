@@ -10,17 +10,24 @@ from auditor.evidence.schemas import ANSWERS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
 
 
+def contradicting_bookies(run: Place) -> pa.Array:
+    """Return the ids of the bookies that contradicted their lister. Costs a scan of the
+    greetings.
+    """
+    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(
+        pc.field("detail"), LISTER_CONTRADICTED
+    )
+    return pc.unique(
+        run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"]
+    )
+
+
 def spoiled_ledgers(run: Place) -> pa.Array:
     """Return the ids of these ledgers, from the written answers. Costs a scan of the greetings.
 
     Lists of such a lister that were given after the contradiction are `answer_invalid` already.
     """
-    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(
-        pc.field("detail"), LISTER_CONTRADICTED
-    )
-    bookies = pc.unique(
-        run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"]
-    )
+    bookies = contradicting_bookies(run)
     if not len(bookies):
         return pa.array([], pa.int64())
     listed = pc.starts_with(pc.field("detail"), LISTED_BY_LISTER) & (

@@ -1,8 +1,9 @@
 """Entries that a bookie sends although its index lacks them: the index lost them, the bytes exist.
 
-Only a list of a lister shows that. Such an entry is a copy all the same: nothing is accused. A
-bookie indexes what it holds at each flush, so only ledgers count whose metadata was last written
-long before the list.
+Only a list of a lister shows that, and none of a lister that its bookie contradicted in the run:
+that may read the index of another directory. Such an entry is a copy all the same: nothing is
+accused. A bookie indexes what it holds at each flush, so only ledgers count whose metadata was last
+written long before the list.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.unindexed import FLUSHED_AFTER_MS
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
+from auditor.summary.spoiled_lists import contradicting_bookies
 
 LEDGERS_NAMED_MAX = 10
 """Ledgers named for each bookie; the rest is counted."""
@@ -44,6 +46,7 @@ def unindexed_json(run: Place) -> list[Json]:
     )
     if not answers.num_rows:
         return []
+    answers = answers.filter(~pc.field("bookie_id").isin(contradicting_bookies(run)))
     mine = pc.field("ledger_id").isin(pc.unique(answers["ledger_id"]))
     times = run.read_table(
         "evidence/ledgers", LEDGERS, mine, ["ledger_id", "znode_mtime_ms"]

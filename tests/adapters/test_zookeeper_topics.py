@@ -231,3 +231,45 @@ def test_where_there_are_no_topics_none_are_found_and_the_reads_count(
     assert found is not None and counts.reads - before == found.counts.reads
     with found:
         assert "/somewhere" == found.prefix
+
+
+def test_a_namespace_is_listed_with_the_znodes_that_pulsar_did_not_write(
+    server: Server, tree: Znodes
+) -> None:
+    """Such a name decodes to a topic whose znode is elsewhere: it is told apart, by its path."""
+    space = "/managed-ledgers/t/n/persistent"
+    for name in ("b", "a+one", "a%20two", "%C3%BC"):
+        tree.put(f"/listed{space}/{name}")
+    with open_at(server, "/listed") as store:
+        before = store.counts.reads
+        topics, odd = store.list_namespace(space)
+        assert 1 == store.counts.reads - before
+        assert ["persistent://t/n/ü", "persistent://t/n/a one", "persistent://t/n/b"] == [
+            str(topic) for topic in topics
+        ]
+        assert [f"{space}/a%20two"] == odd
+        assert ([], []) == store.list_namespace(f"{space}x"), "it is gone"
+        assert ([], []) == store.list_namespace("/managed-ledgers/t")
+
+
+def test_topics_may_vanish_while_they_are_looked_at(server: Server, tree: Znodes) -> None:
+    """Gone is known, at the cost of one list; what may not be read is an error."""
+    tree.put("/vanishing/managed-ledgers")
+    with open_at(server, "/vanishing") as store:
+        before = store.counts.reads
+        assert store.is_there()
+        assert 1 == store.counts.reads - before
+        tree.delete("/vanishing/managed-ledgers")
+        assert not store.is_there()
+        tree.put("/vanishing/managed-ledgers", b"", shut=True)
+        with pytest.raises(StoreUnavailable, match="/vanishing/managed-ledgers"):
+            store.is_there()
+
+
+def test_what_it_takes_to_find_the_topics_is_counted(server: Server, tree: Znodes) -> None:
+    """Each place looked at, also those without topics."""
+    tree.put("/places/managed-ledgers")
+    counts = ReadCounts()
+    with open_topics(uri(server.hosts, "/ledgers"), ("/none", "/places"), QUICK, counts) as store:
+        assert store.counts == counts
+    assert counts.reads >= 2

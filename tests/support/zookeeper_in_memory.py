@@ -170,6 +170,11 @@ class MemoryClient:
         self.ended: list[str] = []
 
     @property
+    def hosts(self) -> list[tuple[str, int]]:
+        pairs = (one.rpartition(":") for one in self.options["hosts"].split(","))
+        return [(host, int(port)) for host, _, port in pairs]
+
+    @property
     def connected(self) -> bool:
         return bool(self.client_state == KeeperState.CONNECTED)
 

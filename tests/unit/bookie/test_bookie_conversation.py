@@ -35,8 +35,17 @@ from support.scripted_bookie import (
 from support.virtual_time import VirtualLoop
 
 from auditor.bookie.client import AsyncLane, ListQuestion, ReadQuestion
+from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
-from auditor.model.availability import Answer, EntryRead, Greeting, ReadStatus
+from auditor.errors import BookieRefused
+from auditor.model.availability import (
+    NOT_ADMITTED,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -120,6 +129,30 @@ def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
         assert [SILENT] == statuses(ask_lists(loop, asker, 1))
         assert (0, 3) == (asker.probes, len(loop.connects))
         assert not asker.has_late_lists
+
+
+def test_a_bookie_that_does_not_admit_us_refuses_every_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lists and reads alike, with the reason; it is tried once, without a pause."""
+    tried: list[float] = []
+
+    async def refuse(*_: object) -> None:
+        tried.append(loop.time())
+        raise BookieRefused("wrong password")
+
+    monkeypatch.setattr(Dialler, "open", refuse)
+    why = f"{NOT_ADMITTED}wrong password"
+    with VirtualLoop(ScriptedBookie()) as loop:
+        asker = loop.lane()
+        (one,) = loop.run(asker.lists([ListQuestion(1)]))
+        (read,) = loop.run(asker.reads([ReadQuestion(1, 2)]))
+        assert (Greeting.REFUSED, why) == asker.greeting()
+    assert [(AnswerStatus.REFUSED, why), (ReadStatus.REFUSED, why)] == [
+        (one.status, one.detail),
+        (read.status, read.detail),
+    ]
+    assert [0.0] == tried
 
 
 def test_a_connection_that_does_not_come_is_waited_for_so_long_each_time() -> None:

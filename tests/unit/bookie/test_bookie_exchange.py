@@ -450,6 +450,19 @@ def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() ->
     )
 
 
+def test_each_time_that_a_bookie_was_too_busy_is_counted() -> None:
+    """In what is said when the last try is lost."""
+    talk, (question,) = exchange(retries_max=2), asks(1)
+    talk.begin([question])
+    wire = BookieConnection(2**20)
+    for txn_id in (1, 2):
+        talk.send(wire, 10.0 * txn_id)
+        hear(talk, wire, too_many(txn_id, 1), 10.0 * txn_id)
+    talk.send(wire, 30.0)
+    talk.on_lost("gone", breach=False)
+    assert "asked 3 times: gone 1 time, ETOOMANYREQUESTS 2 times" == question.trouble
+
+
 def test_connections_lost_for_different_reasons_are_told_apart() -> None:
     """No reason is given for a try that failed for another."""
     talk, (question,) = exchange(retries_max=1), asks(1)

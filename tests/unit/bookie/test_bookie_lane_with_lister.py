@@ -14,7 +14,7 @@ from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 from auditor.bookie import lister_conversation
 from auditor.bookie.client import Lane
 from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
-from auditor.bookie.listers import Listers, parse_map, strangers_in
+from auditor.bookie.listers import Listers, parse_map
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError
@@ -104,14 +104,6 @@ def test_entries_that_are_not_flushed_yet_make_no_list(lister: ListerUnderTest) 
     assert AnswerStatus.UNSUPPORTED == answer.status
     assert "not in the index" in answer.detail
     assert {*answer.read_unlisted} <= {*range(5, 10)} and {5, 9} <= {*answer.read_unlisted}
-
-
-def test_a_bookie_of_the_map_that_nobody_knows_is_said() -> None:
-    """A slip in an id would leave a bookie without its lister, and nobody would know."""
-    listers = Listers(INSTANCE, addresses={"b1": (HOST, 1), "bi": (HOST, 2), "b9": (HOST, 3)})
-    problems = strangers_in(listers, ["b1", "b2"])
-    assert ["b9", "bi"] == [sentence.split()[5].rstrip(",") for sentence in problems]
-    assert [] == strangers_in(None, []) == strangers_in(Listers(INSTANCE, 3182), ["b1"])
 
 
 def test_lists_that_come_one_after_another_are_awaited(

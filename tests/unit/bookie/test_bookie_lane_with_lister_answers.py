@@ -31,6 +31,7 @@ from auditor.model.availability import (
     AnswerStatus,
     EntryRead,
     Greeting,
+    MissingLog,
     ReadStatus,
 )
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
@@ -334,6 +335,47 @@ def test_a_list_of_which_an_entry_that_it_lacks_is_not_there_stays(status: ReadS
         1,
     )
     assert (AnswerStatus.HELD, groups((0, 4))) == (answer.status, answer.groups)
+
+
+LOST = (MissingLog("/ledgers/1.log", 6, ((4, 9),)),)
+"""An entry log that the lister does not find, with the second half of ten entries."""
+
+
+def test_what_a_bookie_sends_that_its_list_lacks_is_noted() -> None:
+    """Also where the list is too early; but not what may lie in a log that the list leaves out."""
+    few = held(1, (0, 4))
+    (early,) = ask(both(Words(), Words(says={1: few})), 1)
+    assert {*early.read_unlisted} <= {*range(4, 10)} and {4, 9} <= {*early.read_unlisted}
+    lister = Words(says={1: replace(few, missing_logs=LOST)})
+    (answer,) = ask(both(Words(), lister), 1)
+    why = " entries in logs that the lister at h:3182 does not find were read"
+    assert (AnswerStatus.UNSUPPORTED, True) == (answer.status, answer.detail.endswith(why))
+    assert ((), ()) == (answer.missing_logs, answer.read_unlisted)
+
+
+def test_what_is_left_out_and_what_is_sent_stand_beside_a_list() -> None:
+    """An entry that the bookie does not send leaves both to the checkers."""
+    lister = Words(says={1: replace(held(1, (0, 4)), missing_logs=LOST)})
+    (answer,) = ask(both(Words(entry=lambda _, e: NO_ENTRY if e == 9 else PRESENT), lister), 1)
+    assert (AnswerStatus.HELD, LOST) == (answer.status, answer.missing_logs)
+    assert {*answer.read_unlisted} <= {*range(4, 9)} and 4 in answer.read_unlisted
+
+
+@pytest.mark.parametrize("lost", [(), LOST])
+def test_a_lister_that_is_contradicted_says_nothing_of_the_index(
+    lost: tuple[MissingLog, ...],
+) -> None:
+    """It may read the index of another directory: what its list lacks is no sign."""
+    bookie = Words(entry=lambda ledger, e: NO_ENTRY if ledger == 2 or e == 9 else PRESENT)
+    says = {1: replace(held(1, (0, 4)), missing_logs=lost), 2: held(2, (0, 10))}
+    lane = both(bookie, Words(says=says))
+    (answer, _) = ask(lane, 1, 2)
+    assert (AnswerStatus.INVALID, b"", lane.contradiction) == (
+        answer.status,
+        answer.groups,
+        answer.detail,
+    )
+    assert ((), ()) == (answer.missing_logs, answer.read_unlisted)
 
 
 @pytest.mark.parametrize("greeting", [Greeting.ANSWERED, Greeting.UNSUPPORTED])

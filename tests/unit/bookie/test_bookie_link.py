@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 import pytest
 from support.scripted_bookie import ScriptedBookie, info_answer, list_answer
@@ -53,13 +55,20 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.sent: list[bytes] = []
-        self.aborted = 0
+        self.aborted = self.paused = 0
+        self.closing = False
 
     def write(self, data: bytes) -> None:  # type: ignore[override]
         self.sent.append(data)
 
     def abort(self) -> None:
         self.aborted += 1
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        self.paused += 1
 
 
 class Clock(asyncio.AbstractEventLoop):
@@ -133,9 +142,11 @@ def test_a_breach_alone_ends_the_connection() -> None:
 def test_an_end_is_told_once_and_is_no_breach(error: Exception | None, why: str) -> None:
     """With the reason where there is one."""
     link, listener, *_ = connected()
+    assert link.error is None
     link.connection_lost(error)
     link.connection_lost(error)
     assert [("lost", why, False)] == listener.calls
+    assert error is link.error
 
 
 def test_nobody_is_told_of_an_end_of_our_own() -> None:
@@ -193,6 +204,55 @@ def test_a_link_is_opened_to_the_host_and_port_that_were_named() -> None:
     assert 4.0 == link.heard_at
     assert [("heard", [1]), "go_on", "make_out"] == listener.calls
     assert [AnswerTooLarge] == [type(event) for event in listener.events]
+
+
+CONTEXT = cast(ssl.SSLContext, object())
+
+
+def test_reading_stops_until_tls_begins() -> None:
+    """On a connection that stands; one that closes, or is not there, is left alone."""
+    Link(Listener(), FRAME_BYTES_MAX, Clock()).stop_reading()
+    link, _, transport, _ = connected()
+    transport.closing = True
+    link.stop_reading()
+    assert 0 == transport.paused
+    transport.closing = False
+    link.stop_reading()
+    assert 1 == transport.paused
+
+
+@pytest.mark.parametrize("end", ["never connected", "closing", "aborted"])
+def test_on_a_connection_that_is_gone_tls_does_not_begin(end: str) -> None:
+    """An event loop would wait for ever."""
+    link, _, transport, _ = connected()
+    if end == "never connected":
+        link = Link(Listener(), FRAME_BYTES_MAX, Clock())
+    elif end == "closing":
+        transport.closing = True
+    else:
+        link.abort()
+    with pytest.raises(ConnectionResetError, match="lost before the TLS handshake"):
+        asyncio.run(link.start_tls(CONTEXT, "b7", 2.5))
+
+
+def test_a_tls_handshake_is_waited_for_as_long_as_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the context and the name of the host."""
+    begun: list[tuple[object, ...]] = []
+
+    async def start_tls(
+        transport: object, protocol: object, context: object, *, server_hostname: str
+    ) -> None:
+        begun.append((transport, protocol, context, server_hostname))
+        await asyncio.sleep(9.0)
+
+    with VirtualLoop(ScriptedBookie()) as loop:
+        monkeypatch.setattr(loop, "start_tls", start_tls)
+        link, transport = Link(Listener(), FRAME_BYTES_MAX, loop), Transport()
+        link.connection_made(transport)
+        with pytest.raises(ConnectionAbortedError, match=r"took longer than 2\.5 s"):
+            loop.run(link.start_tls(CONTEXT, "b7", 2.5))
+        assert 2.5 == loop.time()
+    assert [(transport, link, CONTEXT, "b7")] == begun
 
 
 async def _never(_: int) -> None:

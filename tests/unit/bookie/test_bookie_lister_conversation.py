@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from support.scripted_bookie import (
     INFO,
     LIST,
+    READ,
     Connection,
     ScriptedBookie,
     frame,
@@ -17,13 +19,23 @@ from support.scripted_bookie import (
     list_answer,
 )
 from support.scripted_bookie import answer as header_of
+from support.virtual_time import VirtualLoop
 
 from auditor.bookie import lister_conversation
 from auditor.bookie.client import Lane
-from auditor.bookie.lister_conversation import CONNECT_TIMEOUT_MS, NAME_MAX, ListerLane, of_lister
-from auditor.bookie.questions import ListQuestion
+from auditor.bookie.lister_conversation import (
+    CONNECT_TIMEOUT_MS,
+    NAME_MAX,
+    ListerEvidence,
+    ListerLane,
+    of_lister,
+)
+from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.config.access import BookieAccess, TlsFiles
+from auditor.model.availability import Answer, AnswerStatus, Greeting, MissingLog, ReadStatus
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.lister_identity import ListerIdentity, with_identity
 
@@ -227,6 +239,12 @@ def test_a_lister_is_connected_once_and_soon() -> None:
     assert 5 == of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
 
 
+def test_a_lister_is_asked_in_clear_and_sent_no_credentials() -> None:
+    """Whatever its bookie wants: it speaks no TLS and knows no login."""
+    secured = replace(LIMITS, access=BookieAccess(tls=TlsFiles("bookie", ca="ca.pem")))
+    assert not of_lister(secured).access.is_secured
+
+
 def test_a_lister_that_is_not_there_is_not_tried_again() -> None:
     """A firewall that drops what goes to its port must not cost more."""
     with ScriptedBookie({}) as bookie:
@@ -253,3 +271,96 @@ def test_a_greeting_of_another_operation_is_left_to_the_conversation() -> None:
     with lane_of(lister) as lane:
         greeting, why = lane.greet()
         assert "not a lister" not in why and greeting is not Greeting.REFUSED
+
+
+def missing(**changes: object) -> bytes:
+    """What a lister says beside a list: the entry logs that it does not find."""
+    return json.dumps(
+        {"lister": 1, "missing_logs": [["/l/1.log", 3, [[4, 6]]]], **changes}
+    ).encode()
+
+
+def made(event: Answered | AnswerTooLarge, question: ListQuestion | ReadQuestion) -> object:
+    ask = Ask(question)
+    ask.requests = 1
+    return ListerEvidence("b1", LOOK, 3, 4096, lambda: NOW_MS).from_event(ask, event)
+
+
+LIST_OF_TEN = encode_runs([(0, 10)])
+
+
+@pytest.mark.parametrize("extra", [b"", missing()])
+def test_a_list_has_the_logs_that_its_lister_does_not_find(extra: bytes) -> None:
+    """A list that says nothing beside has none."""
+    found = made(Answered(1, LIST, 0, LIST_OF_TEN, 100, False, extra), ListQuestion(7))
+    logs = (MissingLog("/l/1.log", 3, ((4, 6),)),) if extra else ()
+    assert (
+        Answer("b1", 7, LOOK, 0, AnswerStatus.HELD, LIST_OF_TEN[HEADER_BYTES:], "", 1, 0, 100)
+    ) == replace(found, missing_logs=())  # type: ignore[type-var]
+    assert logs == found.missing_logs  # type: ignore[attr-defined]
+
+
+def test_a_list_beside_which_something_else_is_said_is_invalid() -> None:
+    """With the reason, and without its list; what it cost stays."""
+    event = Answered(1, LIST, 0, LIST_OF_TEN, 100, False, missing(lister=2))
+    why = "what its lister says beside the list is of another version"
+    expected = Answer("b1", 7, LOOK, 0, AnswerStatus.INVALID, b"", why, 1, 0, 100)
+    assert expected == made(event, ListQuestion(7))
+
+
+def test_what_is_no_list_has_no_logs() -> None:
+    """Not an error, an answer that is too large, or an entry, whatever is said beside."""
+    error = Answered(1, LIST, pb.EIO, b"", 100, False, b"?")
+    assert AnswerStatus.REFUSED is made(error, ListQuestion(7)).status  # type: ignore[attr-defined]
+    large = AnswerTooLarge(1, LIST, 5000, False)
+    assert AnswerStatus.TOO_LARGE is made(large, ListQuestion(7)).status  # type: ignore[attr-defined]
+    entry = Answered(1, READ, pb.ENOENTRY, b"", 100, False, b"?")
+    assert ReadStatus.NO_ENTRY is made(entry, ReadQuestion(7, 1)).status  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "status", "told"),
+    [(64, AnswerStatus.HELD, ""), (100, AnswerStatus.TIMED_OUT, "no answer within 65000 ms")],
+)
+def test_a_lister_may_be_silent_as_long_as_a_list_may_take(
+    takes_s: float, status: AnswerStatus, told: str
+) -> None:
+    """Longer than a bookie may, and no longer than was said. That it answers all else gives it no
+    more time.
+    """
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def wait(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != LIST:
+            return plain(connection, request)
+        connection.later(takes_s, list_answer(request.header.txnId, 1, LIST_OF_TEN))
+        return True
+
+    lister.act = wait
+    limits = replace(LIMITS, deadline_ms=600_000, retries_max=0)
+    with VirtualLoop(lister) as loop:
+        lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
+        (found,) = loop.run(lane.lists([ListQuestion(1)]))
+        assert loop.time() < 66
+    assert (status, True) == (found.status, found.detail.startswith(told))
+
+
+def test_with_each_list_the_time_of_the_others_starts_anew() -> None:
+    """A lister makes them one after another."""
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def wait(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != LIST:
+            return plain(connection, request)
+        ledger = request.getListOfEntriesOfLedgerRequest.ledgerId
+        connection.later(60 * ledger, list_answer(request.header.txnId, ledger, LIST_OF_TEN))
+        return True
+
+    lister.act = wait
+    with VirtualLoop(lister) as loop:
+        limits = replace(LIMITS, deadline_ms=600_000, retries_max=0)
+        lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
+        found = loop.run(lane.lists([ListQuestion(ledger) for ledger in (1, 2, 3)]))
+    assert [AnswerStatus.HELD] * 3 == [one.status for one in found]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.bookie.listers import MAP_BYTES_MAX, Listers, parse_map, read_listers
+from auditor.bookie.listers import MAP_BYTES_MAX, Listers, parse_map, read_listers, strangers_in
 from auditor.errors import ConfigError
 
 
@@ -87,3 +87,11 @@ def test_the_map_goes_before_the_port() -> None:
     listers = Listers("i", 3182, {"b1": ("l", 4)})
     assert (("l", 4), ("h", 3182)) == (listers.address_of("b1", "h"), listers.address_of("b2", "h"))
     assert Listers("i").address_of("b1", "h") is None
+
+
+def test_a_bookie_of_the_map_that_nobody_knows_is_said() -> None:
+    """A slip in an id would leave a bookie without its lister, and nobody would know."""
+    listers = Listers("i", addresses={"b1": ("h", 1), "bi": ("h", 2), "b9": ("h", 3)})
+    problems = strangers_in(listers, ["b1", "b2"])
+    assert ["b9", "bi"] == [sentence.split()[5].rstrip(",") for sentence in problems]
+    assert [] == strangers_in(None, []) == strangers_in(Listers("i", 3182), ["b1"])

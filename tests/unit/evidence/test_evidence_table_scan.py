@@ -129,3 +129,14 @@ def test_ledgers_are_looked_up_a_bounded_number_at_a_time(
     expected = [[*filter(ROWS.__gt__, ids[at : at + at_once])] for at in range(0, 4, at_once)]
     assert expected == parts
     assert [] == list(scan.tables_of_ledgers([], ["ledger_id"]))
+
+
+def test_the_bound_on_a_table_counts_all_its_batches(monkeypatch: pytest.MonkeyPatch):
+    """A table of just so many bytes is read, one of a byte more is not, whatever its batches."""
+    rows = pa.table({"ledger_id": pa.chunked_array([[1, 2], [3, 4], [5, 6]], pa.int64())})
+    scan = TableScan("t", ds.dataset(rows))
+    monkeypatch.setattr(table_scan, "TABLE_BYTES_MAX", 48)
+    assert [1, 2, 3, 4, 5, 6] == sorted(scan.table(["ledger_id"])["ledger_id"].to_pylist())
+    monkeypatch.setattr(table_scan, "TABLE_BYTES_MAX", 47)
+    with pytest.raises(OutputError, match="more than 47 bytes in memory"):
+        scan.table(["ledger_id"])

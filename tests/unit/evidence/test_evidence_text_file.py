@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import OutputError
+from auditor.evidence import text_file
 from auditor.evidence.run_directory import place
 from auditor.evidence.stored_json import parse_json
 from auditor.evidence.text_file import TEXT_BYTES_MAX
@@ -45,3 +46,13 @@ def test_json_that_cannot_be_parsed_is_a_sentence(text: str, says: str):
     """Depth and digits beyond what Python takes are the file's fault."""
     with pytest.raises(OutputError, match=f"summary.json is {says}"):
         parse_json(text, "summary.json")
+
+
+def test_a_file_of_the_largest_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One byte more is too large."""
+    monkeypatch.setattr(text_file, "TEXT_BYTES_MAX", 3)
+    (tmp_path / "a").write_bytes(b"abc")
+    assert "abc" == place(str(tmp_path)).read_text("a")
+    (tmp_path / "a").write_bytes(b"abcd")
+    with pytest.raises(OutputError, match="a has 4 bytes, more than the 3 that are read"):
+        place(str(tmp_path)).read_text("a")

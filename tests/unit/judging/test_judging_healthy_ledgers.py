@@ -166,6 +166,15 @@ def listed_once_by_a_double(evidence: LedgerEvidence) -> LedgerEvidence:
     )
 
 
+def above_the_ensemble_size(evidence: LedgerEvidence) -> LedgerEvidence:
+    """Each bookie has every entry, and still one copy fewer than promised."""
+    answers = evidence.looks[0].answers
+    whole = listing(range(30))
+    return of_look(answers={b: replace(one, groups=whole) for b, one in answers.items()})(
+        of_metadata(write_quorum=4)(evidence)
+    )
+
+
 def looked_at_twice(evidence: LedgerEvidence) -> LedgerEvidence:
     first = evidence.looks[0]
     second = Look(
@@ -215,6 +224,7 @@ DAMAGE: Mapping[str, Damage] = {
     "a smaller write quorum": of_metadata(write_quorum=1, ack_quorum=1),
     "no write quorum": of_metadata(write_quorum=0, ack_quorum=0),
     "a write quorum above the ensemble size": of_metadata(write_quorum=4),
+    "a write quorum above the ensemble size, and every entry everywhere": above_the_ensemble_size,
     "an ack quorum above the write quorum": of_metadata(ack_quorum=3),
     "no ack quorum": of_metadata(ack_quorum=0),
     "nobody answered": of_look(answers={}),
@@ -266,6 +276,15 @@ def test_no_ledger_is_found_whose_list_has_no_form(size: int) -> None:
     cut = of_answer("b1", groups=None)(endless)
     silent = of_answer("b1", status=AnswerStatus.SILENT, groups=None)(endless)
     assert {} == found(endless, cut, silent)
+
+
+def test_an_answer_with_an_empty_cell_is_no_list_of_a_ledger_whose_list_has_no_form() -> None:
+    """Neither is known: two unknowns are not equal."""
+    endless = of_metadata(last_entry_id=2**31 - 1)(healthy(ledger("e1 w1 0:[b1] closed 29")))
+    row = seen_row(endless)
+    answer = list(row[2][0])
+    answer[ANSWERS.names.index("non_canonical")] = None
+    assert {} == healthy_ledgers(table(SEEN, [(row[0], row[1], [tuple(answer)], None)]), TERMS)
 
 
 def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.judging.unindexed import FLUSHED_AFTER_MS, unindexed_on
-from auditor.model.availability import Answer, AnswerStatus, MissingLog
+from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, MissingLog
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 
@@ -58,3 +60,16 @@ def test_without_metadata_nothing_is_known_of_its_age() -> None:
     answer = Answer("b1", 7, 1, 10 * FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
     record = LedgerRecord(7, 1, 0, RecordStatus.GONE)
     assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
+
+
+def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
+    """That lister may read the index of another directory, at whichever look its bookie showed
+    it.
+    """
+    sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
+    denied = Answer("b1", 7, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0))
+    looks = [Look(record, {"b1": sent, "b2": replace(sent, bookie_id="b2")}, {})]
+    assert ["b1", "b2"] == list(unindexed_on(LedgerEvidence(7, tuple(looks))))
+    looks.append(Look(record, {"b1": denied}, {}))
+    assert ["b2"] == list(unindexed_on(LedgerEvidence(7, tuple(looks))))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -227,3 +229,72 @@ def test_closing_ends_the_process_and_the_request_at_work(reading: Reading) -> N
     assert [] == reading.reports
     assert reading.reader._process is None
     reading.reader.close()
+
+
+def test_closing_waits_for_the_request_at_work(reading: Reading) -> None:
+    """Whoever closes may take apart what it stands on."""
+    done: list[Lists] = []
+    real = reading.reader._ask
+
+    def ask_late(ledgers: list[int]) -> Lists:
+        lists = real(ledgers)
+        time.sleep(0.1)
+        done.append(lists)
+        return lists
+
+    reading.reader._ask = ask_late  # type: ignore[method-assign]
+    reading.script("wait")
+
+    async def close_while_it_reads() -> list[Lists]:
+        asked = asyncio.create_task(reading.reader.first_lists([7]))
+        while not reading.said.exists() or len(reading.messages) < 2:  # noqa: ASYNC110 - a file of another process
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(reading.reader.close)
+        before = list(done)
+        await asked
+        return before
+
+    assert [[None]] == asyncio.run(close_while_it_reads())
+
+
+def test_a_process_that_died_meanwhile_is_started_again(reading: Reading) -> None:
+    """What was written to it has nowhere to go."""
+    reading.script(answer(b"a"))
+    assert [LedgerList(b"a")] == reading.lists(7)
+    process = reading.reader._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert [None] == reading.lists(7)
+    assert [LedgerList(b"a")] == reading.lists(7)
+
+
+def test_a_reader_runs_the_command_it_is_given(reading: Reading) -> None:
+    """That of the reader process, if it is given none."""
+    assert [sys.executable, "-m", "auditor.lister.reader_process"] == reading.reader._command
+    reading.script(answer(b"a"))
+    paths = Path("locations"), Path("logs"), reading.links
+    own = DirectoryReader(*paths, LIMITS, reading.reports.append, tuple(reading.reader._command))
+    assert [LedgerList(b"a")] == asyncio.run(own.first_lists([7]))
+    own.close()
+
+
+def test_requests_are_made_one_after_another(reading: Reading) -> None:
+    """In a thread of the reader's own: a process answers one at a time."""
+    at_work: list[str] = []
+    seen: list[list[str]] = []
+
+    def ask(ledgers: list[int]) -> Lists:
+        at_work.append(threading.current_thread().name)
+        seen.append(list(at_work))
+        time.sleep(0.05)
+        at_work.pop()
+        return [None] * len(ledgers)
+
+    reading.reader._ask = ask  # type: ignore[method-assign]
+
+    async def both() -> list[Lists]:
+        return await asyncio.gather(*(reading.reader.first_lists([n]) for n in (7, 8)))
+
+    assert [[None], [None]] == asyncio.run(both())
+    assert [["lister-reader_0"]] * 2 == seen

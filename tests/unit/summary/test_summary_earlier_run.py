@@ -25,6 +25,7 @@ from auditor.summary.earlier_run import (
     keep_compared,
     read_earlier_run,
 )
+from auditor.summary.rechecks import Judged, Row
 
 RUN_ID = "20260101T030000Z-000001"
 FACTS = ClusterFacts(
@@ -125,3 +126,97 @@ def test_what_is_damaged_is_unreadable_and_not_empty(
     file.unlink() if text is None else file.write_text(text)
     earlier: Any = known(tmp_path)
     assert isinstance(earlier, Unreadable) and earlier.problem
+
+
+def test_what_is_handed_on_is_read_as_it_was_written():
+    """With what is not known, whether its ledger is gone, and the setting of its run."""
+    for one in (
+        UNHEARD,
+        replace(UNHEARD, first_seen=None, runs_seen=None),
+        replace(UNHEARD, is_gone=True, setting={"policy": "rack"}),
+    ):
+        assert one == Sighting.from_json(json.loads(json.dumps(one.as_json())))
+
+
+def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Path):
+    """Its own findings are known all the same, and what it is."""
+    (Path(run.path) / UNCHECKED).unlink()
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    summary = json.loads(run.read_text("summary.json") or "")
+    assert (summary["run_id"], summary["started_at"], []) == (
+        earlier.run_id,
+        earlier.started_at,
+        list(earlier.carried),
+    )
+    assert 3 == earlier.terms["confirming_reads_max"]
+
+
+def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
+    """Without its witness, and without a setting where its kind depends on none."""
+    loss = told.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
+    run.write_text("findings.jsonl", json.dumps(loss) + "\n")
+    write_json(
+        run,
+        "summary.json",
+        json.loads(run.read_text("summary.json") or "")
+        | {"findings": told.summary(findings=told.counted([loss]))["findings"]},
+    )
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    (one,) = earlier.found
+    assert keep_compared(loss) == one.finding
+    assert one.setting is None
+    assert "witness" not in one.finding
+
+
+def test_only_a_finding_on_the_cluster_keeps_its_facts():
+    """Its extent is among them."""
+    dropped = told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    assert dropped["facts"] and dropped["facts"] == keep_compared(dropped)["facts"]
+    for other in (
+        told.finding(Kind.ENTRY_CORRUPT, 8),
+        told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+    ):
+        assert "facts" not in keep_compared(other)
+
+
+def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
+    """The others it knows nothing of, and nothing is said against it."""
+    terms = {"stuck_after_ms": 1}
+    found = [
+        Sighting(keep_compared(one), None, None)
+        for one in (
+            told.finding(Kind.ENTRY_CORRUPT, 8) | {"assurance": "probed"},
+            told.finding(Kind.LEDGER_STUCK, 9) | {"assurance": "probed"},
+            told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+        )
+    ]
+    assert (
+        Judged(False, False, True, {8: Row(None, (), "probed")}, {}, terms=terms)
+        == EarlierRun("r", "2026-01-01T00:00:00Z", terms, found).as_judged()
+    )
+
+
+def test_without_an_instance_the_root_and_the_hosts_say_whose_run_it_is(run: Place, tmp_path: Path):
+    """A summary without them is of another cluster."""
+    summary = json.loads(run.read_text("summary.json") or "")
+    here = {"instance_id": None, "root": "/ledgers", "hosts": ["h:2181"]}
+    nameless = replace(FACTS, instance_id=None)
+    for cluster, is_known in (
+        (here, True),
+        (here | {"root": "/other"}, False),
+        (here | {"hosts": ["other:2181"]}, False),
+        ({"instance_id": None, "root": "/ledgers"}, False),
+        ({"instance_id": None, "hosts": ["h:2181"]}, False),
+    ):
+        write_json(run, "summary.json", summary | {"cluster": cluster})
+        earlier = known(tmp_path, nameless)
+        assert isinstance(earlier, EarlierRun) if is_known else earlier is None
+
+
+def test_a_lost_file_of_a_run_is_named(run: Place, tmp_path: Path):
+    """Who reads it knows what to look for."""
+    (Path(run.path) / "run.json").unlink()
+    earlier = known(tmp_path)
+    assert isinstance(earlier, Unreadable) and "run.json" in earlier.problem

@@ -208,3 +208,56 @@ def test_what_is_withheld_is_not_resolved():
         counts(traced([], lost)),
         counts(traced([], lost, withholds=True)),
     )
+
+
+def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
+    """What goes on is no new finding, and each change has its number."""
+    history = traced([LOSS], sighting())
+    assert {
+        "since": {"run_id": "r4", "started_at": LAST},
+        "partial": False,
+        "new": 0,
+        "worse": 0,
+        "better": 0,
+        "still": 1,
+        "resolved": 0,
+        "not_checked_again": 0,
+        "gone": 0,
+        "new_by_kind": {},
+    } == history.changes
+
+
+def test_a_finding_on_entries_is_the_same_one_in_another_segment():
+    """It is of its ledger: its entries may be of another segment now."""
+    other = LOSS | {"segment": LOSS["segment"] | {"first_entry_id": 500}}
+    assert [Chain(FIRST, 4)] == traced([other], sighting()).chains
+
+
+def test_what_is_handed_on_says_why():
+    """By what else the run found on the same ledger, or on the same bookie."""
+    beyond = finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7)
+    (loss,) = traced([beyond], sighting(), row=Row("marked_underreplicated", ())).unchecked
+    assert "it has UNDERREPLICATED_UNRECOVERABLE now, which stands alone" == loss.why
+    lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
+    silent = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
+    (handed_on,) = traced([silent], lost).unchecked
+    assert "it has BOOKIE_FAILING_REQUESTS now" == handed_on.why
+    assert [] == list(traced([silent | {"bookie_id": "b2"}], lost).unchecked)
+
+
+def test_the_runs_without_a_ledger_are_counted_from_the_first_that_did_not_list_it():
+    """Those that listed it and could not judge it do not count against it."""
+    unheard = sighting(runs_unchecked=GONE_RUNS_MAX + 1)
+    (kept,) = traced([], carried=(unheard,), row=None).unchecked
+    assert (1, True) == (kept.runs_unchecked, kept.is_gone)
+
+
+def test_what_still_cannot_be_checked_is_counted_each_time_if_its_setting_is_the_same():
+    """A silent bookie may answer the next run: only what stays so is counted once."""
+    stuck = sighting(finding(Kind.LEDGER_STUCK, 7), setting=1, runs_unchecked=2)
+    assert {"not_checked_again": 1} == counts(traced([], carried=(stuck,), row=UNKNOWN_ROW))
+
+
+def test_a_run_without_a_readable_earlier_run_hands_nothing_on():
+    """There is nothing that it knows of."""
+    assert () == first_history([], NOW).unchecked == unknown_history([], "it is damaged").unchecked

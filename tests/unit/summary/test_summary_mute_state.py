@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -174,3 +175,44 @@ def test_a_state_is_read_as_it_was_written():
     ):
         with pytest.raises((ValueError, TypeError)):
             State.from_json(state.as_json() | wrong)
+
+
+def test_a_state_may_have_a_single_entry_and_a_kind_without_a_list_has_no_items():
+    """A range of one entry is a range."""
+    single = loss([[3, 3]])
+    assert state_of(single) == State.from_json(state_of(single).as_json())
+    assert ([], 0) == (state_of(single).among, state_of(single).among_total)
+
+
+def test_a_copy_that_was_unknown_may_be_confirmed():
+    """None was confirmed, one may have been there: now it is."""
+    assert "" == why(loss([[0, 9]], confirmed=1), loss([[0, 9]], confirmed=0, unknown=1))
+
+
+def test_a_fact_that_a_mute_does_not_have_was_not_there():
+    """A state that was written before the fact was counted."""
+    failing = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
+    failing["facts"] |= {"ledgers": 1, "some_ledgers": []}
+    before = replace(state_of(failing), grows={})
+    assert "ledgers is 1 now and was 0" == why_outgrown(
+        Kind.BOOKIE_FAILING_REQUESTS, before, failing
+    )
+    unknown = failing | {"facts": failing["facts"] | {"ledgers": 0}}
+    assert "" == why_outgrown(Kind.BOOKIE_FAILING_REQUESTS, before, unknown)
+
+
+def test_entries_are_muted_in_any_ensemble():
+    """A bookie that was replaced does not change which entries lack."""
+    other = MUTED | {"segment": MUTED["segment"] | {"ensemble": ["b7", "b8", "b9"]}}
+    assert "" == why(other)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (_, _, keys) in AMONG.items() if keys], ids=str)
+def test_what_a_finding_names_is_known_by_its_keys_alone(kind: Kind):
+    """What else is said of it may change from run to run."""
+    name, _, keys = AMONG[kind]
+    one = finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1")
+    changed = [{**item, "more": 1} for item in one["facts"][name]]
+    state = state_of(one | {"facts": one["facts"] | {name: changed}})
+    assert [[item[key] for key in keys] for item in changed] == state.among
+    assert all(isinstance(value, str) for item in state.among for value in item)

@@ -129,3 +129,38 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
         apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None
     )
     assert (3, {"PLACEMENT_FAILED": 2}) == (whole["findings"], whole["by_kind"])
+
+
+def test_a_segment_that_is_not_muted_counts_for_its_ledger_in_any_order():
+    """Also where it comes before one that is."""
+    first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
+    found = [first | {"id": "p2"}, first]
+    assert {} == mutes_json(apply_mutes([mute_of(first)], found, TODAY), found, None)["by_kind"]
+
+
+def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_file():
+    """Each with its finding, and with the reason or the day."""
+    lost = FOUND | {"kind": Kind.ENTRY_WITHOUT_REPLICA.value}
+    late = finding(Kind.LEDGER_STUCK, 8, id="a8")
+    mutes = [mute_of(FOUND), mute_of(late, date(2026, 11, 30))]
+    assert {
+        "problem": "it is damaged",
+        "findings": 0,
+        "by_kind": {},
+        "outgrown": [
+            {
+                "id": "a7",
+                "on": "ledger 7",
+                "why": "it is ENTRY_WITHOUT_REPLICA now and was ENTRY_BELOW_WRITE_QUORUM",
+            }
+        ],
+        "expired": [{"id": "a8", "on": "ledger 7", "until": "2026-11-30"}],
+    } == mutes_json(apply_mutes(mutes, [lost, late], TODAY), [lost, late], "it is damaged")
+
+
+def test_a_file_may_have_as_many_mutes_as_there_may_be():
+    """The bound itself is no fault."""
+    line = json.loads(mute_of(FOUND).line())
+    assert MUTES_MAX == len(
+        parse_mutes("\n".join(json.dumps(line | {"id": str(n)}) for n in range(MUTES_MAX)))
+    )

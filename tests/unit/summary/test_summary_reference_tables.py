@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.topics import closed
 
@@ -34,9 +35,13 @@ from auditor.model.topic import (
 )
 from auditor.summary import reference_tables
 from auditor.summary.reference_tables import (
+    counted_ids,
     ids_read_again,
+    looks_at,
+    records_at,
     referenced_ids,
     suspect_ids,
+    topics_naming,
     unlisted_ids,
     unreferenced_ledgers,
 )
@@ -111,6 +116,7 @@ def test_what_a_topic_deleted_in_bookkeeper_is_not_referenced_there(run: Place) 
         (topic(closed(7, 9), schema=10), [7]),
         (topic(closed(7, 11), schema=1), [7]),
         (topic(closed(9, 99)), []),
+        (topic(closed(7, 10), closed(8, 10), terminated=Position(8, 10)), [8]),
         (topic(closed(7), acknowledged=Position(7, 10)), []),
     ],
 )
@@ -122,6 +128,13 @@ def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
     """
     write(run, record, ledgers=(7, 8))
     assert expected == suspect_ids(run).tolist()
+
+
+def test_the_version_of_a_schema_is_no_number_of_entries(run: Place) -> None:
+    """It was changed fifty times, and lies in entry 1."""
+    schemas = (SchemaVersion(50, Position(7, 1)),)
+    write(run, replace(topic(closed(7, 10), DataLedger(8)), schemas=schemas), ledgers=(7, 8))
+    assert [] == suspect_ids(run).tolist()
 
 
 def test_only_the_first_look_says_how_many_entries_were_recorded(run: Place) -> None:
@@ -215,3 +228,66 @@ def test_only_the_second_look_counts_as_reading_again(run: Place) -> None:
     ]
     run.write_table("evidence/referenced_ledgers", table(LEDGERS, map(ledger_row, rows)), "all")
     assert [8, 9] == ids_read_again(run).tolist()
+
+
+UNREADABLE, GONE, FOUND = RecordStatus.UNREADABLE, RecordStatus.GONE, RecordStatus.FOUND
+
+
+def write_looks(run: Place, name: str, *looks: tuple[int, int, RecordStatus]) -> None:
+    """Write ledgers, each with its look and what that found."""
+    rows = [ledger_row(LedgerRecord(n, look, 5, status)) for n, look, status in looks]
+    run.write_table(f"evidence/{name}", table(LEDGERS, rows), "looks")
+
+
+def test_a_ledger_counts_as_unknown_by_the_newest_look_of_the_run(run: Place) -> None:
+    """Only those that are asked about."""
+    write_looks(
+        run, "ledgers",
+        (7, 1, UNREADABLE), (7, 2, GONE), (8, 2, UNREADABLE), (8, 1, FOUND), (9, 1, UNREADABLE),
+        (5, 1, RecordStatus.MALFORMED),
+    )  # fmt: skip
+    assert {5, 8} == counted_ids(run, np.array([5, 7, 8, 6]))
+    assert frozenset() == counted_ids(run, np.array([], np.int64))
+
+
+def test_the_first_look_at_a_reference_is_also_that_of_the_run_and_the_second_its_own(
+    run: Place,
+) -> None:
+    """What the run saw later of a ledger was not seen with its reference."""
+    write_looks(run, "ledgers", (7, 1, FOUND), (7, 2, GONE), (9, 1, GONE))
+    write_looks(run, "referenced_ledgers", (8, 1, GONE), (8, 2, GONE), (9, 2, UNREADABLE))
+    asked = np.array([7, 8])
+    assert {7: FOUND, 8: GONE} == {n: one.status for n, one in records_at(run, 1, asked).items()}
+    assert {8: (2, GONE)} == {
+        n: (one.look, one.status) for n, one in records_at(run, 2, asked).items()
+    }
+
+
+def test_topics_name_a_ledger_by_what_they_had_at_the_first_look(run: Place) -> None:
+    """Each once, in order; not those that name another."""
+    write(run, topic(closed(7), closed(8), name="u"), topic(closed(8), name="t"))
+    write(run, topic(closed(9), name="v"), topic(closed(7), name="w"), look=2)
+    named = [f"persistent://public/default/{name}" for name in "tu"]
+    assert named == [str(one) for one in topics_naming(run, np.array([7, 8, 9]))]
+    assert named[1:] == [str(one) for one in topics_naming(run, np.array([7]))]
+
+
+def test_the_topics_that_are_asked_about_are_looked_at_and_no_others(run: Place) -> None:
+    """At each look. A cluster may have millions."""
+    first = topic(closed(7), name="t"), topic(closed(8), name="u"), topic(closed(9), name="v")
+    again = topic(closed(5), name="t")
+    write(run, *first)
+    write(run, again, look=2)
+    asked = [first[0].topic, first[2].topic]
+    assert [(1, first[0]), (2, again), (1, first[2])] == looks_at(run, asked)
+
+
+def test_tables_that_nobody_wrote_a_row_of_have_none(run: Place) -> None:
+    """Spark writes no file then. Ids have 64 bits."""
+    for name in ("ledgers", "listing", "references", "referenced_ledgers"):
+        Path(run.path, "evidence", name).mkdir(parents=True)
+    some = np.array([7])
+    for found in (unlisted_ids(run), referenced_ids(run), suspect_ids(run), ids_read_again(run)):
+        assert (np.int64, []) == (found.dtype, found.tolist())
+    assert [] == unreferenced(run) == topics_naming(run, some)
+    assert ({}, frozenset()) == (records_at(run, 1, some), counted_ids(run, some))

@@ -17,7 +17,7 @@ from auditor.model.availability import (
     AnswerStatus,
     Greeting,
 )
-from auditor.summary.spoiled_lists import spoiled_ledgers
+from auditor.summary.spoiled_lists import contradicting_bookies, spoiled_ledgers
 
 WHERE = f"{LISTED_BY_LISTER}h:3182"
 
@@ -42,3 +42,4 @@ def test_ledgers_that_were_listed_before_or_after_are_spoiled() -> None:
     denied = greeting_row("b1", 1, 0, Greeting.ANSWERED, f"{LISTER_CONTRADICTED}it lists entry 3")
     run.write_table("evidence/answers", table(ANSWERS, [denied]), "second")
     assert [1, 2] == sorted(spoiled_ledgers(run).to_pylist())
+    assert ["b1"] == contradicting_bookies(run).to_pylist()

@@ -11,7 +11,13 @@ from auditor.evidence.rows import answer_row, greeting_row, ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.unindexed import FLUSHED_AFTER_MS
-from auditor.model.availability import Answer, AnswerStatus, Greeting, MissingLog
+from auditor.model.availability import (
+    LISTER_CONTRADICTED,
+    Answer,
+    AnswerStatus,
+    Greeting,
+    MissingLog,
+)
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 from auditor.summary.unindexed_entries import LEDGERS_NAMED_MAX, add_unindexed, unindexed_json
@@ -64,6 +70,14 @@ def test_what_lies_in_a_missing_log_is_indexed() -> None:
     """And an answer without such entries says nothing."""
     assert [] == unindexed_json(run(replace(SENT, missing_logs=(MissingLog("x", 1, ((4, 4),)),))))
     assert [] == unindexed_json(run(replace(SENT, read_unlisted=())))
+
+
+def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
+    """That lister may read the index of another directory, whenever its bookie showed it."""
+    made = run(SENT, replace(SENT, bookie_id="b2"))
+    denied = greeting_row("b1", 2, 0, Greeting.ANSWERED, f"{LISTER_CONTRADICTED}it lists entry 3")
+    made.write_table("evidence/answers", table(ANSWERS, [denied]), "second")
+    assert ["b2"] == [one["bookie_id"] for one in unindexed_json(made)]
 
 
 def test_bookies_and_ledgers_are_bounded() -> None:
