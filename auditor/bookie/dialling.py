@@ -27,10 +27,12 @@ AUTH_TIMEOUT_MAX_S = 5.0
 plug-in is not SASL never answers AUTH.
 """
 
-NO_TLS = (
-    "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give it"
-    " tlsProviderFactoryClass, or set --bookie-tls off"
-)
+NO_TLS = {
+    "bookie": "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give"
+    " it tlsProviderFactoryClass, or set --bookie-tls off",
+    "lister": "the lister offers no TLS, and with --lister-tls on it is not asked in clear: give"
+    " it --listen-tls on, or set --lister-tls off",
+}
 WANTS_SASL = (
     "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5"
 )
@@ -127,7 +129,7 @@ class Dialler:
         link.send(frame)
         answer = await replies.next()
         if answer.status == Status.EBADREQ:
-            raise BookieRefused(NO_TLS)
+            raise BookieRefused(NO_TLS[self._limits.access.peer])
         require_ok(answer)
         if replies.failure or link.wire.unfinished_bytes:
             raise PeerProtocolError(

@@ -164,6 +164,7 @@ SECRETS = (
     Secret("zookeeper_tls_key_password", "the password of --zookeeper-tls-key"),
     Secret("zookeeper_sasl_password", "the password for --zookeeper-sasl"),
     Secret("zookeeper_digest", "the user and password for ZooKeeper's scheme digest"),
+    Secret("listen_tls_key_password", "the password of --listen-tls-key"),
 )
 """Every secret that is no part of another setting."""
 
