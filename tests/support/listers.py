@@ -154,13 +154,15 @@ def lister_command(*flags: str) -> Iterator[str]:
         assert code == 0, f"the lister ended with {code}"
 
 
-def await_listed(where: str, ledger_id: int) -> None:
+def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = None) -> None:
     """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all
-    ledgers at once.
+    ledgers at once. With `context` it is asked inside TLS.
     """
     host, port = where.rsplit(":", 1)
     deadline = time.monotonic() + FLUSH_TIMEOUT_S
     with RawBookie(host, int(port)) as connection:
+        if context is not None:
+            connection.start_tls(context)
         while True:
             response = connection.ask(list_request(ledger_id, connection.next_txn_id()))
             payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
