@@ -14,7 +14,6 @@ from auditor.bookie.listing import ListingProof
 from auditor.bookie.patient_conversation import PatientConversation
 from auditor.bookie.questions import Ask
 from auditor.config import BookieLimits
-from auditor.config.access import IN_CLEAR
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId
@@ -35,12 +34,11 @@ NAME_MAX = 200
 
 
 def of_lister(limits: BookieLimits) -> BookieLimits:
-    """Return the limits for a conversation with a lister: one short attempt to connect, in
-    clear.
-    """
+    """Return the limits for a conversation with a lister: one short attempt to connect."""
     connect_timeout_ms = min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS)
+    access = limits.access.of_listers()
     return replace(
-        limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=IN_CLEAR
+        limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=access
     )
 
 
@@ -70,6 +68,8 @@ class ListerConversation(PatientConversation):
 
     def _problem(self, event: Answered) -> str:
         """Return why this is not the expected lister at work, or ""."""
+        if event.status == Status.EUA:
+            return "EUA: its lister answers inside TLS alone: set --lister-tls on"
         if event.status != Status.EOK:
             return f"{status_name(event.status)}: its lister says that the bookie does not serve"
         found, expected = decode_identity(event.extra), self._expected

@@ -59,14 +59,10 @@ def check_needed_credentials(command: str, settings: Settings) -> None:
 
 def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) -> None:
     """Log each file with a secret of this command that every user of the machine may read."""
-    from auditor.credentials.checking import secrets_open_to_all
+    from auditor.credentials.checking import OPEN_TO_ALL_ADVICE, secrets_open_to_all
 
     for path in secrets_open_to_all(*_needed_access(command, settings)):
-        logger.warning(
-            "secret_open_to_all",
-            file=path,
-            advice="chmod o-r, or defaultMode 0440 of a Kubernetes Secret",
-        )
+        logger.warning("secret_open_to_all", file=path, advice=OPEN_TO_ALL_ADVICE)
 
 
 def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooKeeperAccess]:

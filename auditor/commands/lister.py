@@ -13,11 +13,14 @@ from pathlib import Path
 from auditor import __version__
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Settings
+from auditor.credentials.checking import OPEN_TO_ALL_ADVICE, open_to_all, secrets_of_server
+from auditor.credentials.served_tls import RenewedContext
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.lister.bookie_configuration import (
     DEFAULT_BOOKIE_PORT,
     BookieConfiguration,
     read_configuration,
+    read_properties,
     with_directories,
 )
 from auditor.lister.cookie import Cookie, check_cookie
@@ -27,6 +30,7 @@ from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.location_runs import IndexInDoubt
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
+from auditor.lister.tls_configuration import tls_configuration
 from auditor.model.address import split_host_port
 from auditor.telemetry.lister_metrics import ListerMetrics
 from auditor.wire.service_uri import parse as parse_uri
@@ -46,6 +50,7 @@ def lister(context: Context) -> int:
     settings = context.settings
     _require_rocksdict()
     configured = configuration(settings)
+    tls = _tls(context)
     cookie = check_cookie(configured)
     _require_indexes(configured)
     address = bookie_address(settings, configured, cookie)
@@ -60,7 +65,7 @@ def lister(context: Context) -> int:
         return EXIT_UNREACHABLE
     metrics = ListerMetrics(cookie.bookie_id, __version__)
     with tempfile.TemporaryDirectory(prefix="auditor-lister-") as scratch:
-        server = _server(context, configured, cookie, address, Path(scratch), metrics)
+        server = _server(context, configured, cookie, address, Path(scratch), metrics, tls)
         with _metrics_served(context, metrics, scraped or None) as is_served:
             return asyncio.run(_serve(context, server, *where)) if is_served else EXIT_UNREACHABLE
 
@@ -111,6 +116,19 @@ def configuration(settings: Settings) -> BookieConfiguration:
         read.port if read else DEFAULT_BOOKIE_PORT,
         settings.bookkeeper_conf or "ledger_dirs",
     )
+
+
+def _tls(context: Context) -> RenewedContext | None:
+    """Return the lister's TLS, None without. Raises ConfigError if its files cannot be used."""
+    conf = context.settings.bookkeeper_conf
+    properties = read_properties(Path(conf)) if conf else {}
+    files = tls_configuration(context.settings, properties, conf or "the bookie's configuration")
+    if files is None:
+        return None
+    tls = RenewedContext(files)
+    for path in open_to_all(secrets_of_server(files)):
+        context.logger.warning("secret_open_to_all", file=path, advice=OPEN_TO_ALL_ADVICE)
+    return tls
 
 
 def bookie_address(
@@ -186,6 +204,7 @@ def _server(
     address: tuple[str, int],
     scratch: Path,
     metrics: ListerMetrics,
+    tls: RenewedContext | None,
 ) -> ListerServer:
     settings = context.settings
     limits = ListLimits(
@@ -207,7 +226,7 @@ def _server(
     ]
     bounds = ServerLimits(settings.lister_connections, settings.lister_ledgers_in_work)
     serving = ServingCheck(address, configured, cookie)
-    return ListerServer(configured, cookie, readers, serving, bounds, context.logger, metrics)
+    return ListerServer(configured, cookie, readers, serving, bounds, context.logger, metrics, tls)
 
 
 async def _serve(context: Context, server: ListerServer, host: str, port: int) -> int:

@@ -48,14 +48,40 @@ class SaslLogin:
 
 @dataclass(frozen=True, slots=True)
 class BookieAccess:
-    """How bookies are spoken to. None: without TLS, without SASL."""
+    """How bookies are spoken to, or listers. None: without TLS, without SASL.
+
+    `lister_tls` is for the listers of these bookies. `peer`, bookie or lister, is for messages and
+    is the prefix of the setting that switches TLS on.
+    """
 
     tls: TlsFiles | None = None
     sasl: SaslLogin | None = None
+    lister_tls: TlsFiles | None = None
+    peer: str = "bookie"
 
     @property
     def is_secured(self) -> bool:
         return self.tls is not None or self.sasl is not None
+
+    def of_listers(self) -> BookieAccess:
+        """Return how the listers of these bookies are spoken to. They want no login."""
+        return BookieAccess(tls=self.lister_tls, peer="lister")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTls:
+    """PEM files of a server. With `client_ca` each client must have a certificate of that CA.
+
+    `certificate_name`, `client_ca_name` and `password_name` say in messages where each is set.
+    """
+
+    certificate: str
+    certificate_name: str
+    key: str | None = None
+    key_password: SecretSource | None = None
+    password_name: str = "--listen-tls-key-password-file FILE"  # noqa: S105
+    client_ca: str | None = None
+    client_ca_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+from auditor.config.secured_settings import secret_settings
 from auditor.config.setting import Setting
-from auditor.config.units import COUNT, DURATION, FILE, LIST, RATE, SIZE, TEXT
+from auditor.config.units import COUNT, DURATION, FILE, LIST, ON_OFF, RATE, SIZE, TEXT
 
 _LISTERS = "Listers"
 _LISTER = "The lister"
 _USING = frozenset({"run", "ledger", "topic", "config"})
 _SERVING = frozenset({"lister", "config"})
+
+_LISTEN_TLS_SETTINGS = (
+    Setting(
+        "listen_tls", _LISTER, ON_OFF, None,
+        "Speak TLS with clients, and answer nothing that is asked in clear.",
+        "Not set: on if the bookie speaks TLS (tlsProviderFactoryClass in --bookkeeper-conf), with "
+        "its certificate.",
+        commands=_SERVING,
+    ),
+    Setting(
+        "listen_tls_certificate", _LISTER, FILE, None,
+        "PEM file with the lister's certificate, and those between it and its CA.",
+        "Not set: the certificate and key of the bookie are used.",
+        commands=_SERVING,
+    ),
+    Setting(
+        "listen_tls_key", _LISTER, FILE, None,
+        "PEM file with the private key of --listen-tls-certificate. It may be encrypted.",
+        "Not set: the key is in the file of the certificate.",
+        commands=_SERVING,
+    ),
+    *secret_settings(
+        "listen_tls_key_password", _LISTER, "the password of --listen-tls-key", _SERVING
+    ),
+    Setting(
+        "listen_tls_ca", _LISTER, FILE, None,
+        "PEM file with the CAs of clients. A client without a certificate of one of them is "
+        "refused.",
+        "Not set: the bookie's tlsTrustStore if it wants client certificates "
+        "(tlsClientAuthentication=true), else none is asked for.",
+        commands=_SERVING,
+    ),
+)  # fmt: skip
 
 LISTER_SETTINGS = (
     Setting(
@@ -24,6 +58,13 @@ LISTER_SETTINGS = (
         "File with the addresses of listers: a line each, with the id of a bookie and HOST:PORT; # "
         "begins a comment. It overrides --lister-port for the bookies it names.",
         "Not set: listers are looked for with --lister-port only.",
+        commands=_USING,
+    ),
+    Setting(
+        "lister_tls", _LISTERS, ON_OFF, "off",
+        "Speak TLS with listers, with the files of --bookie-tls-ca, --bookie-tls-certificate and "
+        "--bookie-tls-key. A lister that offers none is not used.",
+        "Off: a lister without TLS needs no settings.",
         commands=_USING,
     ),
     Setting(
@@ -63,10 +104,11 @@ LISTER_SETTINGS = (
     Setting(
         "listen", _LISTER, TEXT, None,
         "HOST:PORT to listen on; port 0: any free port, which is printed.",
-        "No default: the lister answers whoever connects, in clear text, so its address is chosen "
-        "on purpose.",
+        "No default: without TLS the lister answers whoever connects, in clear text, so its "
+        "address is chosen on purpose.",
         commands=_SERVING, required=frozenset({"lister"}),
     ),
+    *_LISTEN_TLS_SETTINGS,
     Setting(
         "metrics_listen", _LISTER, TEXT, None,
         "HOST:PORT on which /metrics is served for Prometheus over HTTP; port 0: any free port, "

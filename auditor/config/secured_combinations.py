@@ -46,6 +46,8 @@ def refuse_half_secured(settings: Settings) -> None:
             raise ConfigError(
                 f"{secret.key}_file and {secret.key}_command both give {secret.what}: choose one"
             )
+    if settings.lister_tls and not settings.lister_port and settings.lister_map is None:
+        raise ConfigError("lister_tls has no effect without --lister-port or --lister-map")
     for peer in ("bookie", "zookeeper"):
         _refuse_half_tls(settings, peer)
         _refuse_half_login(settings, peer)
@@ -57,7 +59,8 @@ def _refuse_half_tls(settings: Settings, peer: str) -> None:
         for name in ("ca", "certificate", "key", "key_password_file", "key_password_command")
     ]
     given = next((key for key in files if getattr(settings, key)), None)
-    if given is not None and not getattr(settings, f"{peer}_tls"):
+    is_used = getattr(settings, f"{peer}_tls") or (peer == "bookie" and settings.lister_tls)
+    if given is not None and not is_used:
         raise ConfigError(f"{given} has no effect without --{peer}-tls on")
     if getattr(settings, f"{peer}_tls_key") and not getattr(settings, f"{peer}_tls_certificate"):
         raise ConfigError(f"{peer}_tls_key has no effect without --{peer}-tls-certificate FILE")

@@ -58,20 +58,7 @@ def _tls_settings(
             "Not set: the CAs of the system are trusted.",
             commands=commands,
         ),
-        Setting(
-            f"{peer}_tls_certificate", section, FILE, None,
-            f"PEM file with our client certificate for {whose}, and those between it and its CA.",
-            "Not set: none is sent. A server that demands one refuses us.",
-            commands=commands,
-        ),
-        Setting(
-            f"{peer}_tls_key", section, FILE, None,
-            f"PEM file with the private key of --{peer}-tls-certificate. It may be encrypted.",
-            "Not set: the key is in the file of the certificate.",
-            commands=commands,
-        ),
-        *_secret_settings(f"{peer}_tls_key_password", section, f"the password of --{peer}-tls-key",
-        commands),
+        *_certificate_settings(f"{peer}_tls", section, whose, commands),
         Setting(
             f"{peer}_tls_hostname_verification", section, ON_OFF, "on",
             f"Check that the certificates of {whose} name the host that was dialled. The CA is "
@@ -85,7 +72,31 @@ def _tls_settings(
     )  # fmt: skip
 
 
-def _secret_settings(
+def _certificate_settings(
+    prefix: str, section: str, whose: str, commands: frozenset[str]
+) -> tuple[Setting, ...]:
+    """Return the settings of our client certificate, its key and the password of that."""
+    flag = f"--{prefix.replace('_', '-')}"
+    return (
+        Setting(
+            f"{prefix}_certificate", section, FILE, None,
+            f"PEM file with our client certificate for {whose}, and those between it and its CA.",
+            "Not set: none is sent. A server that demands one refuses us.",
+            commands=commands,
+        ),
+        Setting(
+            f"{prefix}_key", section, FILE, None,
+            f"PEM file with the private key of {flag}-certificate. It may be encrypted.",
+            "Not set: the key is in the file of the certificate.",
+            commands=commands,
+        ),
+        *secret_settings(
+            f"{prefix}_key_password", section, f"the password of {flag}-key", commands
+        ),
+    )  # fmt: skip
+
+
+def secret_settings(
     key: str, section: str, what: str, commands: frozenset[str]
 ) -> tuple[Setting, ...]:
     """Return the two settings that say where a secret is."""
@@ -123,7 +134,7 @@ def _sasl_settings(
             "No default: the name is the one in the servers' JAAS file.",
             commands=commands,
         ),
-        *_secret_settings(f"{peer}_sasl_password", section, "the password of the login", commands),
+        *secret_settings(f"{peer}_sasl_password", section, "the password of the login", commands),
     )  # fmt: skip
 
 
@@ -142,7 +153,7 @@ SECURED_SETTINGS = (
     *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
     *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
     *_sasl_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
-    *_secret_settings(
+    *secret_settings(
         "zookeeper_digest", _ZOOKEEPER, "user:password for ZooKeeper's scheme digest", _READING
     ),
 )
@@ -153,6 +164,7 @@ SECRETS = (
     Secret("zookeeper_tls_key_password", "the password of --zookeeper-tls-key"),
     Secret("zookeeper_sasl_password", "the password for --zookeeper-sasl"),
     Secret("zookeeper_digest", "the user and password for ZooKeeper's scheme digest"),
+    Secret("listen_tls_key_password", "the password of --listen-tls-key"),
 )
 """Every secret that is no part of another setting."""
 

@@ -96,12 +96,19 @@ class Settings:
     zookeeper_retry_wait_ms: int
     lister_port: int
     lister_map: str | None
+    lister_tls: bool
     bookkeeper_conf: str | None
     ledger_dirs: tuple[str, ...] | None
     index_dirs: tuple[str, ...] | None
     bookie_id: str | None
     bookie_address: str | None
     listen: str | None
+    listen_tls: bool | None
+    listen_tls_certificate: str | None
+    listen_tls_key: str | None
+    listen_tls_key_password_file: str | None
+    listen_tls_key_password_command: str | None
+    listen_tls_ca: str | None
     metrics_listen: str | None
     lister_connections: int
     lister_ledgers_in_work: int
@@ -190,8 +197,9 @@ class Settings:
 
 
 def bookie_access(settings: Settings) -> BookieAccess:
-    """Return how bookies are spoken to."""
-    return BookieAccess(_tls(settings, "bookie"), _sasl(settings, "bookie"))
+    """Return how bookies and their listers are spoken to."""
+    lister_tls = _tls_files(settings, "bookie") if settings.lister_tls else None
+    return BookieAccess(_tls(settings, "bookie"), _sasl(settings, "bookie"), lister_tls)
 
 
 def zookeeper_access(settings: Settings) -> ZooKeeperAccess:
@@ -201,8 +209,10 @@ def zookeeper_access(settings: Settings) -> ZooKeeperAccess:
 
 
 def _tls(settings: Settings, peer: str) -> TlsFiles | None:
-    if not getattr(settings, f"{peer}_tls"):
-        return None
+    return _tls_files(settings, peer) if getattr(settings, f"{peer}_tls") else None
+
+
+def _tls_files(settings: Settings, peer: str) -> TlsFiles:
     return TlsFiles(
         what=peer,
         ca=getattr(settings, f"{peer}_tls_ca"),

@@ -5,12 +5,21 @@ bad.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from auditor.config.access import BookieAccess, SaslLogin, TlsFiles, ZooKeeperAccess
+from auditor.config.access import (
+    BookieAccess,
+    SaslLogin,
+    ServedTls,
+    TlsFiles,
+    ZooKeeperAccess,
+)
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
+
+OPEN_TO_ALL_ADVICE = "chmod o-r, or defaultMode 0440 of a Kubernetes Secret"
+"""What is said of a file with a secret that every user may read."""
 
 
 def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
@@ -19,6 +28,7 @@ def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
     """
     for access in (bookie, zookeeper):
         _check(access.tls, access.sasl)
+    _check(bookie.lister_tls, None)
     if zookeeper.digest is not None:
         read_digest(zookeeper.digest)
 
@@ -37,9 +47,21 @@ def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> lis
     paths = {
         path for access in (bookie, zookeeper) for path in _secret_files(access.tls, access.sasl)
     }
+    paths.update(_secret_files(bookie.lister_tls, None))
     if zookeeper.digest is not None and zookeeper.digest.file is not None:
         paths.add(zookeeper.digest.file)
+    return open_to_all(paths)
+
+
+def open_to_all(paths: Iterable[str]) -> list[str]:
+    """Return those of these files that every user of this machine may read, sorted."""
     return sorted(path for path in paths if _is_open_to_all(path))
+
+
+def secrets_of_server(tls: ServedTls) -> list[str]:
+    """Return the files with the private key of a server and its password."""
+    password = None if tls.key_password is None else tls.key_password.file
+    return [path for path in (tls.key or tls.certificate, password) if path is not None]
 
 
 def _secret_files(tls: TlsFiles | None, sasl: SaslLogin | None) -> Iterator[str]:

@@ -1,12 +1,13 @@
-"""Makes the TLS context of a client from PEM files, and says what is wrong with them."""
+"""Makes the TLS context of a client from PEM files, and says what is wrong with such files."""
 
 from __future__ import annotations
 
 import ssl
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.config.access import TlsFiles
+from auditor.config.access import SecretSource, TlsFiles
 from auditor.credentials.secret_reading import read_secret
 from auditor.errors import ConfigError
 
@@ -69,14 +70,36 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     if files.ca is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        _load_ca(context, files.ca, files.what)
+        load_ca(context, files.ca, f"--{files.what}-tls-ca {files.ca}")
     if files.certificate is not None:
-        _load_certificate(context, files, files.certificate)
+        flag = f"--{files.what}-tls"
+        own = OwnCertificate(
+            f"{flag}-certificate {files.certificate}",
+            files.certificate,
+            files.key,
+            files.key_password,
+            f"{flag}-key-password-file FILE",
+        )
+        load_certificate(context, own)
     return context
 
 
-def _load_ca(context: ssl.SSLContext, path: str, what: str) -> None:
-    name = f"--{what}-tls-ca {path}"
+@dataclass(frozen=True, slots=True)
+class OwnCertificate:
+    """A certificate and its key. `name` and `password_name` say in messages where they are set.
+
+    Without `key` the key is in the file of the certificate.
+    """
+
+    name: str
+    certificate: str
+    key: str | None
+    key_password: SecretSource | None
+    password_name: str
+
+
+def load_ca(context: ssl.SSLContext, path: str, name: str) -> None:
+    """Trust the CAs in a PEM file. Raises ConfigError, which begins with `name`."""
     _refuse_key_store(path, name, CONVERT_CA, CONVERT_CA)
     try:
         context.load_verify_locations(path)
@@ -84,34 +107,30 @@ def _load_ca(context: ssl.SSLContext, path: str, what: str) -> None:
         raise ConfigError(f"{name} has no certificate in PEM form ({_reason(error)})") from None
 
 
-def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str) -> None:
-    name = f"--{files.what}-tls-certificate {certificate}"
-    for path in filter(None, (certificate, files.key)):
-        _refuse_key_store(path, name, CONVERT_JKS_KEY, CONVERT_KEY)
-    password = "" if files.key_password is None else read_secret(files.key_password)
+def load_certificate(context: ssl.SSLContext, own: OwnCertificate) -> None:
+    """Load a certificate and its key from PEM files. Raises ConfigError."""
+    for path in filter(None, (own.certificate, own.key)):
+        _refuse_key_store(path, own.name, CONVERT_JKS_KEY, CONVERT_KEY)
+    password = "" if own.key_password is None else read_secret(own.key_password)
     try:
         # Without a password OpenSSL would ask on the terminal for the one of an encrypted key.
-        context.load_cert_chain(certificate, files.key, lambda: password)
+        context.load_cert_chain(own.certificate, own.key, lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise ConfigError(
-            f"{name} cannot be used: {_why_unusable(error, files, certificate)}"
-        ) from None
+        raise ConfigError(f"{own.name} cannot be used: {_why_unusable(error, own)}") from None
 
 
-def _why_unusable(error: Exception, files: TlsFiles, certificate: str) -> str:
+def _why_unusable(error: Exception, own: OwnCertificate) -> str:
     reason = _reason(error)
-    key = files.key or certificate
+    key = own.key or own.certificate
     if reason == "KEY_VALUES_MISMATCH":
         return f"the key in {key} is that of another certificate"
     if "ENCRYPTED" in _text_of(key):
         given = (
-            "the password given is not that of"
-            if files.key_password
-            else "no password is given for"
+            "the password given is not that of" if own.key_password else "no password is given for"
         )
-        return f"{given} the key in {key} (--{files.what}-tls-key-password-file FILE)"
+        return f"{given} the key in {key} ({own.password_name})"
     return (
-        f"{certificate} and {key} must have a certificate and its private key in PEM form"
+        f"{own.certificate} and {key} must have a certificate and its private key in PEM form"
         f" ({reason})"
     )
 

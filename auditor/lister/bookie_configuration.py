@@ -47,11 +47,16 @@ def read_configuration(path: Path) -> BookieConfiguration:
     Raises ConfigError if the file cannot be read, names another storage than DbLedgerStorage, or
     pairs ledger and index directories unequally (such a bookie does not start either).
     """
+    return configuration_of(read_properties(path), str(path))
+
+
+def read_properties(path: Path) -> Mapping[str, str]:
+    """Return the keys and values of a bookkeeper.conf. Raises ConfigError if it cannot be read."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise ConfigError(f"bookkeeper_conf {path} cannot be read: {error.strerror}") from None
-    return configuration_of(parse_properties(text), str(path))
+    return parse_properties(text)
 
 
 def configuration_of(properties: Mapping[str, str], name: str) -> BookieConfiguration:

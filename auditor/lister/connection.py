@@ -2,16 +2,20 @@
 is made.
 
 So a client that waits for long lists hears of the short ones before, and GET_BOOKIE_INFO is
-answered at any time.
+answered at any time. A lister with TLS refuses all that is asked before START_TLS (EUA).
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
+from auditor.errors import PeerProtocolError
 from auditor.wire import bookie_server as wire
+from auditor.wire.frames import Status
+from auditor.wire.start_tls import encode_consent
 
 READ_BYTES = 64 * 2**10
 """Bytes read from a connection at a time: some thousand requests."""
@@ -22,10 +26,19 @@ SEND_TIMEOUT_S = 60.0
 CLIENT_IDLE_S = 600.0
 """How long a client may ask nothing while nothing is owed to it. Then the connection is closed: an
 audit connects again when it needs to."""
+HANDSHAKE_TIMEOUT_S = 10.0
+"""How long a TLS handshake may take. It is three messages and some milliseconds of computing."""
 
 
 class Desk(Protocol):
     """Who makes the answers."""
+
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether clients must ask for TLS first."""
+
+    async def tls_context(self) -> ssl.SSLContext:
+        """Return the context of a TLS handshake. Raises OSError if it cannot be had now."""
 
     @property
     def directories(self) -> int:
@@ -60,6 +73,7 @@ class Connection:
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
         self._waiting = [asyncio.Queue[wire.ListEntries]() for _ in range(desk.directories)]
+        self._is_in_tls = False
 
     async def converse(self) -> None:
         """Answer what the client asks until it closes, breaks the protocol, or is idle for too
@@ -89,9 +103,16 @@ class Connection:
     async def _read_requests(self) -> None:
         buffer = wire.RequestBuffer(REQUEST_BYTES_MAX)
         while data := await self._read_some():
-            for body in buffer.feed(data):
+            bodies = buffer.feed(data)
+            for number, body in enumerate(bodies, start=1):
                 request = wire.decode_request(body)
-                if isinstance(request, wire.ListEntries):
+                if self._desk.speaks_tls and _is_start_tls(request):
+                    if number < len(bodies) or buffer.has_unfinished or self._is_in_tls:
+                        raise PeerProtocolError("START_TLS inside TLS, or more behind it in clear")
+                    await self._start_tls(request)
+                elif self._desk.speaks_tls and not self._is_in_tls:
+                    await self.send([_refuse_in_clear(request)])
+                elif isinstance(request, wire.ListEntries):
                     self._in_work += 1
                     self._waiting[request.ledger_id % len(self._waiting)].put_nowait(request)
                 else:
@@ -99,6 +120,29 @@ class Connection:
             while self._in_work > self._in_work_max:
                 self._has_room.clear()
                 await self._has_room.wait()
+
+    async def _start_tls(self, request: wire.OtherRequest) -> None:
+        """Agree to TLS and do the handshake. Raises OSError, and PeerProtocolError.
+
+        Nothing is read between: what comes behind our consent must be read as TLS.
+        """
+        context = await self._desk.tls_context()
+        self._writer.transport.pause_reading()  # type: ignore[attr-defined]
+        if await self._has_unread():
+            raise PeerProtocolError("more in clear behind START_TLS")
+        await self.send([encode_consent(request.txn_id)])
+        async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+            await self._writer.start_tls(context)
+        self._is_in_tls = True
+
+    async def _has_unread(self) -> bool:
+        """Return whether bytes, or the end of the connection, were received and not read yet."""
+        try:
+            async with asyncio.timeout(0):
+                await self._reader.read(1)
+        except TimeoutError:
+            return False
+        return True
 
     async def _read_some(self) -> bytes:
         """Return the next bytes; none if the client closed, or was idle for too long."""
@@ -124,3 +168,14 @@ class Connection:
                 self._has_room.set()
                 for _ in range(done):
                     waiting.task_done()
+
+
+def _is_start_tls(request: wire.Request | wire.WrongVersion) -> TypeGuard[wire.OtherRequest]:
+    return isinstance(request, wire.OtherRequest) and request.operation is wire.Operation.START_TLS
+
+
+def _refuse_in_clear(request: wire.Request | wire.WrongVersion) -> bytes:
+    """Refuse as a bookie does that wants a login: without a sub-message."""
+    if isinstance(request, wire.WrongVersion):
+        return wire.encode_wrong_version(request)
+    return wire.encode_status(request, Status.EUA)

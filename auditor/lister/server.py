@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from structlog.stdlib import BoundLogger
 
-from auditor.errors import PeerProtocolError
+from auditor.credentials.served_tls import RenewedContext
+from auditor.errors import ConfigError, PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.connection import READ_BYTES, Connection
 from auditor.lister.cookie import Cookie
@@ -57,7 +59,9 @@ class ListerServer:
         limits: ServerLimits,
         logger: BoundLogger,
         metrics: ListerMetrics,
+        tls: RenewedContext | None = None,
     ) -> None:
+        self._tls = tls
         self._configured, self._cookie = configured, cookie
         self._readers, self._serving = readers, serving
         self._limits, self._logger, self._metrics = limits, logger, metrics
@@ -115,6 +119,18 @@ class ListerServer:
     @property
     def directories(self) -> int:
         return len(self._readers)
+
+    @property
+    def speaks_tls(self) -> bool:
+        return self._tls is not None
+
+    async def tls_context(self) -> ssl.SSLContext:
+        assert self._tls is not None, "only a lister with TLS is asked for it"
+        try:
+            return await off_the_loop(self._tls.current)
+        except (ConfigError, TimeoutError) as error:
+            self._logger.warning("lister_tls_unusable", reason=str(error))
+            raise ConnectionAbortedError(f"no TLS with this client: {error}") from None
 
     async def send_first_lists(
         self, directory: int, requests: Sequence[wire.ListEntries], client: Connection

@@ -127,6 +127,11 @@ class RequestBuffer:
         self._frame_bytes_max = frame_bytes_max
         self._pending = bytearray()
 
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether a part of a frame came whose rest did not."""
+        return bool(self._pending)
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return the request bodies that `data` completes, in order.
 

@@ -42,7 +42,7 @@ HOMES = {
         "auditor/sandbox/",
         "auditor/topology/host_names.py",
     ),
-    "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/zookeeper/"),
+    "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/lister/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),
     "google": ("auditor/wire/",),

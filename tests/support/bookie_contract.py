@@ -81,8 +81,12 @@ def case(
 
 
 def connect(bookie: BookieUnderTest) -> RawBookie:
-    """A fresh connection."""
-    return RawBookie(bookie.host, bookie.port)
+    """A fresh connection, inside TLS where the bookie under test is asked so."""
+    connection = RawBookie(bookie.host, bookie.port)
+    context = getattr(bookie, "context", None)
+    if context is not None:
+        connection.start_tls(context)
+    return connection
 
 
 def statuses(response: pb.Response, sub_message: str) -> tuple[str, str | None]:

@@ -4,6 +4,7 @@ bookie.
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from support.raw_bookie import RawBookie, list_request, status_name
 from support.real_cluster import RealCluster
 
 from auditor import __version__
+from auditor.credentials.served_tls import RenewedContext
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.cookie import check_cookie
 from auditor.lister.directory_reader import DirectoryReader
@@ -59,6 +61,8 @@ class ListerUnderTest:
     reader: DirectoryReader = field(repr=False)
     server: ListerServer = field(repr=False)
     metrics: ListerMetrics = field(repr=False)
+    context: ssl.SSLContext | None = field(default=None, repr=False)
+    """By which clients ask inside TLS."""
 
     def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
         self.bookie.hold(ledger_id, runs)
@@ -75,6 +79,8 @@ def lister_in_process(
     bookie_id: str = "b1",
     bounds: ServerLimits | None = None,
     limits: ListLimits = LIMITS,
+    tls: RenewedContext | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[ListerUnderTest]:
     """A lister, its bookie and its index; the reader is a process, all else a thread of this
     one.
@@ -98,7 +104,7 @@ def lister_in_process(
         serving = ServingCheck((HOST, listener.port), configured, cookie)
         limits_of_server = bounds or ServerLimits(16, 64)
         server = ListerServer(
-            configured, cookie, [reader], serving, limits_of_server, logger, metrics
+            configured, cookie, [reader], serving, limits_of_server, logger, metrics, tls
         )
         port = thread.call(server.start(HOST, 0))
         stack.callback(lambda: thread.call(server.stop()))
@@ -115,6 +121,7 @@ def lister_in_process(
             reader,
             server,
             metrics,
+            context,
         )
 
 
@@ -147,13 +154,15 @@ def lister_command(*flags: str) -> Iterator[str]:
         assert code == 0, f"the lister ended with {code}"
 
 
-def await_listed(where: str, ledger_id: int) -> None:
+def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = None) -> None:
     """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all
-    ledgers at once.
+    ledgers at once. With `context` it is asked inside TLS.
     """
     host, port = where.rsplit(":", 1)
     deadline = time.monotonic() + FLUSH_TIMEOUT_S
     with RawBookie(host, int(port)) as connection:
+        if context is not None:
+            connection.start_tls(context)
         while True:
             response = connection.ask(list_request(ledger_id, connection.next_txn_id()))
             payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
+import ssl
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,8 @@ from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
+HOST_OF_CERTIFICATE = "localhost"
+"""The name that a server's certificate must have."""
 WAIT_S = 30.0
 """How long one connect, send or answer may take, in seconds."""
 ADDS_INFLIGHT_MAX = 200
@@ -189,11 +192,19 @@ class RawBookie:
         self._txn_id += 1
         return self._txn_id
 
+    def start_tls(self, context: ssl.SSLContext) -> None:
+        """Ask for TLS, which must be agreed to, and do the handshake. Raises ssl.SSLError."""
+        response = self.ask(request("START_TLS", self.next_txn_id()))
+        assert (response.status, response.HasField("startTLSResponse")) == (pb.EOK, True), response
+        self._stream.close()
+        self._socket = context.wrap_socket(self._socket, server_hostname=HOST_OF_CERTIFICATE)
+        self._stream = self._socket.makefile("rb")
+
     def send_bytes(self, data: bytes) -> None:
         """Send any bytes, frame or not."""
         try:
             self._socket.sendall(data)
-        except ConnectionError as error:
+        except (ConnectionError, ssl.SSLError) as error:
             raise BookieClosedConnection(str(error)) from error
 
     def send(self, *messages: pb.Request) -> None:
@@ -282,7 +293,7 @@ class RawBookie:
     def _exactly(self, count: int) -> bytes:
         try:
             data = self._stream.read(count)
-        except ConnectionError as error:
+        except (ConnectionError, ssl.SSLError) as error:
             raise BookieClosedConnection(str(error)) from error
         if data is None or len(data) < count:
             raise BookieClosedConnection("end of stream")

@@ -21,6 +21,7 @@ from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
 from auditor.bookie.link import Link
+from auditor.bookie.replies import Lost, Replies, require_ok
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading
@@ -456,7 +457,7 @@ def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(
 ) -> None:
     """The bookie may be starting: it is worth trying again."""
     with pytest.raises(BookieUnreachable, match=f"^the bookie answered EIO to {name}$"):
-        dialling._require_ok(Answered(1, operation, Status.EIO, b"", 0, False))
+        require_ok(Answered(1, operation, Status.EIO, b"", 0, False))
 
 
 @pytest.mark.parametrize(
@@ -472,7 +473,7 @@ def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(
             PeerProtocolError,
             "garbage",
         ),
-        (lambda replies: replies.on_lost(None, "reset", breach=False), dialling._Lost, "reset"),
+        (lambda replies: replies.on_lost(None, "reset", breach=False), Lost, "reset"),
         (lambda replies: replies.on_failed(KeyError("ours")), KeyError, "ours"),
     ],
 )
@@ -482,7 +483,7 @@ def test_what_ends_a_connection_that_is_secured_ends_the_wait(
     """With its own reason, whether it came before the wait or during it. What came first counts."""
 
     async def wait(*, has_happened: bool) -> None:
-        replies = dialling._Replies(30.0)
+        replies = Replies(30.0)
         if has_happened:
             happen(replies)
             replies.on_lost(None, "later", breach=True)  # type: ignore[arg-type]

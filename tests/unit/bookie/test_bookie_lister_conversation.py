@@ -32,7 +32,7 @@ from auditor.bookie.lister_conversation import (
 )
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.config.access import BookieAccess, TlsFiles
+from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.model.availability import Answer, AnswerStatus, Greeting, MissingLog, ReadStatus
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
@@ -233,16 +233,24 @@ def test_a_lister_is_connected_once_and_soon() -> None:
     far = BookieLimits(
         connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77
     )
-    assert replace(far, connect_attempts_max=1, connect_timeout_ms=CONNECT_TIMEOUT_MS) == of_lister(
-        far
+    near = of_lister(far)
+    assert (1, CONNECT_TIMEOUT_MS) == (near.connect_attempts_max, near.connect_timeout_ms)
+    assert far == replace(
+        near,
+        connect_attempts_max=5,
+        connect_timeout_ms=far.connect_timeout_ms,
+        access=far.access,
     )
     assert 5 == of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
 
 
-def test_a_lister_is_asked_in_clear_and_sent_no_credentials() -> None:
-    """Whatever its bookie wants: it speaks no TLS and knows no login."""
-    secured = replace(LIMITS, access=BookieAccess(tls=TlsFiles("bookie", ca="ca.pem")))
-    assert not of_lister(secured).access.is_secured
+def test_a_lister_is_asked_with_the_tls_of_listers_and_no_login() -> None:
+    """What bookies want is not sent to it: it may be without TLS beside a bookie that has it."""
+    bookies, listers = TlsFiles("bookie"), TlsFiles("bookie", ca="ca.pem")
+    login = SaslLogin("user", SecretSource("it", "AUDITOR_X"))
+    for tls in (None, listers):
+        access = of_lister(BookieLimits(access=BookieAccess(bookies, login, tls))).access
+        assert (tls, None, "lister") == (access.tls, access.sasl, access.peer)
 
 
 def test_a_lister_that_is_not_there_is_not_tried_again() -> None:

@@ -91,6 +91,8 @@ def _needed_beside(key):
             f"{at}TLS": "on",
             **({f"{at}TLS_CERTIFICATE": "ours.pem"} if rest == "tls_key" else {}),
         }
+    if key == "lister_tls":
+        return {"AUDITOR_LISTER_PORT": "3182"}
     if rest.startswith("sasl_"):
         needed = {f"{at}SASL": "digest-md5", f"{at}SASL_USERNAME": "u", f"{at}SASL_PASSWORD": "p"}
         return {name: value for name, value in needed.items() if name != f"AUDITOR_{key.upper()}"}
@@ -104,6 +106,7 @@ def test_every_setting_is_understood_from_every_layer(setting):
     """
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
     samples["window"] = "22:00-04:00 Europe/Berlin"
+    samples |= {"listen_tls": "on", "lister_tls": "on"}
     text = samples.get(setting.key) or setting.default or "somewhere"
     beside = _needed_beside(setting.key)
     for layers in (
