@@ -44,7 +44,7 @@ class Desk:
     """Makes the first `takes` lists of what it is asked for, and notes what that was."""
 
     def __init__(self, directories: int = 1, takes: int = 1) -> None:
-        self.directories, self.takes = directories, takes
+        self.directories, self.takes, self.speaks_tls = directories, takes, False
         self.asked: list[tuple[int, list[int]]] = []
         self.list_s = LIST_S
         self.error: Exception | None = None
