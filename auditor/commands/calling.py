@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor.commands.completion import CompletedText
 from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
@@ -49,7 +50,10 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
         return click.option(
             f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text
         )
-    return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
+    kind = CompletedText(setting.metavar)
+    return click.option(
+        setting.flag, setting.key, default=None, metavar=setting.metavar, type=kind, help=text
+    )
 
 
 def check_needed_credentials(command: str, settings: Settings) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from auditor.commands.completion import CompletedText
 from auditor.config import SETTINGS
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,7 +75,16 @@ _SECTIONS: Final = {setting.key: setting.section for setting in SETTINGS}
 
 
 class GroupedCommand(click.Command):
-    """A command that lists its options under headings, in the order of docs/configuration.md."""
+    """A command that lists its options under headings, in the order of docs/configuration.md.
+
+    A shell completes its arguments by their notation.
+    """
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        for parameter in self.params:
+            if isinstance(parameter, click.Argument) and parameter.metavar:
+                parameter.type = CompletedText(parameter.metavar)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options first, then each section of settings."""
