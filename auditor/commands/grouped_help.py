@@ -60,6 +60,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor mute --list",
         "auditor mute --remove 9a8eab801dccec12",
     ),
+    "bundle": (
+        "auditor bundle audits/run-20261121T050618Z-763f50",
+        "auditor bundle audits/run-20261121T050618Z-763f50 9a8eab801dccec12 4711 --file b.tar.gz",
+    ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": (
         (

@@ -463,14 +463,6 @@ def test_kinds_of_names():
     assert {family.value for family in Family} == {row[2] for row in told}
 
 
-def test_reserved_names_are_not_taken():
-    """A kind, a command or a setting that is there is reserved no longer."""
-    taken = (
-        {kind.value for kind in Kind} | set(cli.commands) | {setting.key for setting in SETTINGS}
-    )
-    assert set() == set(column("Not in this version", "name")) & taken
-
-
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
 def test_every_kind_is_told(page: str):
     """What to do about each kind, and since when it is found."""
