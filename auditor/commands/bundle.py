@@ -27,7 +27,7 @@ from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
 from auditor.evidence.seen import TABLES
 from auditor.model.finding import CATALOGUE, Family, Kind
-from auditor.model.identity import LedgerId
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
@@ -99,8 +99,11 @@ def _words(target: Path, packed_bytes: int, notes: Mapping[str, Any]) -> str:
         f"{target}: {size(packed_bytes)}, {of(len(notes['ledgers']), 'ledger')},"
         f" {of(notes['findings'], 'finding')}; names are {names}"
     ]
-    if notes["ledgers_left_out"]:
-        lines.append(f"{of(notes['ledgers_left_out'], 'ledger')} left out: name some to have them")
+    if notes["ledgers_left_out"] or notes["findings_left_out"]:
+        lines.append(
+            f"left out: {of(notes['ledgers_left_out'], 'ledger')},"
+            f" {of(notes['findings_left_out'], 'finding')}; name some to have them"
+        )
     if notes["ledgers_judged_otherwise"]:
         some = ", ".join(map(str, notes["ledgers_judged_otherwise"]))
         lines.append(f"judged again from the bundle, these have another verdict: {some}")
@@ -115,7 +118,8 @@ def _require_run(run: Place) -> About:
 
 def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Chosen:
     """Return what the names mean. Raises ConfigError for one that means nothing here."""
-    listed = set(run.read_table("evidence/listing", LISTING)["ledger_id"].to_pylist())
+    named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
+    listed = _listed_of(run, [*named.values(), *(one["ledger_id"] for one in findings)])
     picked: list[Mapping[str, Any]] = []
     ids: list[LedgerId] = []
     if not names:
@@ -123,17 +127,29 @@ def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[s
         ids = _set_aside(run)
     for name in names:
         found = choose_findings(findings, name)
-        if not found and not (name.isdigit() and int(name) in listed):
+        if not found and named.get(name) not in listed:
             raise ConfigError(
                 f"{run.path} has no {name}: give the id of a finding, a ledger id or a bookie id"
                 " that has a finding"
             )
         picked += found
-        ids += [int(name)] if name.isdigit() and int(name) in listed else []
+        ids += [ledger for ledger in (named.get(name),) if ledger in listed]
     ids += [one["ledger_id"] for one in picked if one["ledger_id"] in listed]
     if not ids and not picked:
         raise ConfigError(f"{run.path} has no finding: name the ledgers that the report is about")
     return Chosen(list(dict.fromkeys(ids)), picked)
+
+
+def _ledger_id(name: str) -> LedgerId | None:
+    """Return the ledger id that a name is, None if it is none."""
+    is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(LEDGER_ID_MAX))
+    return int(name) if is_number and int(name) <= LEDGER_ID_MAX else None
+
+
+def _listed_of(run: Place, ids: Sequence[LedgerId | None]) -> set[LedgerId]:
+    """Return which of these ledgers the run listed. Costs a scan of the listing."""
+    of_these = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    return set(run.read_table("evidence/listing", LISTING, of_these)["ledger_id"].to_pylist())
 
 
 def _set_aside(run: Place) -> list[LedgerId]:
@@ -157,6 +173,7 @@ def _pack_within_bounds(
             told = _findings_of(chosen, ledger_ids)
             notes |= {
                 "findings": len(told),
+                "findings_left_out": len(chosen.findings) - len(told),
                 "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
             }
             names = notes.pop("names")

@@ -122,6 +122,9 @@ def test_what_the_run_does_not_have_is_refused(run: Path, tmp_path: Path):
     file = str(tmp_path / "b.tar.gz")
     with pytest.raises(ConfigError, match="has no 4711: give the id"):
         bundle(context(), str(run), ["4711"], file, plain=False)
+    for wrong in (str(2**63), "9" * 5_000, "None", "b1", "²"):
+        with pytest.raises(ConfigError, match=f"has no {wrong}: give the id"):
+            bundle(context(), str(run), [wrong], file, plain=False)
     with pytest.raises(ConfigError, match=r"no run\.json"):
         bundle(context(), str(tmp_path), [], file, plain=False)
     Path(file).write_text("mine")
@@ -144,7 +147,7 @@ def test_a_bundle_is_bounded(run: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "LEDGERS_MAX", 2)
     home, said = packed(run, "7", "8", "9")
     assert [7, 8] == [row["ledger_id"] for row in rows(home, "evidence/listing")]
-    assert "1 ledger left out" in said
+    assert "left out: 1 ledger, 0 findings" in said
     sizes = iter([3, 1])
     monkeypatch.setattr(module, "BYTES_MAX", 2)
     monkeypatch.setattr(module, "_archive", lambda *_: b"x" * next(sizes))
