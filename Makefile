@@ -10,11 +10,12 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 3
 MINUTES ?= 10
 
-.PHONY: help setup demo test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
+.PHONY: help setup demo picture test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
+	@echo "make picture  the README's picture, drawn from a new run of the demo"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
@@ -46,6 +47,13 @@ demo: $(STAMP)
 
 # Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
 test test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
+
+# The README's picture, of a new run of the demo.
+picture: $(STAMP)
+	@rm -rf $(DEMO_OUTPUT)-picture
+	@$(MAKE) --no-print-directory demo DEMO_OUTPUT=$(DEMO_OUTPUT)-picture
+	@PYTHONPATH=. $(BIN)/python tests/support/screen_picture.py $(DEMO_OUTPUT)-picture/run-* > docs/pictures/first-screen.svg
+	@rm -rf $(DEMO_OUTPUT)-picture
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)

@@ -13,9 +13,11 @@ def main() -> None:
     """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command."""
     try:
         from auditor.cli import run_command_line
+        from auditor.commands.completion import is_completing
         from auditor.console import secure_standard_streams
 
-        secure_standard_streams()
+        if not is_completing():
+            secure_standard_streams()
         sys.exit(run_command_line())
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

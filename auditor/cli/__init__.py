@@ -48,6 +48,7 @@ for _command in (
     stored_runs.margin,
     stored_runs.explain,
     stored_runs.mute,
+    stored_runs.bundle,
     installation.topology,
     installation.config,
     installation.doctor,

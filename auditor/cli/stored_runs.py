@@ -150,3 +150,20 @@ def mute(
         )
 
     call("mute", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("run_dir", metavar="RUN_DIR")
+@click.argument("names", nargs=-1, metavar="[ID …]")
+@click.option("--file", metavar="FILE", help="Where to write it.  [default: in this directory]")
+@click.option("--plain", is_flag=True, help="Leave the names of bookies, hosts and owners in it.")
+@options("bundle")
+def bundle(run_dir: str, names: Sequence[str], file: str | None, plain: bool, **flags: Any) -> None:
+    """Pack the evidence of findings, ledgers or bookies of a run, to report a wrong verdict."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.bundle import bundle as command
+
+        return command(context, run_dir, names, file, plain=plain)
+
+    call("bundle", flags, work)

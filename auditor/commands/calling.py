@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor.commands.completion import CompletedText
 from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
@@ -44,7 +45,10 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
         return click.option(names, setting.key, default=None, help=setting.help)
     default = setting.default_for(command)
     text = setting.help if default is None else f"{setting.help} [default: {default}]"
-    return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
+    kind = CompletedText(setting.metavar)
+    return click.option(
+        setting.flag, setting.key, default=None, metavar=setting.metavar, type=kind, help=text
+    )
 
 
 def check_needed_credentials(command: str, settings: Settings) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
@@ -21,7 +21,7 @@ from auditor.config import Settings
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Sweep, Terms
 from auditor.stop import StopRequest
-from auditor.telemetry.progress import Progress
+from auditor.telemetry.progress import LedgersDone, Progress
 
 EXIT_SOUND, EXIT_FINDINGS, EXIT_USAGE, EXIT_UNKNOWN, EXIT_FAULT, EXIT_UNREACHABLE = range(6)
 SIGNAL_EXIT_BASE = 128
@@ -98,10 +98,12 @@ class Watch:
     _since: float = 0.0
     _done: int = 0
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(
+        self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
+    ) -> None:
         self._stop()
         self._stage, self._since, self._done = name.replace(" ", "_"), time.monotonic(), 0
-        self.progress.stage(name, total)
+        self.progress.stage(name, total, ledgers)
 
     def advance(self, n: int = 1) -> None:
         self.progress.advance(n)
@@ -114,6 +116,12 @@ class Watch:
         if count > self._done:
             self.progress.advance(count - self._done)
         self._done = count
+
+    def pause(self, seconds: float) -> None:
+        self.progress.pause(seconds)
+
+    def silent(self, bookies: Collection[str]) -> None:
+        self.progress.silent(bookies)
 
     def close(self) -> None:
         self._stop()

@@ -60,6 +60,16 @@ class StoredRun:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What became of each finding from the earlier run to the later one. `notes` limit it."""
+
+    earlier: StoredRun
+    later: StoredRun
+    notes: list[str]
+    differences: list[Difference]
+
+
 def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     """Print what became of each finding, and return the exit code.
 
@@ -68,22 +78,33 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     ConfigError if a run cannot be read, or if the two are of different clusters.
     """
     with refuse_damaged_run(context, earlier_dir, later_dir):
-        earlier, later = _open(earlier_dir), _open(later_dir)
-        _refuse_other_cluster(earlier, later)
-        differences = compare_findings(
-            earlier.findings,
-            later.findings,
-            _known_of(earlier, later.findings),
-            _known_of(later, earlier.findings),
-        )
-        compared, notes = (earlier.as_compared(), later.as_compared()), _notes(earlier, later)
+        found = compare_runs(earlier_dir, later_dir)
+        compared = (found.earlier.as_compared(), found.later.as_compared())
+        notes, differences = found.notes, found.differences
         if context.settings.format == "json":
             said = json.dumps(differences_json(*compared, notes, differences)) + "\n"
         else:
             said = differences_text(*compared, notes, differences, context.width, context.color)
-        code = _exit_code(differences, is_whole=_is_whole(later.summary))
+        code = _exit_code(differences, is_whole=_is_whole(found.later.summary))
     context.say(said)
     return code
+
+
+def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison:
+    """Compare the findings of two finished runs.
+
+    Raises ConfigError if one is not finished or they are of different clusters, OutputError if a
+    part of one is lost.
+    """
+    earlier, later = _open(earlier_dir), _open(later_dir)
+    _refuse_other_cluster(earlier, later)
+    differences = compare_findings(
+        earlier.findings,
+        later.findings,
+        _known_of(earlier, later.findings),
+        _known_of(later, earlier.findings),
+    )
+    return Comparison(earlier, later, _notes(earlier, later), differences)
 
 
 def _is_whole(summary: Mapping[str, Any]) -> bool:
@@ -102,7 +123,7 @@ def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
     return EXIT_SOUND if is_whole and Change.NOT_CHECKED_AGAIN not in changes else EXIT_UNKNOWN
 
 
-def _open(run_dir: str) -> StoredRun:
+def _open(run_dir: str | Place) -> StoredRun:
     directory, summary = open_finished_run(run_dir)
     names = (
         "run_id",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from auditor.commands.completion import CompletedText
 from auditor.config import SETTINGS
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -59,6 +60,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor mute --list",
         "auditor mute --remove 9a8eab801dccec12",
     ),
+    "bundle": (
+        "auditor bundle audits/run-20261121T050618Z-763f50",
+        "auditor bundle audits/run-20261121T050618Z-763f50 9a8eab801dccec12 4711 --file b.tar.gz",
+    ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": (
         (
@@ -74,7 +79,16 @@ _SECTIONS: Final = {setting.key: setting.section for setting in SETTINGS}
 
 
 class GroupedCommand(click.Command):
-    """A command that lists its options under headings, in the order of docs/configuration.md."""
+    """A command that lists its options under headings, in the order of docs/configuration.md.
+
+    A shell completes its arguments by their notation.
+    """
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        for parameter in self.params:
+            if isinstance(parameter, click.Argument) and parameter.metavar:
+                parameter.type = CompletedText(parameter.metavar)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options first, then each section of settings."""

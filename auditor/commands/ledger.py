@@ -11,7 +11,7 @@ from auditor.clock import now_ms, utc_now
 from auditor.commands.admission import check_admission
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
-from auditor.commands.judged_ledgers import report_on
+from auditor.commands.judged_ledgers import LedgersReport, report_on
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import BookieRefused, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
@@ -33,28 +33,36 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
 
     Findings on bookies are withheld.
     """
-    settings = context.settings
-    uri = parse_uri(settings.metadata_service_uri or "")
-    sources = sources_of(settings)
     run_id = new_run_id(utc_now())
     log.bind_run(run_id)
     try:
-        with open_store(uri, settings.zookeeper_limits(1)) as store:
-            bookies = store.bookies(0, now_ms)
-            check_admission(settings, bookies)
-            facts, terms = cluster_and_terms(context, store, bookies, sources, run_id)
-            newest = newest_run(settings.output, facts)
-            asker = asker_for(context, store, newest, facts)
-            judged = audit_ledgers(asker, ids, terms)
-            reads = store.counts.reads
+        report = judge_ledgers(context, ids, run_id)
     except (StoreUnavailable, BookieRefused) as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
-    report = report_on(context, run_id, facts, terms, judged, asker, newest)
-    report.summary["requests"] = {"zookeeper_reads": reads}
     _say(context, report.summary, report.ledgers, report.findings)
     return int(report.summary["exit_code"])
+
+
+def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersReport:
+    """Audit these ledgers and return what is to be reported on them.
+
+    Raises ConfigError, StoreUnavailable, BookieRefused or TooManyPoisoned.
+    """
+    settings = context.settings
+    uri, sources = parse_uri(settings.metadata_service_uri or ""), sources_of(settings)
+    with open_store(uri, settings.zookeeper_limits(1)) as store:
+        bookies = store.bookies(0, now_ms)
+        check_admission(settings, bookies)
+        facts, terms = cluster_and_terms(context, store, bookies, sources, run_id)
+        newest = newest_run(settings.output, facts)
+        asker = asker_for(context, store, newest, facts)
+        judged = audit_ledgers(asker, ids, terms)
+        reads = store.counts.reads
+    report = report_on(context, run_id, facts, terms, judged, asker, newest)
+    report.summary["requests"] = {"zookeeper_reads": reads}
+    return report
 
 
 def _say(

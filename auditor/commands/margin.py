@@ -82,10 +82,10 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
     is lost, or if a name is unknown.
     """
     with refuse_damaged_run(context, run_dir):
-        run = _read(run_dir)
+        run = read_copies(run_dir)
         named = [name.strip() for item in without for name in item.split(",")]
-        answer = _without(run, named) if named else _whole_cluster(run)
-        basis = _basis(run, context.settings.evidence_age_max_ms / 1000)
+        answer = _without(run, named) if named else margin_of_cluster(run)
+        basis = margin_basis(run, context.settings.evidence_age_max_ms / 1000)
         code = _exit_code(basis, answer)
         if context.settings.format == "json":
             said = json.dumps(margin_json(basis, answer, code)) + "\n"
@@ -104,7 +104,11 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
     return EXIT_UNKNOWN if is_open or basis.is_too_old or basis.is_partial else EXIT_SOUND
 
 
-def _read(run_dir: str) -> StoredRun:
+def read_copies(run_dir: str | Place) -> StoredRun:
+    """Return what a finished run vouches for.
+
+    Raises ConfigError if it is not one, OutputError if a part of it is lost.
+    """
     directory, summary = open_finished_run(run_dir)
     require_fields(directory, summary, "run_id", "started_at", "ledgers")
     require_verdicts(directory, summary)
@@ -132,7 +136,7 @@ def _copies(directory: Place) -> StoredCopies:
     return with_doubts(promised_copies(ledgers), verdicts, answers)
 
 
-def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:
+def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
     """Return what the answer rests on. A run of the future has a wrong clock: its age is not
     known.
     """
@@ -185,7 +189,8 @@ def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
     return [name]
 
 
-def _whole_cluster(run: StoredRun) -> Cluster:
+def margin_of_cluster(run: StoredRun) -> Cluster:
+    """Return what the failure of each bookie, and of all bookies at each location, would do."""
     locations = run.locations()
     racks = {
         rack: losses_without(

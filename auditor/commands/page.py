@@ -14,6 +14,8 @@ from pyarrow import fs
 
 from auditor.commands.context import Context
 from auditor.commands.file_modes import restrict_new_files
+from auditor.commands.page_sections import read_changes, read_margin
+from auditor.commands.stored_run_faults import UNREADABLE
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.rows import bookie_records
@@ -92,7 +94,7 @@ def read_contents(
     def attempt(what: str, read: Callable[[], T]) -> T | None:
         try:
             return read()
-        except (OutputError, ValueError, KeyError, TypeError) as error:
+        except (OutputError, *UNREADABLE) as error:
             problems.append(f"{what}: not shown, because it could not be read ({error}).")
             return None
 
@@ -104,6 +106,8 @@ def read_contents(
         bookies=attempt("Bookies", lambda: read_bookies(directory)),
         topics=attempt("Topics", lambda: read_topics(directory)),
         history=attempt("History", lambda: read_history(directory, summary)),
+        margin=attempt("Margin", lambda: read_margin(directory, summary)),
+        changes=attempt("Changes", lambda: read_changes(directory, summary)),
         problems=tuple(problems),
     )
 

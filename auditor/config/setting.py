@@ -20,6 +20,7 @@ EVERY_COMMAND = frozenset(
         "margin",
         "explain",
         "mute",
+        "bundle",
         "topology",
         "lister",
         "config",

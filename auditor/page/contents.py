@@ -8,6 +8,8 @@ from typing import Any
 
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
+from auditor.report.margin_text import Cluster, MarginBasis
+from auditor.summary.differences import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,30 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class MarginSeen:
+    """What more may fail, from what the run stored, and what that rests on."""
+
+    basis: MarginBasis
+    cluster: Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesSeen:
+    """What became of each finding since an earlier run, which began at `started_at` (RFC 3339)."""
+
+    run_id: str
+    started_at: str
+    notes: tuple[str, ...]
+    differences: Sequence[Difference]
+
+
+@dataclass(frozen=True, slots=True)
 class PageContents:
     """All that the page shows. `findings` has the lines of findings.jsonl; `report` is report.txt.
 
-    `bookies`, `topics` and `history` are None where they could not be read. `topics` has the lines
-    of topics.jsonl, `history` the runs from the oldest to this one. `problems` are sentences on
-    what could not be read.
+    `bookies`, `topics`, `history`, `margin` and `changes` are None where they could not be read,
+    or there is nothing to read. `topics` has the lines of topics.jsonl, `history` the runs from the
+    oldest to this one. `problems` are sentences on what could not be read.
     """
 
     summary: Mapping[str, Any]
@@ -59,4 +79,6 @@ class PageContents:
     bookies: Sequence[BookieSeen] | None = None
     topics: Sequence[Mapping[str, Any]] | None = None
     history: Sequence[PastRun] | None = None
+    margin: MarginSeen | None = None
+    changes: ChangesSeen | None = None
     problems: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from typing import Any
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.page.answers_table import corrupt_copies, time_line, who_says_what
 from auditor.page.selection import choose_in_full, choose_listed
+from auditor.report.changes_text import muted_words, seen_words
 from auditor.report.finding_text import WITNESS_CHARS_MAX
 from auditor.report.findings_text import COMMAND_CHARS_MAX, FindingRow, one_line, owner_text
 from auditor.report.layout import printable
@@ -34,8 +35,9 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
 
     A kind is [name, severity, meaning]. A row is [kind, ledger id, bookie, owner, entries, copies
     found, copies unknown, write quorum, bookies, finding id], with kinds and bookies as indices,
-    null for what does not apply, and -1 among its bookies if there are more. `full` has findings in
-    full, by the index of their row.
+    null for what does not apply, and -1 among its bookies if there are more. A finding that is
+    muted has one item more: the day until when. `full` has findings in full, by the index of their
+    row.
     """
     listed = choose_listed(findings)
     kinds = list(dict.fromkeys(str(finding["kind"]) for finding in listed))
@@ -81,6 +83,7 @@ def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
         copies.get("write_quorum"),
         numbers + ([-1] if len(named) > BOOKIES_OF_A_ROW_MAX else []),
         printable(finding["id"]),
+        *([printable(finding["muted"]["until"])] if finding.get("muted") else ()),
     ]
 
 
@@ -104,6 +107,8 @@ def finding_in_full(finding: FindingRow) -> Json:
     look, change = _commands(finding)
     return {
         "line": one_line(finding),
+        "muted": muted_words(finding),
+        "seen": seen_words(finding),
         "witness": printable(finding.get("witness") or "", WITNESS_CHARS_MAX),
         "time_line": time_line(finding),
         "answers": who_says_what(finding),

@@ -11,8 +11,11 @@ from typing import Any
 
 from auditor.model.verdict import Exempt, Standing
 from auditor.page import sentences
+from auditor.page.changes_view import changes_view
 from auditor.page.contents import PageContents, PastRun
 from auditor.page.drawing import Part, line_chart, meter, stacked_bar
+from auditor.page.left_out import left_out
+from auditor.page.margin_view import margin_view
 from auditor.page.rack_view import racks_view
 from auditor.report.causes_text import cause_words, more_causes, without_cause
 from auditor.report.layout import count, duration, moment, of, printable, share
@@ -55,6 +58,9 @@ def page_view(contents: PageContents) -> Json:
         "topics": _topics(contents),
         "unjudged": sentences.section_lines(unjudged_section(summary, sentences.UNBROKEN, False)),
         "history": _history(contents.history or ()),
+        "margin": margin_view(contents.margin) if contents.margin else None,
+        "changes": changes_view(contents.changes, summary) if contents.changes else None,
+        "muted": sum(1 for finding in contents.findings if finding.get("muted")),
         "margin_command": _margin_command(contents.run_dir),
         "run_dir": printable(contents.run_dir, 1_000),
         "report": contents.report[:REPORT_CHARS_MAX],
@@ -62,7 +68,7 @@ def page_view(contents: PageContents) -> Json:
             str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"]
         ),
     }
-    return {**view, "left_out": list(_left_out(contents, view))}
+    return {**view, "left_out": list(left_out(contents, view))}
 
 
 def _about(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -239,35 +245,3 @@ def _margin_command(run_dir: str) -> Json:
     command = f"auditor margin {shlex.quote(run_dir)}"
     shown = printable(command, 1_000)
     return {"text": shown, "copy": shown == command}
-
-
-def _left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the page does not show, and why."""
-    summary = contents.summary
-    if not view["causes"]:
-        yield (
-            "Causes: no ledger has a finding of its own or is unjudged."
-            if "causes" in summary
-            else ("Causes: the version that wrote this run did not store any.")
-        )
-    if not contents.bookies and not any(
-        problem.startswith("Bookies") for problem in contents.problems
-    ):
-        yield "Bookies: the run stored none."
-    if not view["topics"]:
-        yield "Topics: none were looked for, or none were found."
-    if not view["marks"]:
-        yield (
-            "Marks: no ledger is marked under-replicated."
-            if "marks" in summary
-            else ("Marks: the version that wrote this run did not count them.")
-        )
-    if not view["history"] and contents.history is not None:
-        yield _no_history(summary)
-    yield from contents.problems
-
-
-def _no_history(summary: Summary) -> str:
-    if summary.get("partial"):
-        return "History: a run of named ledgers is not compared with others."
-    return "History: no other finished run of this cluster, as old or older, is beside this one."

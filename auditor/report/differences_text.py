@@ -136,19 +136,19 @@ def _section(
 def _line(one: Difference) -> str:
     side = one.after or one.before
     assert side is not None, one
-    parts = [f"{one.severity.word.upper()} {_kinds(one)}  {_subject(one, side)}"]
-    if extent := _extent(one):
+    parts = [f"{one.severity.word.upper()} {kinds_words(one)}  {subject_of_change(one, side)}"]
+    if extent := extent_words(one):
         parts.append(extent)
     return ", ".join(parts) + (f": {printable(one.why, 400)}" if one.why else "")
 
 
-def _kinds(one: Difference) -> str:
+def kinds_words(one: Difference) -> str:
     """Return the kind, or both where it changed."""
     kinds = dict.fromkeys(side.kind.value for side in (one.before, one.after) if side is not None)
     return " -> ".join(kinds)
 
 
-def _subject(one: Difference, side: Side) -> str:
+def subject_of_change(one: Difference, side: Side) -> str:
     ledger_id, bookie_id, *_ = one.subjects
     if ledger_id is not None:
         return f"ledger {ledger_id}" + (
@@ -157,7 +157,7 @@ def _subject(one: Difference, side: Side) -> str:
     return "the cluster" if bookie_id is None else f"bookie {printable(bookie_id)}"
 
 
-def _extent(one: Difference) -> str:
+def extent_words(one: Difference) -> str:
     """Return how many entries or segments are hit: before and after, if they are of one kind."""
     noun, many = _nouns(one.subjects)
     sides = [side for side in (one.before, one.after) if side is not None]

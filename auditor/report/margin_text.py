@@ -96,7 +96,7 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
         "ledgers_by_copies": {
             str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())
         },
-        "bookies": {bookie: _row_json(row) for bookie, *row in _rank_exposure(answer.exposure)},
+        "bookies": {bookie: _row_json(row) for bookie, *row in rank_exposure(answer.exposure)},
         "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
     }
 
@@ -125,7 +125,7 @@ def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, w
             f" no_copy={answer.losses.no_copy.ledgers}"
             f" may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
         )
-    return "\n".join([*body, "", *_basis(basis, _location_note(answer), width), "", last, ""])
+    return "\n".join([*body, "", *_basis(basis, answer, width), "", last, ""])
 
 
 def _without(answer: Without, width: int) -> Iterator[str]:
@@ -169,21 +169,11 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     )
     yield ""
     yield "Ledgers with such an entry if one bookie failed"
-    yield from _lines_by_harm("bookie", list(_rank_exposure(answer.exposure)))
+    yield from _lines_by_harm("bookie", list(rank_exposure(answer.exposure)))
     if answer.by_rack:
         yield ""
         yield "Ledgers with such an entry if all bookies of one location failed"
-        rows = [
-            (
-                rack,
-                one.no_copy.ledgers,
-                one.may_have_no_copy.ledgers,
-                one.below_ack.ledgers,
-                one.may_be_below_ack.ledgers,
-            )
-            for rack, one in answer.by_rack.items()
-        ]
-        yield from _lines_by_harm("location", sorted(rows, key=_by_harm))
+        yield from _lines_by_harm("location", rank_racks(answer.by_rack))
 
 
 Row = tuple[str, int, int, int, int]
@@ -195,7 +185,7 @@ def _by_harm(row: Row) -> tuple[Any, ...]:
     return *(-number for number in numbers), name
 
 
-def _rank_exposure(exposure: Exposure) -> Iterator[Row]:
+def rank_exposure(exposure: Exposure) -> Iterator[Row]:
     """Yield the bookies whose failure alone would or may harm a ledger, the most harmful first."""
     sorts = (
         exposure.no_copy,
@@ -210,6 +200,21 @@ def _rank_exposure(exposure: Exposure) -> Iterator[Row]:
         for b in bookies
     ]
     yield from sorted(rows, key=_by_harm)
+
+
+def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
+    """Return the locations, those whose failure would harm most ledgers first."""
+    rows = [
+        (
+            rack,
+            one.no_copy.ledgers,
+            one.may_have_no_copy.ledgers,
+            one.below_ack.ledgers,
+            one.may_be_below_ack.ledgers,
+        )
+        for rack, one in by_rack.items()
+    ]
+    return sorted(rows, key=_by_harm)
 
 
 def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
@@ -237,17 +242,9 @@ def _location_note(answer: Without | Cluster) -> str:
     )
 
 
-def _basis(basis: MarginBasis, unlocated: str, width: int) -> Iterator[str]:
-    """Yield what the answer rests on, and what it leaves out."""
-    of_what = "the ledgers that the run was told to audit" if basis.is_partial else "the cluster"
-    sentences = [
-        f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
-        f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."
-    ]
-    if basis.is_too_old and basis.age_s >= 0:
-        sentences.append(
-            "That is older than --evidence-age-max: run the audit again before you rely on it."
-        )
+def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
+    """Return what the answer leaves out or assumes, a sentence each."""
+    sentences = []
     if basis.unconfirmed:
         closed = of(basis.unconfirmed, "closed ledger")
         sentences.append(
@@ -260,7 +257,21 @@ def _basis(basis: MarginBasis, unlocated: str, width: int) -> Iterator[str]:
     if basis.assumed_copies:
         copies = of(basis.assumed_copies, "copy", "copies")
         sentences.append(f"Of the cluster's copies, {copies} rest on a sample of other entries.")
-    yield from wrap(" ".join([*sentences, unlocated]).strip(), width)
+    return [one for one in (*sentences, _location_note(answer)) if one]
+
+
+def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterator[str]:
+    """Yield what the answer rests on, and what it leaves out."""
+    of_what = "the ledgers that the run was told to audit" if basis.is_partial else "the cluster"
+    sentences = [
+        f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
+        f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."
+    ]
+    if basis.is_too_old and basis.age_s >= 0:
+        sentences.append(
+            "That is older than --evidence-age-max: run the audit again before you rely on it."
+        )
+    yield from wrap(" ".join([*sentences, *limits_of(basis, answer)]), width)
 
 
 def _age(basis: MarginBasis) -> str:

@@ -74,6 +74,8 @@ class BookieRegister:
     """Bookies that listed a ledger in this run, whatever they did later."""
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in some conversation of this run that they cannot list."""
+    _silent: set[BookieId] = field(default_factory=set)
+    """Bookies that were silent, or refused, in their newest conversation of this run."""
     _denied: dict[BookieId, str] = field(default_factory=dict)
     """By bookie, what it denied in this run of what its lister had listed."""
     _searches: Counter[BookieId] = field(default_factory=Counter)
@@ -188,6 +190,13 @@ class BookieRegister:
             if one.greeting in (Greeting.SILENT, Greeting.REFUSED)
         )
 
+    def silent_so_far(self) -> frozenset[BookieId]:
+        """Return the bookies that were silent, or refused, when they were asked last. Nothing is
+        judged by it: a look that is under way may still hear them.
+        """
+        self._note_abilities()
+        return frozenset(self._silent)
+
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
         """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is
         gone.
@@ -249,8 +258,19 @@ class BookieRegister:
             self._denied.update(
                 zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True)
             )
+            self._note_silence(batch.filter(pc.is_null(batch["ledger_id"])))
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
+
+    def _note_silence(self, greetings: pa.RecordBatch) -> None:
+        """Note how the bookies of these rows behaved as a whole."""
+        for bookie, status in zip(
+            greetings["bookie_id"].to_pylist(), greetings["status"].to_pylist(), strict=True
+        ):
+            if status in (Greeting.SILENT.value, Greeting.REFUSED.value):
+                self._silent.add(bookie)
+            else:
+                self._silent.discard(bookie)
 
     def _answer_statuses(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""

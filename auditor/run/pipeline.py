@@ -30,7 +30,7 @@ from auditor.run.sweep_planner import SweepPlanner
 from auditor.spark.lanes import Directory
 from auditor.stop import StopRequest
 from auditor.suspects.by_size import StagesBySize
-from auditor.telemetry.progress import Progress
+from auditor.telemetry.progress import LedgersDone, Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -135,16 +135,20 @@ def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
 
 def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
     """Ask every bookie about every closed ledger, and read there what its list lacks."""
+    listed = run.directory.count("evidence/listing", LISTING)
     for shard in shards:
         part = f"look 1 shard {shard.number}"
         run.hours.await_open("load")
+        is_new = not run.journal.has(f"{part}: lists")
+        ledgers = LedgersDone(listed * shard.number // len(shards), listed) if is_new else None
         run.journal.once(f"{part}: metadata", read_metadata, run, shard)
         if shard.number == 0:
             _fix_terms(run, shard, len(shards))
         addresses = run.bookies.directory(1)
-        run.progress.stage("ask", len(addresses.addresses))
+        run.progress.stage("ask", len(addresses.addresses), ledgers)
         run.journal.once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
-        run.progress.stage("judge")
+        run.progress.silent(run.bookies.silent_so_far())
+        run.progress.stage("judge", ledgers=ledgers)
         run.judgings.judge(1, shard)
         _read_missing_entries(run, 1, shard, addresses)
     run.bookies.record_greetings(1)
@@ -172,7 +176,9 @@ def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
             # A resumed run refreshes too: a bookie that was gone may be back, and restarting now.
             run.bookies.refresh_registrations()
             if waits:
-                run.stop.wait(run.bookies.pause_ms(look, *run.waits_ms) / 1000)
+                pause_s = run.bookies.pause_ms(look, *run.waits_ms) / 1000
+                run.progress.pause(pause_s)
+                run.stop.wait(pause_s)
         asked = [_look_again(run, look, shard) for shard in shards if _is_due(run, look, shard)]
         if any(asked):
             run.bookies.record_greetings(look)
@@ -200,6 +206,7 @@ def _look_again(run: AuditRun, look: int, shard: Shard) -> bool:
     asks = _greets(look, shard) or run.judgings.count_left_by_latest(Todo.LISTS) > 0
     if asks:
         run.journal.once(f"{part}: lists", run.stages.ask_lists, look, addresses, shard, judging)
+        run.progress.silent(run.bookies.silent_so_far())
         run.judgings.judge(look, shard, (judging, Todo.LISTS))
     _read_missing_entries(run, look, shard, addresses)
     return asks

@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Protocol, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
+from rich.text import Text
+
+from auditor.report.layout import duration, printable
+
+SILENT_SHOWN_MAX = 3
+"""Silent bookies that are named on the screen; further ones are counted."""
+
+_WHOLE_FROM = 10
+"""Ledgers per second from which a rate has no decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgersDone:
+    """How far the first look has come: `done` of `total` ledgers have been through all of it.
+
+    It grows shard by shard. What is done of the shard at work is not known to the driver.
+    """
+
+    done: int
+    total: int
 
 
 class Progress(Protocol):
     """Where commands and the pipeline report progress. Tests need no terminal for it."""
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(
+        self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
+    ) -> None:
         """Start a stage of `total` units, if known, and end the one before.
 
-        A run has the stages load, ask, judge, second look and report.
+        A run has the stages load, ask, judge, second look and report. `ledgers` is for stages that
+        do work, not for those that a resumed run finds written: the rate is measured by it.
         """
 
     def advance(self, n: int = 1) -> None:
@@ -25,6 +51,12 @@ class Progress(Protocol):
         The sum may exceed the total, because a retried task repeats some units.
         """
 
+    def pause(self, seconds: float) -> None:
+        """Say that the stage waits so long before it goes on."""
+
+    def silent(self, bookies: Collection[str]) -> None:
+        """Name the bookies that were silent, or refused, when they were asked last."""
+
     def close(self) -> None:
         """End the last stage and restore the screen."""
 
@@ -32,28 +64,102 @@ class Progress(Protocol):
 class Silent:
     """A `Progress` that shows nothing, for pipes, cron and --quiet."""
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(
+        self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
+    ) -> None:
         """Do nothing."""
 
     def advance(self, n: int = 1) -> None:
+        """Do nothing."""
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing."""
+
+    def silent(self, bookies: Collection[str]) -> None:
         """Do nothing."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class Bar:
-    """A `Progress` that shows one bar for the current stage and removes it when the stage ends."""
+@dataclass(slots=True)
+class RunLines:
+    """The lines below the bar: how far the first look is, a pause, silent bookies.
 
-    def __init__(self, console: Console) -> None:
-        self._bars = RichProgress(
+    `now` is in seconds of a monotonic clock; so are all times here.
+    """
+
+    ledgers: LedgersDone | None = None
+    silent: list[str] = field(default_factory=list)
+    pause_until: float | None = None
+    _first: tuple[float, LedgersDone] | None = None
+    _latest: float = 0.0
+
+    def start_stage(self, ledgers: LedgersDone | None, now: float) -> None:
+        """Take what a stage begins with. The rate counts from the first that has `ledgers`."""
+        self.pause_until = None
+        if ledgers is not None and ledgers != self.ledgers:
+            self._first = self._first or (now, ledgers)
+            self._latest = now
+        self.ledgers = ledgers
+
+    def at(self, now: float) -> Iterator[str]:
+        """Yield the lines as they are at this moment."""
+        if self.ledgers is not None and self.ledgers.total:
+            yield ", ".join(self._first_look(self.ledgers, now))
+        if self.pause_until is not None and self.pause_until > now:
+            yield f"looks again in {duration(self.pause_until - now)}"
+        if self.silent:
+            named = ", ".join(printable(bookie) for bookie in self.silent[:SILENT_SHOWN_MAX])
+            more = len(self.silent) - SILENT_SHOWN_MAX
+            yield f"silent or refusing so far: {named}{f' and {more:,} more' if more > 0 else ''}"
+
+    def _first_look(self, ledgers: LedgersDone, now: float) -> Iterator[str]:
+        """Yield the share, then the rate and the time left if a shard was measured."""
+        done, total = ledgers.done, ledgers.total
+        yield f"first look: {done:,} of {total:,} ledgers done ({100 * done // total} %)"
+        assert self._first is not None, "a stage with ledgers was measured from its start"
+        began, first = self._first
+        rate = (done - first.done) / (self._latest - began) if self._latest > began else 0.0
+        if rate <= 0:
+            return
+        yield f"{rate:,.0f} ledgers/s" if rate >= _WHOLE_FROM else f"{rate:.2g} ledgers/s"
+        left = (total - done) / rate - (now - self._latest)
+        if left > 0:  # a shard that takes longer than those before says nothing on the rest
+            yield f"about {duration(left)} left of it"
+
+
+class _Screen(RichProgress):
+    """Rich's progress with lines of text below its bar."""
+
+    def __init__(self, lines: Callable[[], Iterable[str]], console: Console) -> None:
+        self._more = lines
+        super().__init__(
             TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=console, transient=True,
         )  # fmt: skip
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, and each line cut to the width of the screen."""
+        yield from super().get_renderables()
+        for line in self._more():
+            yield Text(line, no_wrap=True, overflow="ellipsis")
+
+
+class Bar:
+    """A `Progress` that shows one bar for the current stage and removes it when the stage ends."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lines = RunLines()
+        self._bars = _Screen(lambda: list(self._lines.at(self._clock())), console)
         self._task: TaskID | None = None
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(
+        self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
+    ) -> None:
+        self._lines.start_stage(ledgers, self._clock())
         if self._task is None:
             self._bars.start()
         else:
@@ -63,6 +169,12 @@ class Bar:
     def advance(self, n: int = 1) -> None:
         assert self._task is not None, "a stage begins before it advances"
         self._bars.advance(self._task, n)
+
+    def pause(self, seconds: float) -> None:
+        self._lines.pause_until = self._clock() + seconds
+
+    def silent(self, bookies: Collection[str]) -> None:
+        self._lines.silent = sorted(bookies)
 
     def close(self) -> None:
         if self._task is not None:

@@ -50,7 +50,8 @@ def test_no_name_becomes_code_or_markup(opened: Opens):
     seen = opened(contents(HOSTILE))
     for button in seen.page.locator(".open").all():
         button.click()
-    seen.page.locator("summary").click()
+    for summary in seen.page.locator("summary").all():
+        summary.click()
     assert seen.page.evaluate("window.pwned") is None
     assert 0 == seen.page.locator("img, [onfocus], [onerror]").count()
     assert printable(HOSTILE) in seen.page.locator("#table").inner_text().replace("\n", " ")
@@ -108,6 +109,34 @@ def test_filters_narrow_the_table(opened: Opens):
     page.locator(".rack .pick", has_text="b-3").click()
     lacking = sum("b-3" in found["missing_on"] for found in made.findings)
     assert lacking == len(seen.rows()) > 1
+
+
+def test_muted_findings_are_marked_and_filtered(opened: Opens):
+    """A page without a muted finding has no such filter."""
+    made = contents("b")
+    page = opened(made).page
+    page.select_option("#muted", "yes")
+    assert "muted until 2027-01-31" in page.locator("#table tbody").inner_text()
+    assert f"1 finding of {len(made.findings)}" == page.locator("#shown").inner_text()
+    page.locator(".open").click()
+    assert "muted until 2027-01-31: b" in page.locator(".detail").inner_text()
+    page.select_option("#muted", "no")
+    assert 0 == page.locator("#table .muted").count()
+    assert f"{len(made.findings) - 1} findings of" in page.locator("#shown").inner_text()
+    without = opened(PageContents(told.summary(), many(2), "", "/run")).page
+    assert 0 == without.locator("#muted").count()
+
+
+def test_a_change_leads_to_its_finding(opened: Opens):
+    """Whatever is filtered; what is resolved leads nowhere."""
+    made = contents("b")
+    page = opened(made).page
+    page.fill("#search", "nothing has this")
+    page.locator("#changes a").first.click()
+    page.wait_for_selector(".detail")
+    assert made.findings[0]["id"] in page.locator(".detail").inner_text()
+    page.locator("#changes summary", has_text="Resolved").click()
+    assert 0 == page.locator("#changes details", has_text="Resolved").locator("a").count()
 
 
 def test_columns_sort_both_ways(opened: Opens):
@@ -226,7 +255,7 @@ def test_it_fits_and_axe_finds_no_serious_problem(opened: Opens, axe: str, width
     )
     for button in seen.page.locator(".open").all()[:6]:
         button.click()
-    seen.page.locator("summary").click()
+    seen.page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
     assert width >= seen.page.evaluate("document.documentElement.scrollWidth")
     seen.page.evaluate(axe)
     result = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")

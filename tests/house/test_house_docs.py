@@ -58,6 +58,7 @@ DECISIONS = PROJECT / "docs" / "decisions"
 LINE_CHARS_MAX = 128
 """Of prose; tables and code may be wider, and so may the page that is made from the settings."""
 MADE = {"docs/configuration.md"}
+README_LINES_MAX = 120
 
 FLAGS = (
     {s.flag for s in (*SETTINGS, CONFIG_FILE)}
@@ -374,6 +375,11 @@ def test_make_targets_exist():
     }
 
 
+def test_the_readme_is_read_in_a_minute():
+    """It has fewer than README_LINES_MAX lines: what needs more room has a page in docs/."""
+    assert len((PROJECT / "README.md").read_text().splitlines()) < README_LINES_MAX
+
+
 def test_the_readme_names_the_test_command():
     """`make test` is it."""
     assert re.search(
@@ -417,12 +423,12 @@ def test_commands_of_names():
 
 
 def test_exit_codes_of_names():
-    """The codes are those of the program, and the README tells the same."""
+    """The codes are those of the program, and the page for a start tells the same."""
     codes = [int(row["code"]) for row in table(NAMES, "Exit codes")]
     signals = [context.SIGNAL_EXIT_BASE + number for number in (2, 15)]
     numbers = (context.EXIT_SOUND, context.EXIT_FINDINGS, context.EXIT_USAGE, context.EXIT_UNKNOWN)
     assert [*numbers, context.EXIT_FAULT, context.EXIT_UNREACHABLE, *signals] == codes
-    told = [row["code"] for row in table(PROJECT / "README.md", "Exit codes")]
+    told = [row["code"] for row in table(PROJECT / "docs" / "getting-started.md", "Exit codes")]
     assert [*map(str, codes[:6]), "130, 143"] == told
 
 
@@ -456,14 +462,6 @@ def test_kinds_of_names():
     ]
     assert code == told
     assert {family.value for family in Family} == {row[2] for row in told}
-
-
-def test_reserved_names_are_not_taken():
-    """A kind, a command or a setting that is there is reserved no longer."""
-    taken = (
-        {kind.value for kind in Kind} | set(cli.commands) | {setting.key for setting in SETTINGS}
-    )
-    assert set() == set(column("Not in this version", "name")) & taken
 
 
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
@@ -680,11 +678,11 @@ def test_the_table_of_run_times_is_its_formula():
         )
 
 
-def test_the_defaults_of_the_readme_are_the_defaults():
-    """What a run costs, as the README has it, is what the settings say."""
+def test_the_defaults_of_the_costs_are_the_defaults():
+    """What a run costs, as its page has it, is what the settings say."""
     by_flag = {setting.flag: setting for setting in SETTINGS}
     told = 0
-    for path_line in lines(PROJECT / "README.md"):
+    for path_line in lines(PROJECT / "docs" / "cost.md"):
         match = re.fullmatch(r"\| [^|]+ \| (\S+) \| `(--[a-z-]+)` \|", path_line.text)
         if match:
             assert by_flag[match[2]].default == match[1], match[2]

@@ -129,3 +129,13 @@ def test_the_release_is_of_files_and_extras_that_exist():
         (PROJECT / "auditor/__init__.py").read_text(),
         re.MULTILINE,
     )
+
+
+def test_the_code_owners_own_paths_that_exist():
+    """Each rule, which is a comment until a team stands in it, names a path of the project and one
+    owner.
+    """
+    text = (GITHUB / "CODEOWNERS").read_text()
+    rules = re.findall(r"^(?:# )?([/*]\S*) +(@\S+)$", text, re.MULTILINE)
+    assert len(rules) >= 5 and {owner.split("/")[0] for _, owner in rules} == {"@OWNER"}
+    assert [] == [path for path, _ in rules if path != "*" and not (PROJECT / path[1:]).exists()]

@@ -5,6 +5,7 @@ every name is hostile.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,19 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
+from auditor.page.contents import (
+    BookieSeen,
+    ChangesSeen,
+    Lacking,
+    MarginSeen,
+    PageContents,
+    PastRun,
+)
 from auditor.report import text
+from auditor.report.margin_text import Cluster, MarginBasis
+from auditor.summary.differences import Change, Difference, Side
+from auditor.summary.margin import Exposure, Losses, Sort
+from auditor.summary.rechecks import subjects_of
 
 HOSTILE = (
     "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"'"
@@ -57,6 +69,7 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
         ]
         one["runbook"] = name
         found.append(one)
+    found[0]["muted"] = {"until": "2027-01-31", "why": name}
     return found
 
 
@@ -115,9 +128,40 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
         bookies=bookies(name),
         topics=[topic(name)],
         history=history(4),
+        margin=margin_of(name),
+        changes=changes_of(name, findings),
         problems=(),
     )
     return replace(made, **changes)
+
+
+def margin_of(name: str) -> MarginSeen:
+    """A cluster of which one bookie holds last copies, with a location."""
+    basis = MarginBasis("r", "2026-01-01T03:00:00Z", 60.0, False, False, 90, 2, 8, 80)
+    some = {f"{name}-3": 4, f"{name}-9": 1}
+    losses = Losses(Sort(4, (1, 2, 3, 4)), Sort(0, ()), Sort(9, (1, 2)), Sort(1, (5,)))
+    exposure = Exposure(some, {f"{name}-9": 2}, {f"{name}-3": 1_400}, {})
+    return MarginSeen(
+        basis, Cluster({0: 2, 1: 5, 2: 20, 3: 65}, exposure, {f"/rack/{name}": losses}, 1)
+    )
+
+
+def changes_of(name: str, findings: Sequence[Mapping[str, Any]]) -> ChangesSeen:
+    """One finding of each change; those that this run has are among `findings`."""
+    differences = []
+    for change, found in zip(Change, findings, strict=False):
+        side = Side(Kind(found["kind"]), 3, (found["id"],), found["owner"])
+        is_over = change in (Change.RESOLVED, Change.NOT_CHECKED_AGAIN)
+        differences.append(
+            Difference(
+                change,
+                subjects_of(found),
+                None if change is Change.NEW else side,
+                None if is_over else side,
+                f"{name} says why" if change is not Change.STILL else "",
+            )
+        )
+    return ChangesSeen("r0", "2025-12-31T03:00:00Z", (f"{name} differs",), differences)
 
 
 def topic(name: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 "use strict";
 (() => {
   const ROWS_SHOWN = 50; // However many findings there are, the table has at most so many rows.
-  const [KIND, LEDGER, BOOKIE, OWNER, ENTRIES, FOUND, UNKNOWN, QUORUM, BOOKIES, ID] = Array(10).keys();
+  const [KIND, LEDGER, BOOKIE, OWNER, ENTRIES, FOUND, UNKNOWN, QUORUM, BOOKIES, ID, MUTED] = Array(11).keys();
+  const FILTERS = ["severity", "kind", "bookie", "muted"]; // The last one is there if a finding is muted.
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($("data").textContent);
   const body = document.querySelector("#table tbody");
@@ -27,7 +28,7 @@
     row[QUORUM] === null ? "" : `${row[FOUND]} of ${row[QUORUM]}` + (row[UNKNOWN] ? `, ${row[UNKNOWN]} unknown` : "");
   const text = data.rows.map((row) => { // What a search looks in.
     const bookies = row[BOOKIES].map((bookie) => data.bookies[bookie] ?? "");
-    return [...data.kinds[row[KIND]].slice(0, 2), subject(row), row[OWNER], row[ID], ...bookies].join(" ").toLowerCase();
+    return [...data.kinds[row[KIND]].slice(0, 2), subject(row), row[OWNER], row[ID], row[MUTED] ? "muted" : "", ...bookies].join(" ").toLowerCase();
   });
 
   const textual = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
@@ -57,13 +58,14 @@
   };
   const filter = () => {
     const words = $("search").value.toLowerCase().split(/\s+/);
-    const [severity, kind, bookie] = ["severity", "kind", "bookie"].map((id) => $(id).value);
+    const [severity, kind, bookie, muted] = FILTERS.map((id) => $(id)?.value);
     shown = order.filter((n) => {
       const row = data.rows[n];
       return (
         (!severity || data.kinds[row[KIND]][1] === severity) &&
         (!kind || row[KIND] === Number(kind)) &&
         (!bookie || row[BOOKIES].includes(Number(bookie)) || row[BOOKIES].includes(-1)) &&
+        (!muted || (row[MUTED] ? "yes" : "no") === muted) &&
         words.every((word) => text[n].includes(word))
       );
     });
@@ -89,7 +91,8 @@
     const entries = row[ENTRIES] === "0" ? "" : commas(row[ENTRIES]);
     const under = [row[OWNER], entries && plural(entries, "entry", "entries"), copies(row) && `${copies(row)} copies`];
     return make("tr", { id: `f-${row[ID]}` },
-      make("td", {}, make("button", open, ...words), make("span", { class: severity }, severity)),
+      make("td", {}, make("button", open, ...words), make("span", { class: severity }, severity),
+        row[MUTED] ? make("span", { class: "muted" }, `muted until ${row[MUTED]}`) : ""),
       make("td", {}, subject(row), ...under.filter(Boolean).map((line) => make("span", { class: "under" }, line))),
       make("td", { class: "owner" }, row[OWNER]), make("td", { class: "n" }, entries), make("td", { class: "n" }, copies(row)));
   };
@@ -100,7 +103,9 @@
     return make("tr", { class: "detail" }, make("td", { colspan: 5 }, ...told, ...terminal));
   };
   const drawFull = (full) => {
-    const parts = [make("p", { class: "quiet" }, full.line), make("p", { class: "witness" }, full.witness)];
+    const parts = [make("p", { class: "quiet" }, full.line)];
+    for (const said of [full.seen, full.muted].filter(Boolean)) parts.push(make("p", { class: "quiet" }, said));
+    parts.push(make("p", { class: "witness" }, full.witness));
     if (full.time_line.length) parts.push(make("h3", {}, "Looks, UTC"), drawLooks(full.time_line));
     if (full.answers.rows.length) parts.push(make("h3", {}, "Who says what"), ...drawAnswers(full));
     if (full.look.length) parts.push(make("h3", {}, "Look first"), drawCommands(full.look));
@@ -150,8 +155,9 @@
     $("said").textContent = button.textContent;
     setTimeout(() => (button.textContent = "Copy"), 2000);
   };
+  const clear = () => ["search", ...FILTERS].forEach((id) => $(id) && ($(id).value = ""));
   const pick = (name) => {
-    for (const id of ["search", "severity", "kind", "bookie"]) $(id).value = "";
+    clear();
     const at = data.bookies.indexOf(name);
     if (at < 0) $("search").value = name;
     else $("bookie").value = at;
@@ -162,6 +168,10 @@
   const openNamed = () => { // #f-ID in the address opens a finding.
     const n = data.rows.findIndex((row) => `#f-${row[ID]}` === location.hash);
     if (n < 0) return;
+    if (!shown.includes(n)) {
+      clear(); // A link must lead to its finding, whatever is filtered.
+      filter();
+    }
     opened.add(n);
     start = Math.floor(Math.max(0, shown.indexOf(n)) / ROWS_SHOWN) * ROWS_SHOWN;
     draw();

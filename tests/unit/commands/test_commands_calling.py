@@ -15,7 +15,7 @@ from auditor.config import Layers, Settings, parse
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.errors import ConfigError
 
-LOCAL = ("report", "diff", "explain", "mute", "margin", "replay", "config", "demo")
+LOCAL = ("report", "diff", "explain", "mute", "margin", "replay", "bundle", "config", "demo")
 
 
 def with_missing_secret(peer: str) -> Settings:

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from support import report_stories as told
 from support.page_elements import Elements
 from support.page_stories import topic
+from support.stored_run import store_run
 
 from auditor.commands import page as module
 from auditor.commands import replay
@@ -25,8 +26,9 @@ from auditor.commands.page import (
     read_history,
     read_topics,
 )
+from auditor.commands.page_sections import COMPARED_MAX, read_changes, read_margin
 from auditor.config import Layers, parse
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
@@ -35,9 +37,12 @@ from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.page.contents import Lacking
+from auditor.page.margin_view import LEDGERS_MAX
 from auditor.page.page_view import TOPICS_SHOWN_MAX
+from auditor.page.rendering import render_page
 from auditor.stop import StopRequest
 from auditor.summary.about import About
+from auditor.summary.differences import Change
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
@@ -208,7 +213,9 @@ def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path):
     run.write_text("topics.jsonl", "{")
     made = read_contents(run, read(run), [], "")
     assert (None, None, 1) == (made.bookies, made.topics, len(made.history or ()))
-    assert ["Bookies", "Topics"] == [problem.partition(":")[0] for problem in made.problems]
+    assert ["Bookies", "Topics", "Margin"] == [
+        problem.partition(":")[0] for problem in made.problems
+    ]
 
 
 def test_only_the_worst_topics_are_read(tmp_path: Path):
@@ -220,3 +227,67 @@ def test_only_the_worst_topics_are_read(tmp_path: Path):
         "".join(json.dumps(topic(f"t{n}")) + "\n" for n in range(TOPICS_SHOWN_MAX + 1)),
     )
     assert TOPICS_SHOWN_MAX == len(read_topics(run) or ())
+
+
+def test_what_changed_is_read_from_the_run_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As `auditor diff` tells it; where that run is not there any more, the page says so."""
+    nights = Nights(tmp_path, monkeypatch)
+    nights.run(Night({1: Kind.ENTRY_BELOW_WRITE_QUORUM, 2: Kind.ENTRY_BELOW_WRITE_QUORUM}))
+    nights.run(Night({1: Kind.ENTRY_WITHOUT_REPLICA}))
+    before, run = (place(str(tmp_path / "audits" / f"run-{name}")) for name in nights.begun)
+    for one in (before, run):
+        one.write_table("evidence/bookies", table(BOOKIES, []), "all")
+    since = {"run_id": nights.begun[0], "started_at": "2026-03-01T03:00:00Z"}
+    counts = {change.value.replace(" ", "_"): 0 for change in Change}
+    more = {"since": since, "worse": 1, "not_checked_again": 1, "gone": 0, "partial": False}
+    summary = read(run) | {"changes": counts | more}
+    seen = read_changes(run, summary)
+    assert seen is not None and nights.begun[0] == seen.run_id
+    assert {1: "worse", 2: "not checked again"} == {
+        one.subjects.ledger_id: one.change.value for one in seen.differences
+    }
+    assert read_changes(before, read(before)) is None
+    page = Elements(render_page(read_contents(run, summary, [], "")))
+    assert "What changed since the run of" in page.words() and "Not checked again 1" in page.words()
+    before.remove_file("summary.json")
+    problems = read_contents(run, summary, [], "").problems
+    (problem,) = [one for one in problems if one.startswith("Changes")]
+    assert "holds no summary.json" in problem
+
+
+def test_a_name_in_a_summary_leads_to_no_other_directory(tmp_path: Path):
+    """Whoever wrote it may be anybody."""
+    run = run_of(tmp_path, 1)
+    for name in ("../../etc", "20260101T030000Z-000001/../x", ""):
+        summary = told.summary() | {"changes": {"since": {"run_id": name, "started_at": "x"}}}
+        with pytest.raises(OutputError, match="no name that a run has"):
+            read_changes(run, summary)
+
+
+def test_the_margin_is_read_from_the_evidence(tmp_path: Path):
+    """Of the stored run's three closed ledgers, b2 lacks an entry of one: b1 may have its last
+    copy.
+    """
+    run = place(str(store_run(tmp_path)))
+    seen = read_margin(run, read(run))
+    assert seen is not None and {1: 1, 2: 2} == dict(seen.cluster.by_copies)
+    assert {"b1": 1} == seen.cluster.exposure.may_have_no_copy
+
+
+def test_no_margin_of_a_vast_run(tmp_path: Path):
+    """It would take memory in proportion to the ledgers."""
+    vast = {"ledgers": {"listed": LEDGERS_MAX + 1}}
+    assert read_margin(run_of(tmp_path, 1), vast) is None
+
+
+def test_no_changes_of_vast_runs(tmp_path: Path):
+    """Comparing takes memory in proportion to the findings of both runs."""
+    before = place(str(tmp_path / "run-20260101T030000Z-000001"))
+    before.create()
+    counts = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2}}}
+    before.write_text("summary.json", json.dumps(told.summary() | counts))
+    since = {"run_id": "20260101T030000Z-000001", "started_at": "2026-01-01T03:00:00Z"}
+    more = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2 + 1}}}
+    summary = told.summary() | more | {"changes": {"since": since}}
+    with pytest.raises(OutputError, match=f"more than {COMPARED_MAX:,} findings: use auditor diff"):
+        read_changes(run_of(tmp_path, 2), summary)

@@ -5,6 +5,7 @@ not fail a run.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from auditor.commands import context, ledger_ids
 from auditor.commands.context import Watch, new_run_id
 from auditor.errors import ConfigError
 from auditor.evidence.newest_run import RUN_NAME
-from auditor.telemetry.progress import Silent
+from auditor.telemetry.progress import LedgersDone, Silent
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:
@@ -85,11 +86,19 @@ class Recorded(Silent):
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
 
-    def stage(self, name: str, total: int | None = None) -> None:
-        self.calls.append((name, total))
+    def stage(
+        self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
+    ) -> None:
+        self.calls.append((name, total) if ledgers is None else (name, total, ledgers))
 
     def advance(self, n: int = 1) -> None:
         self.calls.append((n,))
+
+    def pause(self, seconds: float) -> None:
+        self.calls.append(("pause", seconds))
+
+    def silent(self, bookies: Collection[str]) -> None:
+        self.calls.append(("silent", *bookies))
 
 
 def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPatch):
@@ -117,3 +126,13 @@ def test_progress_never_goes_back():
     for count in (2, 2, 5, 0, 3):
         watch.done(count)
     assert [("ask", 10), (2,), (3,), (3,)] == told.calls
+
+
+def test_the_watch_hands_on_what_the_screen_shows():
+    """Ledgers, a pause and silent bookies: it measures none of them."""
+    told = Recorded()
+    watch = Watch(told)
+    watch.stage("ask", 2, LedgersDone(5, 9))
+    watch.pause(3.0)
+    watch.silent(["b1"])
+    assert [("ask", 2, LedgersDone(5, 9)), ("pause", 3.0), ("silent", "b1")] == told.calls

@@ -111,6 +111,29 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(
     assert ({"b1"}, {"b2"}) == (directory.listed, directory.unsupported)
 
 
+def test_silent_so_far_are_those_that_were_silent_when_they_were_asked_last(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """A bookie that answers in a later shard is silent no more; a late list alone is no silence."""
+    shards = (
+        [
+            greeting_row("b1", 1, 0, Greeting.SILENT, ""),
+            greeting_row("b2", 1, 0, Greeting.REFUSED, ""),
+            greeting_row("b3", 1, 0, Greeting.UNSUPPORTED, ""),
+            answer_row(Answer("b3", 7, 1, 0, AnswerStatus.TIMED_OUT)),
+        ],
+        [greeting_row("b1", 1, 0, Greeting.ANSWERED, "")],
+    )
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        seen = []
+        for number, rows in enumerate(shards):
+            where = place(str(tmp_path))
+            where.write_table("evidence/answers", table(ANSWERS, rows), f"shard-{number}")
+            seen.append(register.silent_so_far())
+    assert [{"b1", "b2"}, {"b2"}] == seen
+
+
 def test_each_file_of_answers_and_of_reads_is_read_once(cluster: SandboxCluster, tmp_path: Path):
     """What the shards before have written is not read again for the directory of the next shard."""
     b1, b2, b3 = cluster.bookie_ids

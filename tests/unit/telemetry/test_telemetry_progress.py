@@ -3,8 +3,16 @@
 import io
 
 import pytest
+from rich.console import Console
 
-from auditor.telemetry.progress import Bar, Progress, Silent, progress_for
+from auditor.telemetry.progress import (
+    Bar,
+    LedgersDone,
+    Progress,
+    RunLines,
+    Silent,
+    progress_for,
+)
 
 
 class Terminal(io.StringIO):
@@ -52,3 +60,80 @@ def test_a_stage_begins_before_it_advances():
     """Advancing without a stage is our mistake."""
     with pytest.raises(AssertionError):
         progress_for(Terminal()).advance()
+
+
+def lines_after(*shards: tuple[float, int], now: float, total: int = 1_000) -> list[str]:
+    """The lines at `now`, where each shard's stage began at a time with so many ledgers done."""
+    lines = RunLines()
+    for began, done in shards:
+        lines.start_stage(LedgersDone(done, total), began)
+        lines.start_stage(LedgersDone(done, total), began + 1)
+    return list(lines.at(now))
+
+
+def test_the_first_shard_has_a_share_and_no_guess():
+    """Nothing was measured yet: no rate, no time left."""
+    assert ["first look: 0 of 1,000 ledgers done (0 %)"] == lines_after((5, 0), now=60)
+
+
+def test_the_rate_is_that_of_the_shards_that_are_done():
+    """250 ledgers in 100 s: 300 s for the other 750, of which 20 s have passed."""
+    (line,) = lines_after((10, 0), (110, 250), now=130)
+    assert "250 of 1,000 ledgers done (25 %), 2.5 ledgers/s, about 4 min 40 s left of it" in line
+
+
+def test_what_a_resumed_run_found_written_does_not_make_it_faster():
+    """The rate counts from the first shard of this process; the share counts them all."""
+    (line,) = lines_after((0, 800), (100, 900), now=100)
+    assert "(90 %), 1 ledgers/s, about 1 min 40 s left" in line
+
+
+def test_a_shard_that_is_slower_than_those_before_has_no_time_left():
+    """A time that is over would be a lie."""
+    (line,) = lines_after((0, 0), (10, 500), now=30)
+    assert line.endswith("50 ledgers/s")
+
+
+def test_the_share_is_never_rounded_up():
+    """100 % is all of them."""
+    (line, *_) = lines_after((0, 999_999), now=1, total=1_000_000)
+    assert "(99 %)" in line
+
+
+def test_a_cluster_without_ledgers_has_no_share():
+    """Nothing is divided by zero."""
+    assert [] == lines_after((0, 0), now=1, total=0)
+
+
+def test_a_pause_is_counted_down():
+    """Until it is over, or the next stage begins."""
+    lines = RunLines(pause_until=300.0)
+    assert ["looks again in 5 min"] == list(lines.at(0))
+    assert [] == list(lines.at(300))
+    lines.start_stage(None, 10)
+    assert [] == list(lines.at(20))
+
+
+def test_silent_bookies_are_named_up_to_a_bound():
+    """A name is bytes of a stranger: it cannot move the cursor."""
+    silent = ["b1", "b2\x1b[2J", "b3", "b4", "b5"]
+    (line,) = RunLines(silent=silent).at(0)
+    assert "\x1b" not in line and line.startswith("silent or refusing so far: b1, b2")
+    assert line.endswith("b3 and 2 more")
+
+
+def test_a_terminal_sees_the_lines_below_the_bar(monkeypatch):
+    """As they are at the moment, by the clock that the bar was given."""
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    times = iter(range(1_000_000))
+    bar = Bar(Console(file=out, width=100), clock=lambda: float(next(times)))
+    bar.stage("ask", 3, LedgersDone(250, 1_000))
+    bar.silent(["b9:3181", "b3:3181"])
+    bar.stage("second look")
+    bar.pause(1e9)
+    bar.close()
+    seen = out.getvalue()
+    assert "250 of 1,000 ledgers done (25 %)" in seen
+    assert "silent or refusing so far: b3:3181, b9:3181" in seen
+    assert "looks again in" in seen

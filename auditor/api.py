@@ -1,0 +1,209 @@
+"""For notebooks and scripts: the result of a finished run, and the audit of one ledger, as objects.
+
+The names here stay, as those of docs/names.md do. What they raise on purpose is an
+`auditor.errors.AuditorError`, whose text says what happened and what to do.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+
+from auditor.clock import utc_now
+from auditor.commands.calling import check_needed_credentials
+from auditor.commands.context import Context, new_run_id
+from auditor.commands.finished_run import open_finished_run, read_all_findings
+from auditor.commands.ledger import judge_ledgers
+from auditor.config import parse, read_layers
+from auditor.errors import ConfigError
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
+from auditor.model.finding import CATALOGUE, Copies, Kind, Severity
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.stop import StopRequest
+from auditor.telemetry.progress import Silent
+
+TABLES: Mapping[str, pa.Schema] = {
+    "verdicts": VERDICTS,
+    "evidence/listing": LISTING,
+    "evidence/ledgers": LEDGERS,
+    "evidence/answers": ANSWERS,
+    "evidence/reads": READS,
+    "evidence/bookies": BOOKIES,
+}
+"""The tables of a run that `Run.table` reads. auditor/evidence/schemas.py says what a row is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRecord:
+    """One finding. `entries` are inclusive ranges, at most 20; `entries_total` counts all entries.
+
+    `fields` is the whole object of findings.jsonl, as docs/names.md has it.
+    """
+
+    id: str
+    kind: Kind
+    ledger_id: int | None
+    bookie_id: str | None
+    entries: tuple[tuple[int, int], ...]
+    entries_total: int
+    copies: Copies | None
+    witness: str
+    is_muted: bool
+    fields: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def severity(self) -> Severity:
+        """Return how bad its kind is."""
+        return CATALOGUE[self.kind].severity
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> FindingRecord:
+        """Return the finding that an object of findings.jsonl describes."""
+        return cls(
+            fields["id"],
+            Kind(fields["kind"]),
+            fields["ledger_id"],
+            fields["bookie_id"],
+            tuple((first, last) for first, last in fields["entries"]),
+            fields["entries_total"],
+            Copies(**fields["copies"]) if fields["copies"] else None,
+            fields["witness"],
+            bool(fields.get("muted")),
+            fields,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerVerdict:
+    """What is known of one ledger. `exempt` and `unknowns` say why it could not be judged sound.
+
+    `assurance` is "listed", or "probed" where a sample of entries was read instead of lists.
+    """
+
+    ledger_id: int
+    standing: Standing
+    exempt: Exempt | None
+    unknowns: tuple[Unknown, ...]
+    assurance: str
+    findings: tuple[FindingRecord, ...]
+
+    @classmethod
+    def from_fields(
+        cls, fields: Mapping[str, Any], findings: Sequence[FindingRecord]
+    ) -> LedgerVerdict:
+        """Return the verdict of a row of `verdicts`, or of `auditor ledger --format json`."""
+        return cls(
+            fields["ledger_id"],
+            Standing[fields["standing"].upper()],
+            Exempt(fields["exempt"]) if fields["exempt"] else None,
+            tuple(Unknown(unknown) for unknown in fields["unknowns"]),
+            fields["assurance"],
+            tuple(findings),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run. `summary` is its summary.json, as docs/names.md has it."""
+
+    summary: Mapping[str, Any] = field(repr=False)
+    directory: Place
+
+    @property
+    def run_id(self) -> str:
+        """Return the id of the run."""
+        return str(self.summary["run_id"])
+
+    @property
+    def outcome(self) -> str:
+        """Return the outcome word, such as "SOUND" or "VIOLATED"."""
+        return str(self.summary["outcome"])
+
+    def findings(self) -> list[FindingRecord]:
+        """Return all findings, in the order of findings.jsonl.
+
+        Each takes some 10 kB of memory. Raises OutputError if they are not those that the summary
+        counts: then a part of what the run stored is lost.
+        """
+        return [
+            FindingRecord.from_fields(one)
+            for one in read_all_findings(self.directory, self.summary)
+        ]
+
+    def verdict(self, ledger_id: int) -> LedgerVerdict | None:
+        """Return the verdict on a ledger; None if the run did not list it.
+
+        Costs a scan of the verdicts. Findings on what topics reference are not on a verdict: they
+        are among `findings`.
+        """
+        row = next(iter(self._rows_of(ledger_id)), None)
+        if row is None:
+            return None
+        ids = {json.loads(line)["id"] for line in row["findings"]}
+        return LedgerVerdict.from_fields(row, [one for one in self.findings() if one.id in ids])
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a table of the run, whole or some columns of it.
+
+        Raises ConfigError for a name that is not in TABLES, OutputError if it cannot be read.
+        """
+        if name not in TABLES:
+            raise ConfigError(f"{name} is no table of a run: use one of {', '.join(TABLES)}")
+        return self.directory.read_table(name, TABLES[name], columns=list(columns or ()) or None)
+
+    def uri(self, name: str) -> str:
+        """Return where a table is, for `spark.read.parquet` and the like."""
+        if name not in TABLES:
+            raise ConfigError(f"{name} is no table of a run: use one of {', '.join(TABLES)}")
+        return f"{self.directory.uri}/{name}"
+
+    def _rows_of(self, ledger_id: int) -> list[dict[str, Any]]:
+        columns = ["ledger_id", "standing", "exempt", "unknowns", "assurance", "findings"]
+        of_it = pc.field("ledger_id") == ledger_id
+        rows: list[dict[str, Any]] = self.directory.read_table(
+            "verdicts", VERDICTS, of_it, columns
+        ).to_pylist()
+        return rows
+
+
+def open_run(run_dir: str | os.PathLike[str]) -> Run:
+    """Open the directory of a finished run: a local path, or a URI.
+
+    Raises ConfigError if it is not one, OutputError if it cannot be read.
+    """
+    directory, summary = open_finished_run(os.fspath(run_dir))
+    return Run(summary, directory)
+
+
+def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
+    """Audit one ledger now, as `auditor ledger` does; None if there is no such ledger.
+
+    `settings` are keys of docs/configuration.md; `metadata_service_uri` is needed, here, in the
+    environment or in a file that `config` names. Takes about a second, and the second-look delay
+    more for a suspect. Nothing is written or logged. Raises ConfigError, StoreUnavailable,
+    BookieRefused or TooManyPoisoned.
+    """
+    parsed = parse(read_layers(settings, os.environ), command="ledger")
+    check_needed_credentials("ledger", parsed)
+    quiet = structlog.wrap_logger(None, processors=[_drop])
+    context = Context(parsed, io.StringIO(), quiet, Silent(), StopRequest())
+    report = judge_ledgers(context, [ledger_id], new_run_id(utc_now()))
+    (ledger,) = report.ledgers
+    if ledger["standing"] == "no_such_ledger":
+        return None
+    return LedgerVerdict.from_fields(
+        ledger, [FindingRecord.from_fields(one) for one in report.findings]
+    )
+
+
+def _drop(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> str:
+    raise structlog.DropEvent

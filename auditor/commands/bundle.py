@@ -1,0 +1,296 @@
+"""`auditor bundle` packs the evidence of some ledgers of a run, to report a wrong verdict with."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor import __version__
+from auditor.commands.context import EXIT_SOUND, Context
+from auditor.commands.explain import choose_findings
+from auditor.commands.file_modes import restrict_new_files
+from auditor.commands.finished_run import read_about, read_all_findings
+from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.errors import ConfigError
+from auditor.evidence.pseudonyms import Pseudonyms, bookie_ids_in
+from auditor.evidence.run_directory import Place, place, write_json
+from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
+from auditor.evidence.seen import TABLES
+from auditor.model.finding import CATALOGUE, Family, Kind
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
+from auditor.report.layout import of, size
+from auditor.run.replay import judge_again
+from auditor.summary.about import About
+from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
+from auditor.summary.previous_run import read_summary
+
+LEDGERS_MAX = 200
+"""Ledgers in one bundle: a report is on a few, and what was seen of one is kilobytes or more."""
+BYTES_MAX = 20 * 2**20
+"""Size of a bundle: what issue trackers take as an attachment. Ledgers are left out until it
+fits."""
+FINDING_FIELDS = (
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "entries", "entries_total",
+    "missing_on", "copies", "assurance", "first_seen", "runs_seen",
+)  # fmt: skip
+"""Fields of a finding that a bundle with pseudonyms has; `witness` beside, of WITNESSED."""
+WITNESSED = frozenset({Family.ENTRY, Family.MARK, Family.METADATA})
+"""Families whose witness has no names but those of bookies."""
+SUMMARY_FIELDS = (
+    "run_id", "auditor_version", "started_at", "finished_at", "partial", "outcome", "exit_code",
+    "ledgers", "copies", "verified_ratio", "duration_s",
+)  # fmt: skip
+"""Fields of the summary that a bundle with pseudonyms has: none of them has a name in it."""
+_TABLES = (("evidence/listing", LISTING), *TABLES)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a bundle is about: ledgers, the worst first, and findings of the run."""
+
+    ledger_ids: Sequence[LedgerId]
+    findings: Sequence[Mapping[str, Any]]
+
+
+def bundle(
+    context: Context, run_dir: str, names: Sequence[str], file: str | None, *, plain: bool
+) -> int:
+    """Write the bundle of a run, say what is in it, and return 0.
+
+    `names` are ids of findings, ledgers or bookies; without any it is about all findings. Raises
+    ConfigError if the run cannot be read or has no such id, or the file is there already.
+    """
+    with refuse_damaged_run(context, run_dir):
+        run = place(run_dir)
+        about = _require_run(run)
+        summary = read_summary(run)
+        findings = read_all_findings(run, summary) if summary else []
+        chosen = _choose(run, findings, names)
+        target = Path(file or f"auditor-bundle-{about.run_id}.tar.gz")
+        if target.exists():
+            raise ConfigError(f"{target} is there already: remove it, or give --file FILE")
+        packed, notes = _pack_within_bounds(run, about, summary, chosen, plain=plain)
+    with restrict_new_files(context.settings.output_umask):
+        try:
+            target.write_bytes(packed)
+        except OSError as error:
+            raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
+    said = {"file": str(target), "bytes": len(packed), **notes}
+    is_json = context.settings.format == "json"
+    context.say(json.dumps(said) + "\n" if is_json else _words(target, len(packed), notes))
+    return EXIT_SOUND
+
+
+def _words(target: Path, packed_bytes: int, notes: Mapping[str, Any]) -> str:
+    names = "as they are" if notes["is_plain"] else "replaced; look into it before you share it"
+    lines = [
+        f"{target}: {size(packed_bytes)}, {of(len(notes['ledgers']), 'ledger')},"
+        f" {of(notes['findings'], 'finding')}; names are {names}"
+    ]
+    if notes["ledgers_left_out"] or notes["findings_left_out"]:
+        lines.append(
+            f"left out: {of(notes['ledgers_left_out'], 'ledger')},"
+            f" {of(notes['findings_left_out'], 'finding')}; name some to have them"
+        )
+    if notes["ledgers_judged_otherwise"]:
+        some = ", ".join(map(str, notes["ledgers_judged_otherwise"]))
+        lines.append(f"judged again from the bundle, these have another verdict: {some}")
+    return "\n".join(lines) + "\n"
+
+
+def _require_run(run: Place) -> About:
+    if run.read_text("run.json") is None:
+        raise ConfigError(f"{run.path} is not a run's directory: it has no run.json")
+    return read_about(run)
+
+
+def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Chosen:
+    """Return what the names mean. Raises ConfigError for one that means nothing here."""
+    named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
+    listed = _listed_of(run, [*named.values(), *(one["ledger_id"] for one in findings)])
+    picked: list[Mapping[str, Any]] = []
+    ids: list[LedgerId] = []
+    if not names:
+        picked = sorted(findings, key=lambda one: -CATALOGUE[Kind(one["kind"])].severity)
+        ids = _set_aside(run)
+    for name in names:
+        found = choose_findings(findings, name)
+        if not found and named.get(name) not in listed:
+            raise ConfigError(
+                f"{run.path} has no {name}: give the id of a finding, a ledger id or a bookie id"
+                " that has a finding"
+            )
+        picked += found
+        ids += [ledger for ledger in (named.get(name),) if ledger in listed]
+    ids += [one["ledger_id"] for one in picked if one["ledger_id"] in listed]
+    if not ids and not picked:
+        raise ConfigError(f"{run.path} has no finding: name the ledgers that the report is about")
+    return Chosen(list(dict.fromkeys(ids)), picked)
+
+
+def _ledger_id(name: str) -> LedgerId | None:
+    """Return the ledger id that a name is, None if it is none."""
+    is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(LEDGER_ID_MAX))
+    return int(name) if is_number and int(name) <= LEDGER_ID_MAX else None
+
+
+def _listed_of(run: Place, ids: Sequence[LedgerId | None]) -> set[LedgerId]:
+    """Return which of these ledgers the run listed. Costs a scan of the listing."""
+    of_these = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    return set(run.read_table("evidence/listing", LISTING, of_these)["ledger_id"].to_pylist())
+
+
+def _set_aside(run: Place) -> list[LedgerId]:
+    """Return the ledgers that a fault of the auditor left unjudged; none in an unfinished run."""
+    if not run.has_table("verdicts"):
+        return []
+    columns = ["ledger_id", "unknowns", "detail"]
+    verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
+    return [ledger for ledger, _ in (*poisoned_ledgers(verdicts), *disputed_ledgers(verdicts))]
+
+
+def _pack_within_bounds(
+    run: Place, about: About, summary: Mapping[str, Any] | None, chosen: Chosen, *, plain: bool
+) -> tuple[bytes, Json]:
+    """Return the archive and what its bundle.json says, of as many ledgers as fit."""
+    ledger_ids = list(chosen.ledger_ids[:LEDGERS_MAX])
+    while True:
+        with TemporaryDirectory(prefix="auditor-bundle-") as home:
+            copy = place(home)
+            notes = _copy(run, copy, about, ledger_ids, plain=plain)
+            told = _findings_of(chosen, ledger_ids)
+            notes |= {
+                "findings": len(told),
+                "findings_left_out": len(chosen.findings) - len(told),
+                "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
+            }
+            names = notes.pop("names")
+            _write_told(copy, told, summary or {}, names)
+            write_json(copy, "bundle.json", notes)
+            packed = _archive(Path(home), f"bundle-{about.run_id}")
+        if len(packed) <= BYTES_MAX:
+            return packed, notes
+        if len(ledger_ids) <= 1:
+            raise ConfigError(
+                f"the evidence of one ledger takes {size(len(packed))}, and a bundle may have"
+                f" {size(BYTES_MAX)}: send the run's directory by another way"
+            )
+        ledger_ids = ledger_ids[: len(ledger_ids) // 2]
+
+
+def _findings_of(chosen: Chosen, ids: Sequence[LedgerId]) -> list[Mapping[str, Any]]:
+    """Return the findings on these ledgers, and those on no ledger that is left out."""
+    left_out = set(chosen.ledger_ids) - set(ids)
+    return [one for one in chosen.findings if one["ledger_id"] not in left_out][: 2 * LEDGERS_MAX]
+
+
+def _copy(run: Place, copy: Place, about: About, ids: Sequence[LedgerId], *, plain: bool) -> Json:
+    """Write a run's directory of these ledgers alone, and return notes on it."""
+    keep = pc.field("ledger_id").isin(pa.array(ids, pa.int64())) | pc.field("ledger_id").is_null()
+    tables = {name: (run.read_table(name, schema, keep), schema) for name, schema in _TABLES}
+    tables["evidence/bookies"] = (run.read_table("evidence/bookies", BOOKIES), BOOKIES)
+    told = json.loads(json.dumps(about.as_json())) | {"partial": True, "previous_population": None}
+    names = None
+    if not plain:
+        rows = {name: rows.to_pylist() for name, (rows, _) in tables.items()}
+        names = _pseudonyms(about, told, rows)
+        told = names.of_row(told)
+        tables = {
+            name: (pa.Table.from_pylist([names.of_row(row) for row in rows[name]], schema), schema)
+            for name, (_, schema) in tables.items()
+        }
+    for name, (table, _) in tables.items():
+        copy.write_table(name, table, "kept")
+    write_json(copy, "run.json", told)
+    return {
+        "auditor_version": __version__,
+        "is_plain": plain,
+        "ledgers": list(ids),
+        "ledgers_judged_otherwise": _judged_otherwise(run, copy, ids),
+        "names": names,
+    }
+
+
+def _pseudonyms(about: About, told: Json, rows: Mapping[str, Sequence[Json]]) -> Pseudonyms:
+    """Return pseudonyms for all that the rows name, and put their locations into run.json."""
+    around = about.terms.around
+    bookies = set(bookie_ids_in([told, *rows.values()]))
+    for bookie in bookies:  # one that only ledgers name is located by its host, which goes away
+        if (location := around.location_of(bookie)) is not None:
+            told["terms"]["around"]["locations"][bookie] = location
+    names = Pseudonyms()
+    names.add_bookies(bookies)
+    names.add_names_of(list(rows.values()))
+    return names
+
+
+def _judged_otherwise(run: Place, copy: Place, ids: Sequence[LedgerId]) -> list[LedgerId]:
+    """Return the ledgers whose verdict from the copy is not the one that the run stored."""
+    if not run.has_table("verdicts"):
+        return []
+    columns = ["ledger_id", "standing", "findings"]
+    of_these = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    before = _verdicts(run.read_table("verdicts", VERDICTS, of_these, columns))
+    now = _verdicts(judge_again(copy, read_about(copy)).select(columns))
+    return sorted(ledger for ledger in before if before[ledger] != now.get(ledger))
+
+
+def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
+    return {
+        row["ledger_id"]: (
+            row["standing"],
+            sorted(json.loads(finding)["kind"] for finding in row["findings"]),
+        )
+        for row in rows.to_pylist()
+    }
+
+
+def _write_told(
+    copy: Place,
+    findings: Sequence[Mapping[str, Any]],
+    summary: Mapping[str, Any],
+    names: Pseudonyms | None,
+) -> None:
+    """Write what the run told: its findings and its summary, of which pseudonyms leave a part."""
+    if names is not None:
+        findings = [names.of_row(_without_names(one)) for one in findings]
+        summary = {name: summary[name] for name in SUMMARY_FIELDS if name in summary}
+    (copy / "told").create()
+    (copy / "told").write_text(
+        "findings.jsonl", "".join(json.dumps(one) + "\n" for one in findings)
+    )
+    write_json(copy / "told", "summary.json", dict(summary))
+
+
+def _without_names(finding: Mapping[str, Any]) -> Json:
+    kept = {name: finding[name] for name in FINDING_FIELDS if name in finding}
+    if Family(finding["family"]) in WITNESSED:
+        kept["witness"] = finding["witness"]
+    return kept
+
+
+def _archive(home: Path, name: str) -> bytes:
+    """Return a tar.gz of a directory. Equal contents give equal bytes."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w") as archive,
+    ):
+        for file in sorted(path for path in home.rglob("*") if path.is_file()):
+            info = tarfile.TarInfo(f"{name}/{file.relative_to(home).as_posix()}")
+            info.size, info.mode = file.stat().st_size, 0o640
+            with file.open("rb") as opened:
+                archive.addfile(info, opened)
+    return packed.getvalue()

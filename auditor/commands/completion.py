@@ -1,0 +1,42 @@
+"""What a shell completes: values of options with fixed words, files and directories.
+
+Commands and options are completed by click itself. Nothing here is called but while a shell asks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+VARIABLE: Final = "_AUDITOR_COMPLETE"
+"""The variable by which a shell asks the `auditor` command for completions, as click names it."""
+_WORDS: Final = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")
+_PATHS: Final = {"FILE": "file", "DIR": "dir", "RUN_DIR": "dir", "RUN_A": "dir", "RUN_B": "dir"}
+
+
+class CompletedText(click.types.StringParamType):
+    """Text that a shell completes by its notation in help texts: `text|json`, `FILE`, `RUN_DIR`.
+
+    It is only completed here: what is no such word is refused where settings are parsed.
+    """
+
+    def __init__(self, metavar: str) -> None:
+        self.words = tuple(metavar.split("|")) if _WORDS.fullmatch(metavar) else ()
+        self.path_kind = _PATHS.get(metavar.strip("[]"))
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the words that begin so, or tell the shell to complete a path."""
+        if self.path_kind is not None:
+            return [CompletionItem(incomplete, type=self.path_kind)]
+        return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
+
+
+def is_completing() -> bool:
+    """Return whether a shell asks for completions: click writes bytes then, not text."""
+    return VARIABLE in os.environ

@@ -1,0 +1,69 @@
+"""Reads the parts of report.html that other commands compute: the margin, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from auditor.commands.diff import compare_runs
+from auditor.commands.finished_run import open_finished_run
+from auditor.commands.margin import margin_basis, margin_of_cluster, read_copies
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.newest_run import RUN_NAME
+from auditor.evidence.run_directory import Place
+from auditor.page.contents import ChangesSeen, MarginSeen
+from auditor.page.margin_view import LEDGERS_MAX
+
+NO_AGE_LIMIT_S = float("inf")
+"""A page is read at any time after it was made: it says when the evidence is from."""
+COMPARED_MAX = 20_000
+"""Findings of both runs together up to which a page compares them. Each takes some 10 kB of memory
+while it is compared; `auditor diff` does it for any number."""
+
+Json = Mapping[str, Any]
+
+
+def read_margin(directory: Place, summary: Json) -> MarginSeen | None:
+    """Return what more may fail; None for a run of more than LEDGERS_MAX ledgers.
+
+    Raises OutputError if the run lacks a part of what it stored.
+    """
+    if int(summary["ledgers"]["listed"]) > LEDGERS_MAX:
+        return None
+    try:
+        run = read_copies(directory)
+    except ConfigError as error:
+        raise OutputError(str(error)) from error
+    return MarginSeen(margin_basis(run, NO_AGE_LIMIT_S), margin_of_cluster(run))
+
+
+def read_changes(directory: Place, summary: Json) -> ChangesSeen | None:
+    """Return what became of the findings since the run that this one was compared with.
+
+    None if it was compared with none. Raises OutputError if that run cannot be read any more.
+    """
+    since = (summary.get("changes") or {}).get("since")
+    if since is None:
+        return None
+    name = f"run-{since['run_id']}"
+    if not RUN_NAME.fullmatch(name):
+        raise OutputError("the earlier run has no name that a run has")
+    path = f"{directory.path.rpartition('/')[0]}/{name}"
+    earlier = Place(directory.files, path, path)
+    try:
+        _, before = open_finished_run(earlier)
+        if _count_findings(before) + _count_findings(summary) > COMPARED_MAX:
+            raise OutputError(
+                f"the two runs have more than {COMPARED_MAX:,} findings: use auditor diff"
+            )
+        found = compare_runs(earlier, replace(directory, missing_is_empty=False))
+    except ConfigError as error:
+        raise OutputError(str(error)) from error
+    return ChangesSeen(
+        str(since["run_id"]), str(since["started_at"]), tuple(found.notes), found.differences
+    )
+
+
+def _count_findings(summary: Json) -> int:
+    return sum(int(counts["findings"]) for counts in (summary.get("findings") or {}).values())

@@ -1,0 +1,86 @@
+"""What became of each finding since the run before, as `auditor diff` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.page.contents import ChangesSeen
+from auditor.report.changes_text import PROBLEM_CHARS_MAX
+from auditor.report.differences_text import (
+    count_changes,
+    extent_words,
+    kinds_words,
+    subject_of_change,
+)
+from auditor.report.layout import count, moment, printable
+from auditor.summary.differences import Change, Difference
+
+SHOWN_MAX = 100
+"""Findings listed of each change, the most severe first; `auditor diff --format json` has all."""
+_LISTED = [change for change in Change if change is not Change.STILL]
+"""Findings that stand as before are in the table of findings, and only counted here."""
+
+Json = dict[str, Any]
+
+
+def changes_view(seen: ChangesSeen, summary: Mapping[str, Any]) -> Json:
+    """Return the counts, and a table for each change that has a finding."""
+    counts = count_changes(seen.differences)
+    began = moment(seen.started_at)
+    return {
+        "since": f"{began:%Y-%m-%d %H:%M}",
+        "run_id": printable(seen.run_id),
+        "counts": [
+            {"words": change.value, "name": _class(change), "count": count(number)}
+            for change, number in counts.items()
+        ],
+        "notes": [
+            *(printable(note, PROBLEM_CHARS_MAX) for note in seen.notes),
+            *_other_count(counts, summary.get("changes") or {}),
+        ],
+        "groups": [
+            group
+            for change in _LISTED
+            if (group := _group(change, [d for d in seen.differences if d.change is change]))
+        ],
+    }
+
+
+def _class(change: Change) -> str:
+    return change.value.replace(" ", "_")
+
+
+def _other_count(counts: Mapping[Change, int], told: Mapping[str, Any]) -> list[str]:
+    """Return why the first screen has other numbers, if it has."""
+    if all(told.get(_class(change), number) == number for change, number in counts.items()):
+        return []
+    return [
+        "The first screen counts otherwise: it also knows findings that earlier runs handed on"
+        " because they could not be checked again."
+    ]
+
+
+def _group(change: Change, differences: Sequence[Difference]) -> Json | None:
+    if not differences:
+        return None
+    return {
+        "heading": change.value.capitalize(),
+        "name": _class(change),
+        "count": count(len(differences)),
+        "rows": [_row(one) for one in differences[:SHOWN_MAX]],
+        "left": len(differences) - len(differences[:SHOWN_MAX]),
+    }
+
+
+def _row(one: Difference) -> Json:
+    side = one.after or one.before
+    assert side is not None, one
+    return {
+        "severity": one.severity.word,
+        "kinds": kinds_words(one),
+        "subject": subject_of_change(one, side),
+        "extent": extent_words(one),
+        "why": printable(one.why, PROBLEM_CHARS_MAX),
+        "id": printable(one.after.ids[0]) if one.after is not None else None,
+    }

@@ -1,0 +1,65 @@
+"""Says which parts a page does not have, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.page.contents import PageContents
+from auditor.page.margin_view import LEDGERS_MAX
+from auditor.report.changes_text import changes_words
+
+Summary = Mapping[str, Any]
+
+
+def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the page does not show, and why. `view` has the parts that it shows."""
+    summary = contents.summary
+    if not view["causes"]:
+        yield (
+            "Causes: no ledger has a finding of its own or is unjudged."
+            if "causes" in summary
+            else ("Causes: the version that wrote this run did not store any.")
+        )
+    if not contents.bookies and not _is_told(contents, "Bookies"):
+        yield "Bookies: the run stored none."
+    if not view["topics"]:
+        yield "Topics: none were looked for, or none were found."
+    if not view["marks"]:
+        yield (
+            "Marks: no ledger is marked under-replicated."
+            if "marks" in summary
+            else ("Marks: the version that wrote this run did not count them.")
+        )
+    if not view["history"] and contents.history is not None:
+        yield _no_history(summary)
+    if not view["margin"] and not _is_told(contents, "Margin"):
+        yield _no_margin(summary)
+    if not view["changes"] and not _is_told(contents, "Changes"):
+        yield _no_changes(summary)
+    yield from contents.problems
+
+
+def _no_history(summary: Summary) -> str:
+    if summary.get("partial"):
+        return "History: a run of named ledgers is not compared with others."
+    return "History: no other finished run of this cluster, as old or older, is beside this one."
+
+
+def _is_told(contents: PageContents, what: str) -> bool:
+    """Return whether a problem says already why this part is not there."""
+    return any(problem.startswith(what) for problem in contents.problems)
+
+
+def _no_margin(summary: Summary) -> str:
+    if int(summary["ledgers"]["listed"]) > LEDGERS_MAX:
+        return f"Margin: not computed of more than {LEDGERS_MAX:,} ledgers. The command above does."
+    return "Margin: no ledger is closed."
+
+
+def _no_changes(summary: Summary) -> str:
+    if "changes" not in summary:
+        return "Changes: the version that wrote this run did not compare it with an earlier one."
+    if summary["changes"] is None:
+        return "Changes: there was no earlier run of this cluster."
+    return f"Changes: {changes_words(summary['changes'])}."

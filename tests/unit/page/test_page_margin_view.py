@@ -1,0 +1,123 @@
+"""What may fail, and what changed, as sections of a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from support import report_stories as told
+from support.page_stories import changes_of, contents, every_kind, margin_of, sound
+
+from auditor.page import changes_view as changes_module
+from auditor.page import margin_view as margin_module
+from auditor.page.changes_view import changes_view
+from auditor.page.contents import ChangesSeen
+from auditor.page.margin_view import margin_view
+from auditor.page.page_view import page_view
+from auditor.report.margin_text import Cluster
+from auditor.summary.differences import Change
+from auditor.summary.margin import Exposure
+
+NO_EXPOSURE = Exposure({}, {}, {}, {})
+
+
+def test_ledgers_stand_by_their_copies():
+    """Fewest first, those without a confirmed copy as violated, those with one as in danger."""
+    view = margin_view(margin_of("b"))
+    assert view is not None
+    assert [("none confirmed", "2"), ("1 copy", "5"), ("2 copies", "20"), ("3 copies", "65")] == [
+        (bar["words"], bar["count"]) for bar in view["bars"]
+    ]
+    hues = ["violated", "unknown", "sound", "sound"]
+    assert all(f'class="{hue}"' in bar["bar"] for hue, bar in zip(hues, view["bars"], strict=True))
+
+
+def test_the_worst_bookies_and_locations_to_lose_come_first():
+    """Surely lost copies count before possible ones."""
+    view = margin_view(margin_of("b"))
+    assert view is not None
+    bookies, racks = view["tables"]
+    assert [("b-3", ["4", "0", "1,400", "0"]), ("b-9", ["1", "2", "0", "0"])] == [
+        (row["name"], row["numbers"]) for row in bookies["rows"]
+    ]
+    assert ("Location", "/rack/b") == (racks["what"], racks["rows"][0]["name"])
+    assert any("80 copies rest on a sample" in sentence for sentence in view["limits"])
+    assert any("location of 1 bookie" in sentence for sentence in view["limits"])
+
+
+def test_bookies_beyond_the_table_are_counted(monkeypatch):
+    """The command has all of them."""
+    monkeypatch.setattr(margin_module, "SHOWN_MAX", 1)
+    view = margin_view(margin_of("b"))
+    assert view is not None and (1, 1) == (
+        len(view["tables"][0]["rows"]),
+        view["tables"][0]["left"],
+    )
+
+
+def test_where_nothing_may_be_lost_the_page_says_so():
+    """No table of zeros; a cluster without a closed ledger has no such section."""
+    harmless = replace(margin_of("b"), cluster=Cluster({3: 9}, NO_EXPOSURE, {}))
+    view = margin_view(harmless)
+    assert view is not None and view["harmless"] and [] == view["tables"]
+    empty = replace(margin_of("b"), cluster=Cluster({}, NO_EXPOSURE, {}))
+    assert margin_view(empty) is None
+    assert any("no ledger is closed" in line for line in _left_out(margin=empty))
+
+
+def test_a_run_too_large_for_its_margin_says_so():
+    """And leads to the command."""
+    ledgers = {**told.summary()["ledgers"], "listed": margin_module.LEDGERS_MAX + 1}
+    page = page_view(replace(sound(), summary=told.summary(ledgers=ledgers)))
+    assert any("not computed of more than 250,000 ledgers" in one for one in page["left_out"])
+
+
+def test_every_change_is_counted_and_all_but_those_that_stand_are_listed():
+    """New and worse ones first, each with what it is on and why; those of this run have a link."""
+    found = every_kind("b")
+    view = changes_view(changes_of("b", found), {})
+    assert ["1"] * len(Change) == [one["count"] for one in view["counts"]]
+    names = ["new", "worse", "better", "resolved", "not_checked_again"]
+    assert names == [group["name"] for group in view["groups"]]
+    rows = {group["name"]: group["rows"][0] for group in view["groups"]}
+    assert found[0]["id"] == rows["new"]["id"] and rows["new"]["why"] == "b says why"
+    assert rows["resolved"]["id"] is None and rows["resolved"]["subject"].startswith("ledger ")
+
+
+def test_changes_beyond_the_list_are_counted(monkeypatch):
+    """A night that changes everything does not make the page endless."""
+    monkeypatch.setattr(changes_module, "SHOWN_MAX", 2)
+    one = changes_of("b", every_kind("b")).differences[0]
+    seen = ChangesSeen("r", "2026-01-01T00:00:00Z", (), [one] * 5)
+    (group,) = changes_view(seen, {})["groups"]
+    assert (2, 3, "5") == (len(group["rows"]), group["left"], group["count"])
+
+
+def test_other_numbers_than_those_of_the_first_screen_are_explained():
+    """It also counts what earlier runs handed on."""
+    seen = changes_of("b", every_kind("b"))
+    same = {change.value.replace(" ", "_"): 1 for change in Change}
+    assert ["b differs"] == changes_view(seen, {"changes": same})["notes"]
+    (_, note) = changes_view(seen, {"changes": same | {"new": 2}})["notes"]
+    assert "handed on" in note
+
+
+def test_a_run_without_an_earlier_one_says_so():
+    """Or that the earlier one could not be read, or that nobody compared."""
+    assert any("no earlier run" in line for line in _left_out(changes=None))
+    problem = {"since": None, "problem": "gone"}
+    assert any("not known: gone" in line for line in _left_out(problem))
+    summary = told.summary()
+    summary.pop("changes", None)
+    told_nothing = page_view(replace(sound(), summary=summary))["left_out"]
+    assert any("did not compare" in line for line in told_nothing)
+
+
+def test_muted_findings_are_counted():
+    """The filter is there only where one is muted."""
+    assert (1, 0) == (page_view(contents())["muted"], page_view(sound())["muted"])
+
+
+def _left_out(changes_field: object = None, **parts: object) -> list[str]:
+    summary = told.summary() | {"changes": changes_field}
+    left: list[str] = page_view(replace(sound(), summary=summary, **parts))["left_out"]
+    return left

@@ -1,0 +1,133 @@
+"""Runs and verdicts as objects, as a notebook has them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.stored_run import store_run
+
+import auditor
+from auditor import FindingRecord, LedgerVerdict, audit_ledger, open_run
+from auditor.api import TABLES
+from auditor.errors import ConfigError, OutputError
+from auditor.model.finding import Copies, Kind, Severity
+from auditor.model.verdict import Standing
+from auditor.sandbox.cluster import SandboxCluster
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def test_the_names_of_the_package_are_those_of_its_document():
+    """They stay; anything else is not public."""
+    told = set(re.findall(r"^\| `(\w+)", DOCUMENT.read_text(), re.MULTILINE))
+    assert set(auditor.__all__) - {"__version__"} == told
+    assert all(getattr(auditor, name) is not None for name in auditor.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        getattr(auditor, "no_such_name")  # noqa: B009
+
+
+def test_importing_the_package_imports_nothing_else():
+    """The commands start without it; pyarrow alone takes longer than `--help`."""
+    code = "import auditor, sys; print(sorted(n for n in sys.modules if n.startswith('auditor')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "['auditor']" == done.stdout.strip()
+
+
+def test_the_findings_of_a_run_are_typed(tmp_path: Path):
+    """With what a script asks for most; the whole line is beside them."""
+    run = open_run(store_run(tmp_path))
+    (found,) = run.findings()
+    assert (Kind.ENTRY_BELOW_ACK_QUORUM, Severity.CRITICAL, 8) == (
+        found.kind,
+        found.severity,
+        found.ledger_id,
+    )
+    assert (((4, 4),), 1, Copies(2, 2, 1, 0)) == (found.entries, found.entries_total, found.copies)
+    assert "Entry 4" in found.witness and not found.is_muted
+    assert found.id == found.fields["id"] and {"b2": [[4, 4]]} == found.fields["missing_on"]
+    assert ("20260101T030000Z-000001", "VIOLATED") == (run.run_id, run.outcome)
+
+
+def test_a_verdict_has_its_findings(tmp_path: Path):
+    """Sound and violated; a ledger that was not listed has none."""
+    run = open_run(str(store_run(tmp_path)))
+    violated, sound = run.verdict(8), run.verdict(7)
+    assert violated is not None and sound is not None
+    assert (Standing.VIOLATED, tuple(run.findings())) == (violated.standing, violated.findings)
+    assert LedgerVerdict(7, Standing.SOUND, None, (), "listed", ()) == sound
+    assert run.verdict(4711) is None
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_can_be_read(tmp_path: Path, name: str):
+    """Whole, with its schema, and by columns; where it is, for other programs."""
+    directory = store_run(tmp_path)
+    run = open_run(directory)
+    assert TABLES[name] == run.table(name).schema and run.table(name).num_rows
+    first = TABLES[name].names[0]
+    assert [first] == run.table(name, [first]).schema.names
+    assert (directory / name).as_uri() == run.uri(name)
+
+
+def test_what_is_no_run_or_no_table_is_refused(tmp_path: Path):
+    """With a sentence, as on the command line."""
+    with pytest.raises(ConfigError, match="not the directory of a finished run"):
+        open_run(tmp_path)
+    run = open_run(store_run(tmp_path))
+    for ask in (run.table, run.uri):
+        with pytest.raises(ConfigError, match="use one of verdicts"):
+            ask("evidence/nothing")
+
+
+def test_findings_that_are_lost_are_no_clean_run(tmp_path: Path):
+    """A file that was cut short must not read as nothing found."""
+    directory = store_run(tmp_path)
+    (directory / "findings.jsonl").write_text("")
+    with pytest.raises(OutputError, match="lost"):
+        open_run(directory).findings()
+
+
+def test_a_ledger_is_audited_as_by_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """A sound one, one that lacks an entry, and one that is not there. Nothing is printed."""
+    with SandboxCluster(tmp_path / "cluster", 3) as cluster:
+        two = cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9")
+        cluster.place(1, two)
+        cluster.place(2, two, {"b2": "4"})
+        uri, output = cluster.metadata_service_uri, str(tmp_path / "audits")
+        sound, lacking, missing = (
+            audit_ledger(n, metadata_service_uri=uri, output=output, second_look_delay="1s")
+            for n in (1, 2, 3)
+        )
+    assert sound is not None and lacking is not None and missing is None
+    assert (Standing.SOUND, ()) == (sound.standing, sound.findings)
+    (found,) = lacking.findings
+    assert isinstance(found, FindingRecord) and Standing.VIOLATED == lacking.standing
+    assert (Kind.ENTRY_BELOW_ACK_QUORUM, ((4, 4),)) == (found.kind, found.entries)
+    assert ("", "") == capfd.readouterr()
+
+
+def test_a_wrong_setting_is_refused_before_anybody_is_asked():
+    """As on the command line."""
+    with pytest.raises(ConfigError, match="rpc-timeout"):
+        audit_ledger(1, metadata_service_uri="zk://h:1/ledgers", rpc_timeout="soon")
+
+
+def test_the_examples_of_the_document_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """On a run, in one namespace, as a notebook does; those that need Spark or a cluster apart."""
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    ours = [block for block in blocks if "spark" not in block and "zk1" not in block]
+    namespace: dict[str, object] = {}
+    for block in ours:
+        text = re.sub(r"audits/run-[0-9TZa-f-]+", str(store_run(tmp_path)), block)
+        exec(compile(text, str(DOCUMENT), "exec"), namespace)
+        tmp_path = tmp_path / "more"
+        tmp_path.mkdir()
+    said = capsys.readouterr().out
+    assert len(ours) == 2 and "VIOLATED" in said
+    assert "critical ENTRY_BELOW_ACK_QUORUM 8 Entry 4" in said and "sound" in said
