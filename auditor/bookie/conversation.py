@@ -107,7 +107,6 @@ class Conversation:
 
     @property
     def pace(self) -> LanePace:
-        """How fast the bookie is asked now."""
         return self._exchange.throttle.pace
 
     async def close(self) -> None:

@@ -51,7 +51,6 @@ from auditor.summary.ledgers import account
 from auditor.summary.lost_logs import lost_logs
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.on_cluster import findings_on_cluster
-from auditor.summary.paces import paces_json
 from auditor.summary.previous_run import Previous
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import renames
@@ -113,7 +112,7 @@ def conclude(
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
     costs, copies = count_requests(run), _copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
-    summary = add_unindexed(summary, run) | {"paces": paces_json(run)} | why.as_json()
+    summary = add_unindexed(summary, run) | why.as_json()
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
     topics = None if clustered.referenced.counts is None else hits.lines
     return Conclusion(summary, list(hits.findings), files, topics)

@@ -13,6 +13,7 @@ from auditor.evidence.schemas import ANSWERS, READS, RENAMES
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.run.read_counts import znodes_read
 from auditor.summary.costs import Costs
+from auditor.summary.paces import paces_json
 from auditor.summary.renames import NAME as RENAMES_NAME
 
 
@@ -56,6 +57,7 @@ def count_requests(run: Place) -> Costs:
         confirming_reads=reads.rows,
         unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
+        paces=paces_json(run),
     )
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from auditor.summary.paces import NO_PACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +26,5 @@ class Costs:
     """Requests to bookies without a valid response, including those that were sent again."""
     bookies_named: int
     """Number of bookies that had to be asked about some ledger."""
+    paces: Mapping[str, Any] = field(default_factory=lambda: dict(NO_PACES))
+    """The summary field on bookies that were asked less than the limits allow."""

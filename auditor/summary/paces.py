@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from auditor.model.identity import BookieId
 BOOKIES_NAMED_MAX = 10
 """Bookies named, the slowest first: the screen of a person is bounded, and the table of answers has
 all."""
+NO_PACES: Mapping[str, Any] = {"bookies": 0, "slowest": []}
+"""The field where each bookie was asked as the limits allow."""
 _PACES = pa.schema([ANSWERS.field("bookie_id"), PACE])
 _TABLES = ("evidence/answers", "evidence/reads")
 

@@ -130,7 +130,7 @@ def summarise(
         SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
         **run.absences,
         **run.topics,
-        "requests": _requests(costs, verdicts),
+        **_requests(costs, verdicts),
         "totals": previous.totals_after(counted),
         "request_totals": previous.request_totals_after(costs),
         **_of_verdicts(run, verdicts, listed),
@@ -242,10 +242,11 @@ def _count_exempt(verdicts: TableScan) -> Counter[str]:
     return _count_words(batch["exempt"] for batch in verdicts.batches(["exempt"], exempt))
 
 
-def _requests(costs: Costs, verdicts: TableScan) -> dict[str, int]:
+def _requests(costs: Costs, verdicts: TableScan) -> Json:
+    """Return what was asked, and which bookies were asked less than the limits allow."""
     column = "listing_false_negatives"
     late = (batch[column] for batch in verdicts.batches([column]))
-    return {
+    requests = {
         "zookeeper_reads": costs.zookeeper_reads,
         "bookie_requests": costs.bookie_requests,
         "bookie_bytes": costs.bookie_bytes,
@@ -253,6 +254,7 @@ def _requests(costs: Costs, verdicts: TableScan) -> dict[str, int]:
         "confirming_reads": costs.confirming_reads,
         "listing_false_negatives": sum(int(pc.sum(counts).as_py() or 0) for counts in late),
     }
+    return {"requests": requests, "paces": costs.paces}
 
 
 def _coverage(verdicts: TableScan, listed: int) -> float:
