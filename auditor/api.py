@@ -6,12 +6,14 @@ The names here stay, as those of docs/names.md do. What they raise on purpose is
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +33,8 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
 
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 TABLES: Mapping[str, pa.Schema] = {
     "verdicts": VERDICTS,
     "evidence/listing": LISTING,
@@ -196,13 +200,28 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
     check_needed_credentials("ledger", parsed)
     quiet = structlog.wrap_logger(None, processors=[_drop])
     context = Context(parsed, io.StringIO(), quiet, Silent(), StopRequest())
-    report = judge_ledgers(context, [ledger_id], new_run_id(utc_now()))
+    report = _outside_event_loops(judge_ledgers, context, [ledger_id], new_run_id(utc_now()))
     (ledger,) = report.ledgers
     if ledger["standing"] == "no_such_ledger":
         return None
     return LedgerVerdict.from_fields(
         ledger, [FindingRecord.from_fields(one) for one in report.findings]
     )
+
+
+def _outside_event_loops(
+    function: Callable[[*Arguments], Result], *arguments: *Arguments
+) -> Result:
+    """Return what a function returns that has event loops of its own.
+
+    The cells of a notebook run in one, and there it is called in another thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function(*arguments)
+    with ThreadPoolExecutor(1, "audit-ledger") as thread:
+        return thread.submit(function, *arguments).result()
 
 
 def _drop(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> str:

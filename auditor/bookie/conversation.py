@@ -123,7 +123,7 @@ class Conversation:
             async with asyncio.timeout_at(began + self._left_s):
                 await work()
         except TimeoutError:
-            self._finish(End.deadline_passed(self._limits, has_answered=self._answered))
+            self._finish(End.deadline_passed(self._limits, self.pace, has_answered=self._answered))
         finally:
             self._left_s -= self._loop.time() - began
             self._timers.cancel_all()

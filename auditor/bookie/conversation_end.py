@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from auditor.bookie.exchange import FRUITLESS_MAX
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
-from auditor.model.availability import NOT_ADMITTED, Greeting
+from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
 
 
 class End(NamedTuple):
@@ -34,10 +34,15 @@ class End(NamedTuple):
         return cls.refusal("EUA: the bookie does not let this client ask (not authorised)")
 
     @classmethod
-    def deadline_passed(cls, limits: BookieLimits, *, has_answered: bool) -> Self:
+    def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:
         """The whole time of the conversation is used."""
         greeting = Greeting.ANSWERED if has_answered else Greeting.SILENT
         detail = f"the conversation's deadline of {limits.deadline_ms} ms passed"
+        if pace.is_low:
+            detail += (
+                f", at the end with {pace.inflight} requests outstanding: the bookie refused"
+                " requests, closed connections or became slow"
+            )
         return cls(greeting, "silent", detail)
 
     @classmethod

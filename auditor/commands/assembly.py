@@ -25,6 +25,7 @@ from auditor.summary.about import About
 from auditor.suspects.by_size import StagesBySize
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
+from auditor.telemetry.progress import Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -71,10 +72,15 @@ def assemble(
         ),
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
-        hours=OpenHours(context.settings.daily_window(), context.stop, watch, context.logger),
+        hours=hours_of(context, watch),
         waits_ms=about.waits_ms,
         shard_ledgers=context.settings.shard_ledgers,
     )
+
+
+def hours_of(context: Context, progress: Progress) -> OpenHours:
+    """Return what has a run wait for its window."""
+    return OpenHours(context.settings.daily_window(), context.stop, progress, context.logger)
 
 
 def _stages_by_size(

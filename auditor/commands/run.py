@@ -10,7 +10,7 @@ from pathlib import Path
 from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.admission import check_admission
-from auditor.commands.assembly import assemble
+from auditor.commands.assembly import assemble, hours_of
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
@@ -81,6 +81,8 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     try:
         output = Output(place(settings.output))
         with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
+            if not settings.dry_run:  # what a run begins with must not be as old as the pause
+                hours_of(context, context.progress).await_open("load")
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (

@@ -63,7 +63,8 @@ CLUSTER_SETTINGS = (
         "Hours of the day in which the run works, as 01:00-05:00 Europe/Berlin; UTC without a "
         "zone. Outside them it pauses between shards, and goes on the next day.",
         "Not set: the limits keep a run light at all hours. A shard that has begun is finished: "
-        "--shard-ledgers bounds how long a run works on. The pause keeps OUTPUT locked.",
+        "--shard-ledgers bounds how long a run works on. The pause keeps OUTPUT locked. A run that "
+        "takes several days can be resumed within --resume-age-max of its start.",
         commands=ONLY_RUN,
     ),
     Setting(

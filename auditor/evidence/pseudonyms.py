@@ -35,8 +35,10 @@ _DEFAULT_SEGMENT = re.compile(r"default-(?:region|rack)|")
 _ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.[A-Za-z][\w-]+)"
     r"(?![\w])|(?<![\w:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{1,4}(?![\w:])"
+    r"|(?<![\w.:-])[A-Za-z0-9_][\w-]*(?=:\d{2,5}(?!\w))"
 )
-"""An IPv4 or IPv6 address, or a name with a dot whose last part begins with a letter."""
+"""An IPv4 or IPv6 address, a name with a dot whose last part begins with a letter, or a name before
+a port."""
 
 
 def bookie_ids_in(value: Any, where: str = "") -> Iterator[str]:
@@ -59,6 +61,9 @@ class Pseudonyms:
     """The pseudonyms of one run, in the order in which names are met."""
 
     known: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    """Those of values of custom metadata without a slash. They may be any word of a sentence, so
+    they are not replaced there."""
     _pattern: re.Pattern[str] | None = None
 
     def add_bookies(self, ids: Iterable[str]) -> None:
@@ -99,7 +104,9 @@ class Pseudonyms:
         if self._pattern is None:
             names = sorted(filter(None, self.known), key=len, reverse=True)
             anything = "|".join(map(re.escape, names)) or r"(?!)"
-            self._pattern = re.compile(rf"(?<![\w-])(?:{anything})(?![\w-])|{_ADDRESS.pattern}")
+            self._pattern = re.compile(
+                rf"(?<![\w.-])(?:{anything})(?![\w-]|\.\w)|{_ADDRESS.pattern}"
+            )
         return self._pattern.sub(self._of_match, text)
 
     def of_row(self, value: Any, where: str = "") -> Any:
@@ -142,7 +149,11 @@ class Pseudonyms:
         value = item["value"]
         if not value or value in PULSARS_WORDS:
             return dict(item)
-        return {**item, "value": self.of_name(value.decode("utf-8", "replace"), "name").encode()}
+        text = value.decode("utf-8", "replace")
+        if "/" in text:  # the name of a topic: sentences name it too
+            return {**item, "value": self.of_name(text, "name").encode()}
+        word = self.words.setdefault(text, f"word-{len(self.words) + 1:04}")
+        return {**item, "value": word.encode()}
 
     def _of_match(self, match: re.Match[str]) -> str:
         found = match[0]

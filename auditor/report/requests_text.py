@@ -70,7 +70,7 @@ def _paces_words(paces: Mapping[str, Any]) -> str:
     rest = paces["bookies"] - len(named)
     return (
         f"pace      {of(paces['bookies'], 'bookie was', 'bookies were')} asked less than the limits"
-        " allow in the end, having refused requests, closed connections or become slow:"
+        " allow at some time, having refused requests, closed connections or become slow:"
         f" {', '.join(named)}{f' and {count(rest)} more' if rest else ''}"
     )
 

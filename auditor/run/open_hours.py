@@ -11,7 +11,7 @@ from structlog.stdlib import BoundLogger
 from auditor.clock import utc_now
 from auditor.daily_window import DailyWindow
 from auditor.stop import StopRequest
-from auditor.telemetry.progress import Progress
+from auditor.telemetry.progress import PAUSE, Progress
 
 NAP_S = 60.0
 """Longest sleep at once. The clock is read again after it: somebody may have set it, and a laptop
@@ -37,7 +37,7 @@ class OpenHours:
         if self.window is None or not (seconds := self.window.seconds_until_open(self.now())):
             return
         self.logger.info("run_pauses", window=str(self.window), opens_in_s=round(seconds))
-        self.progress.stage("pause")
+        self.progress.stage(PAUSE)
         while seconds:
             self.stop.wait(min(seconds, NAP_S))
             seconds = self.window.seconds_until_open(self.now())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LISTING, READS, with_read_counts
+from auditor.evidence.schemas import LISTING, READS, with_pace, with_read_counts
 from auditor.evidence.shards import Shard, cut_shards
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
@@ -69,13 +69,13 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
     """
     run.progress.stage("load")
-    run.hours.await_open("load")
     topics_at = run.journal.once(REFERENCES, run.reference_looks.record_first).get(TOPICS_AT)
     shards = list_ledgers(run, ledger_ids)
     run.journal.once("referenced ledgers", run.reference_looks.read_unlisted)
     take_first_look(run, shards)
     run.progress.stage("second look")
     take_further_looks(run, shards)
+    run.hours.await_open("second look")
     run.journal.once("marks again", _look_at_marks_again, run)
     run.journal.once(
         "references again",
@@ -112,7 +112,8 @@ def _write_listing(run: AuditRun, ledger_ids: Sequence[int] | None) -> StageResu
         run.relisting.record_first()
     else:
         run.stages.take_listing(ledger_ids)
-    run.directory.write_table("evidence/reads", with_read_counts(READS).empty_table(), "none")
+    columns = with_pace(with_read_counts(READS))
+    run.directory.write_table("evidence/reads", columns.empty_table(), "none")
     began_at_ms = run.relisting.began_at_ms
     return {"began_at_ms": began_at_ms, "shard_ledgers": run.shard_ledgers, PROBLEMS: problems}
 

@@ -1,4 +1,4 @@
-"""How fast each bookie was asked in the end, read from the evidence."""
+"""Which bookies were asked less than the limits allow, read from the evidence."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TABLES = ("evidence/answers", "evidence/reads")
 
 
 def paces_json(run: Place) -> dict[str, Any]:
-    """Return how many bookies a conversation ended with that asked less than the limits allow, and
-    the lowest pace of each.
+    """Return how many bookies were asked less than the limits allow after some of their answers,
+    and the lowest pace of each.
 
     Costs a scan of two columns of the answers and reads.
     """

@@ -33,6 +33,10 @@ class LedgersDone:
     total: int
 
 
+PAUSE = "pause"
+"""The stage in which a run waits for its window."""
+
+
 class Progress(Protocol):
     """Where commands and the pipeline report progress. Tests need no terminal for it."""
 
@@ -95,9 +99,13 @@ class RunLines:
     _first: tuple[float, LedgersDone] | None = None
     _latest: float = 0.0
 
-    def start_stage(self, ledgers: LedgersDone | None, now: float) -> None:
-        """Take what a stage begins with. The rate counts from the first that has `ledgers`."""
+    def start_stage(self, ledgers: LedgersDone | None, now: float, *, pauses: bool = False) -> None:
+        """Take what a stage begins with. The rate counts from the first that has `ledgers`, and
+        anew from the first after a stage that `pauses` the run.
+        """
         self.pause_until = None
+        if pauses:
+            self._first = None
         if ledgers is not None and ledgers != self.ledgers:
             self._first = self._first or (now, ledgers)
             self._latest = now
@@ -105,10 +113,12 @@ class RunLines:
 
     def at(self, now: float) -> Iterator[str]:
         """Yield the lines as they are at this moment."""
-        if self.ledgers is not None and self.ledgers.total:
-            yield ", ".join(self._first_look(self.ledgers, now))
-        if self.pause_until is not None and self.pause_until > now:
-            yield f"looks again in {duration(self.pause_until - now)}"
+        # Another thread may begin a stage meanwhile: each is read once.
+        ledgers, until = self.ledgers, self.pause_until
+        if ledgers is not None and ledgers.total:
+            yield ", ".join(self._first_look(ledgers, now))
+        if until is not None and until > now:
+            yield f"looks again in {duration(until - now)}"
         if self.silent:
             named = ", ".join(printable(bookie) for bookie in self.silent[:SILENT_SHOWN_MAX])
             more = len(self.silent) - SILENT_SHOWN_MAX
@@ -118,8 +128,9 @@ class RunLines:
         """Yield the share, then the rate and the time left if a shard was measured."""
         done, total = ledgers.done, ledgers.total
         yield f"first look: {done:,} of {total:,} ledgers done ({100 * done // total} %)"
-        assert self._first is not None, "a stage with ledgers was measured from its start"
-        began, first = self._first
+        if (start := self._first) is None:  # another thread begins a pause
+            return
+        began, first = start
         rate = (done - first.done) / (self._latest - began) if self._latest > began else 0.0
         if rate <= 0:
             return
@@ -159,7 +170,7 @@ class Bar:
     def stage(
         self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
     ) -> None:
-        self._lines.start_stage(ledgers, self._clock())
+        self._lines.start_stage(ledgers, self._clock(), pauses=name == PAUSE)
         if self._task is None:
             self._bars.start()
         else:

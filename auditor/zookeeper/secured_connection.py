@@ -199,7 +199,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         failure = _tls_failure(error)
         if failure is None:
             return
-        if isinstance(failure, ssl.SSLEOFError):
+        if isinstance(failure, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             self.refusals.suspect(NOT_TLS)
             return
         why = explain_tls_failure(

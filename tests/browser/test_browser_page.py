@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright import sync_api
 from support import report_stories as told
 from support.page_stories import HOSTILE, contents, many, sound
 
@@ -102,7 +103,7 @@ def test_filters_narrow_the_table(opened: Opens):
     page.fill("#search", "nothing has this")
     assert "0 findings of" in page.locator("#shown").inner_text() and [] == seen.rows()
     page.click("button[type=reset]")
-    page.wait_for_function(f"document.querySelectorAll('.open').length === {total}")
+    sync_api.expect(page.locator(".open")).to_have_count(total)
     page.fill("#search", "entry_corrupt LEDGER critical")
     assert 1 == len(seen.rows())
     page.click("button[type=reset]")
@@ -204,7 +205,7 @@ def test_a_command_is_copied_as_it_is_shown(opened: Opens):
     page = opened(contents("b"), permissions=["clipboard-read", "clipboard-write"]).page
     page.locator(".open").first.click()
     page.locator(".detail .copy").first.click()
-    page.wait_for_function("document.getElementById('said').textContent === 'Copied'")
+    sync_api.expect(page.locator("#said")).to_have_text("Copied")
     assert "bookkeeper shell x -b b" == page.evaluate("navigator.clipboard.readText()")
 
 

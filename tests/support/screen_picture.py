@@ -26,7 +26,7 @@ FOREIGN = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 """What Rich would load from elsewhere. Without it the reader's own monospaced font is taken."""
 VARYING = re.compile(
     r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{16}\b|127\.0\.0\.1:\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d"
-    r"|\(\d+ s\)|\d{3},\d{3}|\d+ assumed"
+    r"|\((?:\d+ min )?[\d.]+ s\)|\d{3},\d{3}|\d+ assumed"
 )
 """Ids, times, ports, and how many copies a sample read: no two runs of the demo have the same."""
 

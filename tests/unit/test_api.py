@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from support.stored_run import store_run
 
 import auditor
-from auditor import FindingRecord, LedgerVerdict, audit_ledger, open_run
+from auditor import FindingRecord, LedgerVerdict, api, audit_ledger, open_run
 from auditor.api import TABLES
 from auditor.errors import ConfigError, OutputError
 from auditor.model.finding import Copies, Kind, Severity
@@ -110,6 +111,16 @@ def test_a_ledger_is_audited_as_by_the_command(tmp_path: Path, capfd: pytest.Cap
     assert isinstance(found, FindingRecord) and Standing.VIOLATED == lacking.standing
     assert (Kind.ENTRY_BELOW_ACK_QUORUM, ((4, 4),)) == (found.kind, found.entries)
     assert ("", "") == capfd.readouterr()
+
+
+def test_a_notebook_may_audit_a_ledger():
+    """Its cells run in an event loop, where no other may run: the audit has a thread of its own."""
+
+    async def cell() -> str:
+        return api._outside_event_loops(asyncio.run, asyncio.sleep(0, "audited"))
+
+    assert "audited" == asyncio.run(cell())
+    assert "audited" == api._outside_event_loops(asyncio.run, asyncio.sleep(0, "audited"))
 
 
 def test_a_wrong_setting_is_refused_before_anybody_is_asked():

@@ -21,6 +21,7 @@ import org.apache.bookkeeper.mledger.LedgerOffloader;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactoryConfig;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.impl.ManagedLedgerFactoryImpl;
@@ -45,6 +46,8 @@ import org.rocksdb.RocksIterator;
  */
 public final class PulsarDriver {
     private static final int ENTRIES_A_LEDGER = 20;
+    /** Tries to offload, each 100 ms after the one before: half a minute. */
+    private static final int OFFLOAD_TRIES_MAX = 300;
     private static final PrintStream ANSWERS = System.out;
     private final String zookeeper;
     private final PulsarClient client;
@@ -157,6 +160,21 @@ public final class PulsarDriver {
         }
     }
 
+    /** A ledger that was closed behind our back may be offloaded already: then wait for that to end. */
+    private static void offloadWhenFree(ManagedLedger ledger, Position to) throws Exception {
+        for (int tries = 0; ; tries++) {
+            try {
+                ledger.offloadPrefix(to);
+                return;
+            } catch (ManagedLedgerException.OffloadInProgressException busy) {
+                if (tries == OFFLOAD_TRIES_MAX) {
+                    throw busy;
+                }
+                Thread.sleep(100);
+            }
+        }
+    }
+
     private static String write(ManagedLedgerFactoryImpl factory, String name, int entries, boolean offload) throws Exception {
         ManagedLedgerConfig config = new ManagedLedgerConfig();
         config.setEnsembleSize(3).setWriteQuorumSize(2).setAckQuorumSize(2);
@@ -174,7 +192,7 @@ public final class PulsarDriver {
         }
         half.markDelete(written.get(entries / 2));
         if (offload) {
-            ledger.offloadPrefix(written.get(entries - 1));
+            offloadWhenFree(ledger, written.get(entries - 1));
             CompletableFuture<Object> trimmed = new CompletableFuture<>();
             ledger.trimConsumedLedgersInBackground(trimmed);
             trimmed.get(30, TimeUnit.SECONDS);

@@ -7,7 +7,7 @@ import pytest
 from auditor.bookie.conversation_end import End
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
-from auditor.model.availability import NOT_ADMITTED, Greeting
+from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
 
 LIMITS = BookieLimits()
 
@@ -28,16 +28,17 @@ LIMITS = BookieLimits()
             "EUA: the bookie does not let this client ask (not authorised)",
         ),
         (
-            End.deadline_passed(LIMITS, has_answered=True),
+            End.deadline_passed(LIMITS, LanePace(64, 0.0, is_low=False), has_answered=True),
             Greeting.ANSWERED,
             "silent",
             f"the conversation's deadline of {LIMITS.deadline_ms} ms passed",
         ),
         (
-            End.deadline_passed(LIMITS, has_answered=False),
+            End.deadline_passed(LIMITS, LanePace(8, 250.0, is_low=True), has_answered=False),
             Greeting.SILENT,
             "silent",
-            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed",
+            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed, at the end with 8"
+            " requests outstanding: the bookie refused requests, closed connections or became slow",
         ),
         (End.unreachable("reset", 3), Greeting.SILENT, "silent", "reset (3 attempts)"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,8 +82,32 @@ def test_owners_go_and_what_every_ledger_of_pulsar_has_stays():
     assert once == again
     assert ["component", "pulsar/managed-ledger", "application"] == [one["key"] for one in once]
     assert b"managed-ledger" == once[0]["value"]
-    assert once[1]["value"].startswith(b"name-") and once[2]["value"].startswith(b"name-")
+    assert [b"name-0001", b"word-0001"] == [one["value"] for one in once[1:]]
     assert "for name-0001" == names.of_text("for acme/shop/persistent/orders")
+
+
+def test_a_word_of_metadata_garbles_no_sentence():
+    """A subscription may be called `lister`, or `1`."""
+    names = Pseudonyms()
+    custom = [{"key": "cursor", "value": value} for value in (b"lister", b"1")]
+    kept = names.of_row({"custom_metadata": custom})["custom_metadata"]
+    assert [b"word-0001", b"word-0002"] == [one["value"] for one in kept]
+    assert "listed by its lister, entry 1" == names.of_text("listed by its lister, entry 1")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "listed by its lister at bk1-admin:3182",
+        "storage-host-7:3181 did not answer",
+        "bk1.dc2.corp.example is gone",
+        "x.bk1 and bk1.corp",
+    ],
+)
+def test_a_host_that_nobody_named_goes_whole(told: str):
+    """Also one without a dot, before a port, and one that begins or ends as a known one."""
+    said = names_of("bk1:3181").of_text(told)
+    assert not any(name in said for name in ("bk1", "admin", "storage", "corp", "bookie-0001."))
 
 
 def test_locations_keep_their_parts_and_who_shares_one():

@@ -26,12 +26,12 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     [
         (
             {"bookies": 1, "slowest": [slow("b1", 500.0)]},
-            "pace      1 bookie was asked less than the limits allow in the end, having refused"
+            "pace      1 bookie was asked less than the limits allow at some time, having refused"
             " requests, closed connections or become slow: b1 (16 outstanding, 500 a second)",
         ),
         (
             {"bookies": 1_003, "slowest": [slow("b1", 0.0), slow("b2", 250.5)]},
-            "pace      1,003 bookies were asked less than the limits allow in the end, having"
+            "pace      1,003 bookies were asked less than the limits allow at some time, having"
             " refused requests, closed connections or become slow: b1 (16 outstanding), b2 (16"
             " outstanding, 250.5 a second) and 1,001 more",
         ),
