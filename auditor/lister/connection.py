@@ -130,7 +130,7 @@ class Connection:
         self._writer.transport.pause_reading()  # type: ignore[attr-defined]
         if await self._has_unread():
             raise PeerProtocolError("more in clear behind START_TLS")
-        await self.send([encode_consent(request.txn_id)])
+        await self.send([encode_consent(request)])
         async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
             await self._writer.start_tls(context)
         self._is_in_tls = True

@@ -180,65 +180,66 @@ def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
 
 def encode_status(request: Request, status: Status) -> bytes:
     """Encode a response without sub-message, as a bookie sends to refuse (EUA, EBADREQ)."""
-    return _frame(_response(request, status))
+    return encode_frame(response_to(request, status))
 
 
 def encode_read(
     request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None
 ) -> bytes:
     """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
-    message = _response(request, status)
+    message = response_to(request, status)
     answer = message.readResponse
-    answer.status = _code(status)
+    answer.status = status.value  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
     if body is not None:
         answer.body = body
     if max_lac is not None:
         answer.maxLAC = max_lac
-    return _frame(message)
+    return encode_frame(message)
 
 
 def encode_add(request: AddEntry, status: Status) -> bytes:
     """Encode the response to ADD_ENTRY."""
-    message = _response(request, status)
+    message = response_to(request, status)
     answer = message.addResponse
-    answer.status = _code(status)
+    answer.status = status.value  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
-    return _frame(message)
+    return encode_frame(message)
 
 
 def encode_list(request: ListEntries, status: Status, availability: bytes | None = None) -> bytes:
     """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups."""
-    message = _response(request, status)
+    message = response_to(request, status)
     answer = message.getListOfEntriesOfLedgerResponse
-    answer.status, answer.ledgerId = _code(status), request.ledger_id
+    answer.status = status.value  # type: ignore[assignment]
+    answer.ledgerId = request.ledger_id
     if availability is not None:
         answer.availabilityOfEntriesOfLedger = availability
-    return _frame(message)
+    return encode_frame(message)
 
 
 def encode_info(
     request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0
 ) -> bytes:
     """Encode the response to GET_BOOKIE_INFO, with the requested fields only."""
-    message = _response(request, status)
+    message = response_to(request, status)
     answer = message.getBookieInfoResponse
-    answer.status = _code(status)
+    answer.status = status.value  # type: ignore[assignment]
     if status is Status.EOK and request.total_disk_capacity:
         answer.totalDiskCapacity = total_bytes
     if status is Status.EOK and request.free_disk_space:
         answer.freeDiskSpace = free_bytes
-    return _frame(message)
+    return encode_frame(message)
 
 
 def encode_auth(
     request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b""
 ) -> bytes:
     """Encode the response to AUTH."""
-    message = _response(request, status)
+    message = response_to(request, status)
     message.authResponse.authPluginName = plugin
     message.authResponse.payload = payload
-    return _frame(message)
+    return encode_frame(message)
 
 
 def encode_wrong_version(wrong: WrongVersion) -> bytes:
@@ -281,19 +282,17 @@ def _request(message: pb.Request) -> Request:
             return OtherRequest(txn_id, Operation(other))
 
 
-def _response(request: Request, status: Status) -> pb.Response:
+def response_to(request: Request, status: Status) -> pb.Response:
+    """Return the response without its sub-message."""
     message = pb.Response()
     header = message.header
     header.version, header.txnId = pb.VERSION_THREE, request.txn_id
     header.operation = request.operation.value  # type: ignore[assignment]
-    message.status = _code(status)
+    message.status = status.value  # type: ignore[assignment]
     return message
 
 
-def _code(status: Status) -> pb.StatusCode:
-    return status.value  # type: ignore[return-value]
-
-
-def _frame(message: pb.Response) -> bytes:
+def encode_frame(message: pb.Response) -> bytes:
+    """Encode a response behind its length."""
     body = message.SerializeToString()
     return _LENGTH.pack(len(body)) + body

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
+from auditor.wire.bookie_server import OtherRequest, encode_frame, response_to
 from auditor.wire.frames import Status
-from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
-def encode_consent(txn_id: int) -> bytes:
+def encode_consent(request: OtherRequest) -> bytes:
     """Encode the response that agrees to START_TLS: with its sub-message, which has no field."""
-    message = pb.Response()
-    header = message.header
-    header.version, header.operation, header.txnId = pb.VERSION_THREE, pb.START_TLS, txn_id
-    message.status = int(Status.EOK)  # type: ignore[assignment]
+    message = response_to(request, Status.EOK)
     message.startTLSResponse.SetInParent()
-    body = message.SerializeToString()
-    return struct.pack(">i", len(body)) + body
+    return encode_frame(message)
