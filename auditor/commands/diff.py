@@ -27,10 +27,10 @@ from auditor.model.finding import Severity
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
-from auditor.summary.differences import Change, Difference, compare_findings
-from auditor.summary.judged_runs import judged_run, terms_json
+from auditor.summary.changes.differences import Change, Difference, compare_findings
+from auditor.summary.changes.judged_runs import judged_run, terms_json
+from auditor.summary.changes.rechecks import Judged
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
-from auditor.summary.rechecks import Judged
 
 COMPARED_TERMS = (
     "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries",

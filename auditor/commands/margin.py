@@ -31,14 +31,14 @@ from auditor.model.identity import BookieId
 from auditor.report.layout import of
 from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
 from auditor.summary.about import About
-from auditor.summary.margin import (
+from auditor.summary.durability.margin import (
     copies_of_worst_entry,
     exposure_by_bookie,
     ledgers_in_order,
     losses_without,
 )
-from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
-from auditor.summary.stored_doubts import (
+from auditor.summary.durability.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
+from auditor.summary.durability.stored_doubts import (
     ANSWER_COLUMNS,
     VERDICT_COLUMNS,
     ledgers_in_doubt,

@@ -18,8 +18,8 @@ from auditor.evidence.run_directory import Place, place
 from auditor.model.finding import Kind
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable
-from auditor.summary.mute_state import state_of
-from auditor.summary.mutes import WHY_CHARS_MAX, Mute
+from auditor.summary.changes.mute_state import state_of
+from auditor.summary.changes.mutes import WHY_CHARS_MAX, Mute
 
 
 def mute(

@@ -11,7 +11,7 @@ from auditor.evidence.newest_run import URI
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.run.finding_history import Mutes
-from auditor.summary.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
+from auditor.summary.changes.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 
 
 def mutes_place(context: Context, output: Output) -> tuple[Place, str]:

@@ -28,7 +28,7 @@ from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
 from auditor.page.page_view import TOPICS_SHOWN_MAX
 from auditor.page.rendering import render_page
 from auditor.summary.about import About
-from auditor.summary.bookies import by_look
+from auditor.summary.cluster.bookies import by_look
 from auditor.summary.previous_run import read_summary
 
 PAGE = "report.html"

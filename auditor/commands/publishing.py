@@ -15,7 +15,7 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
-from auditor.summary.earlier_run import UNCHECKED
+from auditor.summary.changes.earlier_run import UNCHECKED
 from auditor.telemetry import log, metrics, metrics_delivery
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20

@@ -15,7 +15,7 @@ from auditor.evidence.run_directory import write_json
 from auditor.model.cluster import BookieRecord
 from auditor.run.read_counts import add_kept_counts, kept_reads
 from auditor.summary.about import About
-from auditor.summary.earlier_run import EarlierRun, Unreadable, read_earlier_run
+from auditor.summary.changes.earlier_run import EarlierRun, Unreadable, read_earlier_run
 from auditor.summary.previous_run import Previous, read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.zookeeper.metadata_store import MetadataStore

@@ -21,7 +21,7 @@ from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
 from auditor.report.topics_text import render_topics
 from auditor.run.topics import AuditedTopics, audit_topics
-from auditor.summary.topics import topic_json, with_topics
+from auditor.summary.references.topics import topic_json, with_topics
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri

@@ -14,7 +14,7 @@ from auditor.report.differences_text import (
     subject_of_change,
 )
 from auditor.report.layout import count, moment, printable
-from auditor.summary.differences import Change, Difference
+from auditor.summary.changes.differences import Change, Difference
 
 SHOWN_MAX = 100
 """Findings listed of each change, the most severe first; `auditor diff --format json` has all."""

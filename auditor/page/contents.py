@@ -9,7 +9,7 @@ from typing import Any
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.report.margin_text import Cluster, MarginBasis
-from auditor.summary.differences import Difference
+from auditor.summary.changes.differences import Difference
 
 
 @dataclass(frozen=True, slots=True)

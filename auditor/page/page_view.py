@@ -25,7 +25,7 @@ from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.references_text import references_section
 from auditor.report.text import cluster_name
 from auditor.report.unjudged_text import unjudged_section
-from auditor.summary.contrast import percent
+from auditor.summary.causes.contrast import percent
 
 TOPICS_SHOWN_MAX = 200
 """Topics in the page's table, worst first; topics.jsonl has all of them."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.summary.contrast import CAUSE_LEDGERS_MIN, percent
+from auditor.summary.causes.contrast import CAUSE_LEDGERS_MIN, percent
 
 KINDS_SHOWN_MAX = 4
 """Kinds and reasons named for one cause; further ones are only counted."""

@@ -9,8 +9,8 @@ from typing import Any
 from auditor.model.finding import Family, Kind
 from auditor.report.findings_text import owner_text
 from auditor.report.layout import of, paint, printable, table, wrap
-from auditor.summary.differences import Change, Difference, Side
-from auditor.summary.rechecks import Subjects
+from auditor.summary.changes.differences import Change, Difference, Side
+from auditor.summary.changes.rechecks import Subjects
 
 SHOWN_MAX = 20
 """Findings shown of each change; all of them are in the JSON form."""

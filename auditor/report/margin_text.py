@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.model.identity import BookieId
 from auditor.report.layout import duration, of, printable, table, wrap
-from auditor.summary.margin import Exposure, Losses, Sort
+from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 SHOWN_MAX = 20
 """Bookies and racks shown, those that hold up most ledgers first; all of them are in the JSON

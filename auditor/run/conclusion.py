@@ -33,8 +33,9 @@ from auditor.run.request_counts import count_requests
 from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
-from auditor.summary.bookie_cross_check import bookies_agreed
-from auditor.summary.bookies import (
+from auditor.summary.causes.grouping import Heard, causes, gather_heard
+from auditor.summary.cluster.bookie_cross_check import bookies_agreed
+from auditor.summary.cluster.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
     MARK_KEY,
@@ -44,18 +45,17 @@ from auditor.summary.bookies import (
     by_look,
     named_ledgers,
 )
+from auditor.summary.cluster.lost_logs import lost_logs
+from auditor.summary.cluster.on_cluster import findings_on_cluster
+from auditor.summary.cluster.refusals import refusals_of
+from auditor.summary.cluster.renames import renames
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
-from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
-from auditor.summary.lost_logs import lost_logs
 from auditor.summary.mark_counts import stale_ledgers
-from auditor.summary.on_cluster import findings_on_cluster
 from auditor.summary.previous_run import Previous
-from auditor.summary.refusals import refusals_of
-from auditor.summary.renames import renames
+from auditor.summary.references.topic_hits import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
-from auditor.summary.topic_hits import topic_hits
 from auditor.summary.unindexed_entries import add_unindexed
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 

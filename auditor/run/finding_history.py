@@ -18,11 +18,11 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Kind
 from auditor.run.conclusion import Conclusion
 from auditor.summary.about import About
-from auditor.summary.earlier_run import EarlierRun, Unreadable, keep_compared
-from auditor.summary.history import History, first_history, trace, unknown_history
-from auditor.summary.judged_runs import judged_run
-from auditor.summary.mute_state import state_of, why_outgrown
-from auditor.summary.mutes import Applied, Mute, apply_mutes, mutes_json
+from auditor.summary.changes.earlier_run import EarlierRun, Unreadable, keep_compared
+from auditor.summary.changes.history import History, first_history, trace, unknown_history
+from auditor.summary.changes.judged_runs import judged_run
+from auditor.summary.changes.mute_state import state_of, why_outgrown
+from auditor.summary.changes.mutes import Applied, Mute, apply_mutes, mutes_json
 from auditor.summary.outcome import reaches
 
 Json = dict[str, Any]

@@ -21,7 +21,7 @@ from auditor.first_checker.underreplication import age_ms
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.summary.seen_marks import (
+from auditor.summary.cluster.seen_marks import (
     AGAIN,
     FIRST,
     LISTED,

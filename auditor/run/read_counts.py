@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import READ_COUNTS
-from auditor.summary.listings import WHERE as LISTINGS_AT
-from auditor.summary.reference_tables import WHERE as REFERENCES_AT
+from auditor.summary.cluster.listings import WHERE as LISTINGS_AT
+from auditor.summary.references.reference_tables import WHERE as REFERENCES_AT
 from auditor.zookeeper.ledger_listing import Listing
 from auditor.zookeeper.session import ReadCounts
 

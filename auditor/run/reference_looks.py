@@ -32,7 +32,7 @@ from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
-from auditor.summary.reference_tables import (
+from auditor.summary.references.reference_tables import (
     AGAIN,
     FIRST,
     LEDGERS_WHERE,

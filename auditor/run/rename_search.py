@@ -25,7 +25,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.spark.lanes import Directory
-from auditor.summary.renames import NAME, rename_cases
+from auditor.summary.cluster.renames import NAME, rename_cases
 from auditor.zookeeper.metadata_store import MetadataStore
 
 RENAME_DEADLINE_MS = 60_000

@@ -21,7 +21,7 @@ from auditor.model.evidence import Terms
 from auditor.run import mark_looks
 from auditor.run.mark_looks import MarkLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.seen_marks import WHERE, SeenMarks, seen_marks
+from auditor.summary.cluster.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 

@@ -29,7 +29,7 @@ from auditor.spark.stages import Stages
 from auditor.spark.topic_reading import NAMES, reader
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.reference_findings import ReferenceFindings, reference_findings
+from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
 from auditor.wire.service_uri import parse
 from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store

@@ -50,7 +50,7 @@ from auditor.run.conclusion import conclude
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.listings import AGAIN, FIRST, WHERE, listing_row
+from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry import metrics_delivery

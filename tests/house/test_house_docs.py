@@ -31,9 +31,9 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_words import OUTCOMES
 from auditor.sandbox import seeding
-from auditor.summary.cause_rows import Causes
+from auditor.summary.causes.cause_rows import Causes
+from auditor.summary.changes.mutes import Applied, mutes_json
 from auditor.summary.costs import Costs
-from auditor.summary.mutes import Applied, mutes_json
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.summary.run_summary import RunFacts, summarise
 from auditor.telemetry import metrics

@@ -80,6 +80,11 @@ PLANTS = {
         ("auditor/run/relisting.py", "auditor.run.pipeline"),
         ("auditor/run/read_counts.py", "auditor.run.conclusion"),
     ],
+    "summary": [
+        ("auditor/summary/run_summary.py", "auditor.summary.causes.choosing"),
+        ("auditor/summary/cluster/on_cluster.py", "auditor.summary.changes.history"),
+        ("auditor/summary/references/topics.py", "auditor.summary.cluster.on_cluster"),
+    ],
     "no-spark": [
         ("auditor/run/single_ledgers.py", "auditor.spark.store"),
         ("auditor/run/replay.py", "auditor.spark.store"),
@@ -420,5 +425,5 @@ def test_no_two_modules_of_neighbouring_packages_share_a_name(packages: set[str]
     """The two checkers and `witness` are not neighbours in this sense: their modules mirror each
     other on purpose.
     """
-    names = [file.stem for one in packages for file in (PRODUCT / one).glob("[!_]*.py")]
+    names = [file.stem for one in packages for file in (PRODUCT / one).rglob("[!_]*.py")]
     assert sorted(set(names)) == sorted(names)

@@ -788,7 +788,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "LEDGER_LOOKS_MIN = 2",
         "LEDGER_LOOKS_MIN = 1",
         (
-            "tests/unit/summary/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
+            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
         ),
     ),
     Mutant(
@@ -798,7 +798,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '~pc.field("marked_any") & (',
         "(",
         (
-            "tests/unit/summary/test_summary_bookies.py::test_a_ledger_counts_by_its_marks_at_the_first_and_the_last_look",
+            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_by_its_marks_at_the_first_and_the_last_look",
         ),
     ),
     Mutant(
@@ -808,7 +808,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '(pc.field("status_last") == RecordStatus.FOUND.value) & still',
         'pc.field("status_last") == RecordStatus.FOUND.value',
         (
-            "tests/unit/summary/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
+            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
         ),
     ),
     Mutant(
@@ -828,7 +828,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)]",
         "lists.select(REQUESTED.names",
         (
-            "tests/unit/summary/test_summary_refusal_counts.py::test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail",
+            "tests/unit/summary/cluster/test_summary_refusal_counts.py::test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail",
         ),
     ),
     Mutant(
@@ -867,7 +867,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "summary/content.py",
         'pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"])',
         'pc.greater(pc.multiply(lacks["absent"], 20), lacks["expected"])',
-        ("tests/unit/summary/test_summary_content.py::test_most_of_a_ledger_is_more_than_half",),
+        (
+            "tests/unit/summary/cluster/test_summary_content.py::test_most_of_a_ledger_is_more_than_half",
+        ),
     ),
     Mutant(
         "the first word counts, not the last",
@@ -875,7 +877,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "summary/last_words.py",
         'rows.sort_by("look")',
         'rows.sort_by([("look", "descending")])',
-        ("tests/unit/summary/test_summary_content.py::test_the_last_word_counts",),
+        ("tests/unit/summary/cluster/test_summary_content.py::test_the_last_word_counts",),
     ),
     Mutant(
         "a finding that got worse is not new",
@@ -1228,7 +1230,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "fault = is_fault(unknowns) or bool(run.differ)",
         "fault = is_fault(unknowns)",
         (
-            "tests/unit/summary/test_summary_cross_check.py::test_what_the_checkers_differ_on_is_withheld_and_all_else_stands",
+            "tests/unit/summary/cluster/test_summary_cross_check.py::test_what_the_checkers_differ_on_is_withheld_and_all_else_stands",
         ),
     ),
     Mutant(
@@ -1388,7 +1390,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "seen.again.status is not RecordStatus.GONE or not lost",
         "not lost",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_what_two_looks_do_not_show_is_unknown",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_two_looks_do_not_show_is_unknown",
         ),
     ),
     Mutant(
@@ -1398,7 +1400,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return not self.is_elsewhere and self.entries != 0",
         "return self.entries != 0",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
         ),
     ),
     Mutant(
@@ -1408,7 +1410,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "is_unsure=is_newest and ledger.entries is None",
         "is_unsure=False",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_what_two_looks_do_not_show_is_unknown",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_two_looks_do_not_show_is_unknown",
         ),
     ),
     Mutant(
@@ -1418,7 +1420,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "(ends + 1 < entries[at])",
         "(ends + 2 < entries[at])",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated",
         ),
     ),
     Mutant(
@@ -1428,7 +1430,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "known.namespaces - known.doubtful",
         "known.namespaces",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
         ),
     ),
     Mutant(
@@ -1438,7 +1440,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return now_ms - created_ms(record) > orphan_age_ms",
         "return now_ms - created_ms(record) >= orphan_age_ms",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
         ),
     ),
     Mutant(
@@ -1448,7 +1450,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "not named and again.czxid",
         "again.czxid",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
         ),
     ),
     Mutant(
@@ -1458,7 +1460,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "for key in first.keys() & again.keys()",
         "for key in again.keys()",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
         ),
     ),
     Mutant(
@@ -1468,7 +1470,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return end[1] + 1 if row.ledger_id == end[0] else 0",
         "return -1",
         (
-            "tests/unit/summary/test_summary_reference_findings.py::test_the_newest_ledger_of_a_terminated_topic_has_its_end",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_the_newest_ledger_of_a_terminated_topic_has_its_end",
         ),
     ),
     Mutant(

@@ -13,8 +13,8 @@ from support.command_line import command_here
 
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.mute_state import state_of
-from auditor.summary.mutes import Mute
+from auditor.summary.changes.mute_state import state_of
+from auditor.summary.changes.mutes import Mute
 
 LOST, SOUND = 1, 2
 WHOLE, LOSS = [(0, 9)], [(0, 3), (5, 9)]

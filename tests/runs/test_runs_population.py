@@ -14,7 +14,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.listings import AGAIN, FIRST, WHERE
+from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
 
 THEN = 120
 LINE = THEN // 2

@@ -15,7 +15,7 @@ from auditor.evidence.schemas import LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.stages import Stages
-from auditor.summary.listings import AGAIN, FIRST, WHERE
+from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
 
 APART = 10_000
 """Ledger ids that share one parent in the hierarchical layouts: further apart, each has its own."""

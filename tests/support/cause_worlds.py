@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from auditor.model.finding import Kind
-from auditor.summary.cause_candidates import Chosen
-from auditor.summary.causes import Backgrounds, choose
-from auditor.summary.hits import Hits, Via
+from auditor.summary.causes.candidates import Chosen
+from auditor.summary.causes.choosing import Backgrounds, choose
+from auditor.summary.causes.hits import Hits, Via
+from auditor.summary.causes.periods import Births
+from auditor.summary.causes.touches import Touches
 from auditor.summary.last_words import Ids
-from auditor.summary.periods import Births
-from auditor.summary.touches import Touches
 
 BELOW, MARKED = Kind.ENTRY_BELOW_WRITE_QUORUM.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value
 FAILED, MALFORMED = Kind.PLACEMENT_FAILED.value, Kind.METADATA_MALFORMED.value

@@ -25,9 +25,9 @@ from auditor.page.contents import (
 )
 from auditor.report import text
 from auditor.report.margin_text import Cluster, MarginBasis
-from auditor.summary.differences import Change, Difference, Side
-from auditor.summary.margin import Exposure, Losses, Sort
-from auditor.summary.rechecks import subjects_of
+from auditor.summary.changes.differences import Change, Difference, Side
+from auditor.summary.changes.rechecks import subjects_of
+from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 HOSTILE = (
     "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"'"

@@ -17,11 +17,11 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.summary.cause_rows import Backdrop, causes_json
-from auditor.summary.causes import Backgrounds, choose
-from auditor.summary.clues import MARKS, Clues
-from auditor.summary.periods import Births
-from auditor.summary.touches import Touches
+from auditor.summary.causes.cause_rows import Backdrop, causes_json
+from auditor.summary.causes.choosing import Backgrounds, choose
+from auditor.summary.causes.clues import MARKS, Clues
+from auditor.summary.causes.periods import Births
+from auditor.summary.causes.touches import Touches
 from auditor.witness.next_commands import CHANGES
 
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]

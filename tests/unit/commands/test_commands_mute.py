@@ -19,7 +19,7 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.model.finding import Kind
 from auditor.stop import StopRequest
-from auditor.summary.mutes import parse_mutes
+from auditor.summary.changes.mutes import parse_mutes
 from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent

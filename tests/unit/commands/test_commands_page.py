@@ -42,7 +42,7 @@ from auditor.page.page_view import TOPICS_SHOWN_MAX
 from auditor.page.rendering import render_page
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.differences import Change
+from auditor.summary.changes.differences import Change
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 

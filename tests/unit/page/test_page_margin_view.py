@@ -14,8 +14,8 @@ from auditor.page.contents import ChangesSeen
 from auditor.page.margin_view import margin_view
 from auditor.page.page_view import page_view
 from auditor.report.margin_text import Cluster
-from auditor.summary.differences import Change
-from auditor.summary.margin import Exposure
+from auditor.summary.changes.differences import Change
+from auditor.summary.durability.margin import Exposure
 
 NO_EXPOSURE = Exposure({}, {}, {}, {})
 

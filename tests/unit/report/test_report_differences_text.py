@@ -11,8 +11,8 @@ from auditor.report.differences_text import (
     differences_json,
     differences_text,
 )
-from auditor.summary.differences import Change, Difference, compare_findings
-from auditor.summary.rechecks import Judged, Row
+from auditor.summary.changes.differences import Change, Difference, compare_findings
+from auditor.summary.changes.rechecks import Judged, Row
 
 EARLIER = ComparedRun("run-a", "2026-01-01T03:14:46.500Z", "SOUND", "0.1.0", is_complete=True)
 LATER = ComparedRun("run-b", "2026-01-02T03:14:46.500Z", "VIOLATED", "0.1.0", is_complete=True)

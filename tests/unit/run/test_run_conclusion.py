@@ -41,9 +41,9 @@ from auditor.model.ledger import (
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.read_counts import write_read_counts
 from auditor.summary.about import About
+from auditor.summary.cluster.refusals import refusals_of
+from auditor.summary.cluster.seen_marks import AGAIN, FIRST, LISTED, mark_row
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
-from auditor.summary.refusals import refusals_of
-from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, mark_row
 from auditor.wire.entry_availability import canonical
 from auditor.witness.finding_lines import finding_id
 from auditor.zookeeper.session import ReadCounts

@@ -21,9 +21,9 @@ from auditor.model.finding import Kind
 from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import Mutes, add_history, restore_history
 from auditor.summary.about import About
-from auditor.summary.earlier_run import EarlierRun, Sighting, Unreadable, keep_compared
-from auditor.summary.mute_state import state_of
-from auditor.summary.mutes import Mute
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting, Unreadable, keep_compared
+from auditor.summary.changes.mute_state import state_of
+from auditor.summary.changes.mutes import Mute
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 BEGAN, TODAY = "2026-01-01T03:00:00.000Z", date(2026, 1, 1)

@@ -24,8 +24,8 @@ from auditor.model.ledger import (
 from auditor.run import rename_search
 from auditor.run.rename_search import RenameSearch
 from auditor.spark.lanes import Directory
-from auditor.summary.rename_check import new_name_of
-from auditor.summary.renames import renames
+from auditor.summary.cluster.rename_check import new_name_of
+from auditor.summary.cluster.renames import renames
 from auditor.wire.entry_availability import canonical
 
 GONE, NEW = "gone", "b2"

@@ -1,0 +1,237 @@
+"""Compare the findings of two stored runs of one cluster. Pure: the caller reads the runs.
+
+A finding is matched by what it is on (a ledger, a bookie or the cluster) and by its family. Whether
+one that the later run lacks is resolved depends on what that run says of the subject.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Severity
+from auditor.model.identity import BookieId
+from auditor.summary.changes.mute_state import covers
+from auditor.summary.changes.rechecks import (
+    Judged,
+    Subjects,
+    is_judged_otherwise,
+    subjects_of,
+    why_new,
+    why_no_better,
+    why_unchecked,
+)
+
+Json = Mapping[str, Any]
+Ranges = Sequence[Sequence[int]]
+
+
+class Change(StrEnum):
+    """What became of a finding from the earlier run to the later one."""
+
+    NEW = "new"
+    WORSE = "worse"
+    STILL = "still"
+    BETTER = "better"
+    RESOLVED = "resolved"
+    NOT_CHECKED_AGAIN = "not checked again"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one run says of a subject in one family: its strongest kind, and how far it reaches.
+
+    `extent`: entries hit. In the placement family it is the number of segments, of a finding on the
+    cluster what its facts count: ledgers or marks. `baseline`: the run that the number of ledgers
+    was compared with. `missing_on`: ranges of entries that each bookie lacks; None where not
+    stored.
+    """
+
+    kind: Kind
+    extent: int
+    ids: tuple[str, ...]
+    owner: Json | None
+    baseline: str | None = None
+    missing_on: Mapping[BookieId, Ranges] | None = None
+
+    @property
+    def severity(self) -> Severity:
+        return CATALOGUE[self.kind].severity
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One subject and family, before and after. `why` explains what the word alone does not."""
+
+    change: Change
+    subjects: Subjects
+    before: Side | None
+    after: Side | None
+    why: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """The severity now, or before where the finding is not there any more."""
+        side = self.after or self.before
+        assert side is not None, self
+        return side.severity
+
+
+def compare_findings(
+    before: Iterable[Json], after: Iterable[Json], earlier: Judged, later: Judged
+) -> list[Difference]:
+    """Return what became of each finding, the most severe first, then by kind and subject.
+
+    `before` and `after` are findings as findings.jsonl has them.
+    """
+    old, new = _sides(before), _sides(after)
+    found = [
+        _compare(subjects, old.get(subjects), new.get(subjects), earlier, later, new)
+        for subjects in {*old, *new}
+    ]
+    return sorted(found, key=_rank)
+
+
+def _rank(difference: Difference) -> tuple[Any, ...]:
+    side = difference.after or difference.before
+    assert side is not None, difference
+    ledger, bookie, *_ = difference.subjects
+    return -side.severity, list(Kind).index(side.kind), ledger, bookie
+
+
+def _sides(findings: Iterable[Json]) -> dict[Subjects, Side]:
+    grouped = defaultdict[Subjects, list[Json]](list)
+    for found in findings:
+        grouped[subjects_of(found)].append(found)
+    return {subjects: _side(group) for subjects, group in grouped.items()}
+
+
+def _side(group: Sequence[Json]) -> Side:
+    """Return one side. Only placement has several findings of one subject: one a segment."""
+    strongest = min((Kind(found["kind"]) for found in group), key=list(Kind).index)
+    alike = [found for found in group if found["kind"] == strongest]
+    facts = alike[0].get("facts") or {}
+    extent = (
+        len(alike)
+        if alike[0]["family"] == Family.PLACEMENT
+        else _extent(strongest, alike[0], facts)
+    )
+    ids = tuple(str(found["id"]) for found in group)
+    missing_on = alike[0].get("missing_on") if alike[0]["family"] == Family.ENTRY else None
+    return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"), missing_on)
+
+
+def _extent(kind: Kind, found: Json, facts: Json) -> int:
+    """Return how far a finding reaches. One on the cluster has the number among its facts."""
+    if kind is Kind.MARK_WITHOUT_LEDGER:
+        return int(facts["marks"])
+    if kind is Kind.LEDGER_ORPHANED:
+        return int(facts["ledgers"])
+    if kind is Kind.LEDGER_POPULATION_DROPPED:
+        return int(facts["previous_ledgers"]) - int(facts["ledgers"])
+    return int(found["entries_total"])
+
+
+def _compare(
+    subjects: Subjects,
+    before: Side | None,
+    after: Side | None,
+    earlier: Judged,
+    later: Judged,
+    new: Mapping[Subjects, Side],
+) -> Difference:
+    if before is not None and after is not None:
+        change, why = _direction(subjects, before, after, earlier, later)
+        return Difference(change, subjects, before, after, why)
+    if after is not None:
+        return Difference(
+            Change.NEW, subjects, None, after, why_new(subjects, after.kind, earlier, later)
+        )
+    assert before is not None, subjects
+    now = frozenset(
+        side.kind for other, side in new.items() if other[:2] == subjects[:2] and any(_ids(other))
+    )
+    why = why_unchecked(subjects, before.kind, earlier, later, now)
+    if why:
+        is_there = subjects.family == Family.ENTRY and Kind.UNDERREPLICATED_UNRECOVERABLE in now
+        return Difference(
+            Change.STILL if is_there else Change.NOT_CHECKED_AGAIN, subjects, before, None, why
+        )
+    return Difference(
+        Change.RESOLVED, subjects, before, None, _why_resolved(subjects, before, later, now)
+    )
+
+
+def _ids(subjects: Subjects) -> tuple[bool, bool]:
+    return subjects.ledger_id is not None, subjects.bookie_id is not None
+
+
+def _direction(
+    subjects: Subjects, before: Side, after: Side, earlier: Judged, later: Judged
+) -> tuple[Change, str]:
+    """Return the change between two sides, and why it is not what the numbers say.
+
+    The kind counts first, then how far it reaches. A sample shows no extent, and what a run could
+    not see is not better.
+    """
+    if setting := is_judged_otherwise(after.kind, earlier, later):
+        return Change.STILL, f"the runs had different settings ({setting})"
+    if before.baseline != after.baseline:
+        return Change.STILL, "the runs were compared with different earlier runs"
+    order = list(Kind)
+    kinds = order.index(before.kind) - order.index(after.kind)
+    is_sample = _is_sampled(subjects, earlier, later)
+    change = kinds or (0 if is_sample else after.extent - before.extent)
+    if change > 0:
+        return Change.WORSE, ""
+    if not kinds and not is_sample and (more := _lacks_more(before, after)):
+        return (Change.STILL if change else Change.WORSE), more
+    if is_sample:
+        return Change.STILL, _NO_BETTER_BY_SAMPLE if change else ""
+    why = why_no_better(subjects, later) if change else ""
+    return (Change.BETTER if change and not why else Change.STILL), why
+
+
+_NO_BETTER_BY_SAMPLE = (
+    "a run that only reads a sample of the entries does not show that it is better"
+)
+
+
+def _is_sampled(subjects: Subjects, *runs: Judged) -> bool:
+    """Return whether one of the runs knows the entries of the ledger by a sample only."""
+    if subjects.family != Family.ENTRY or subjects.ledger_id is None:
+        return False
+    rows = (run.rows.get(subjects.ledger_id) for run in runs)
+    return any(row is not None and row.is_probed for row in rows)
+
+
+def _lacks_more(before: Side, after: Side) -> str:
+    """Return which bookie lacks entries that it did not lack; "" if none does, or that is not
+    stored.
+
+    A finding has RANGES_MAX ranges for each bookie: nothing is said of what is behind the last.
+    """
+    if before.missing_on is None or after.missing_on is None:
+        return ""
+    for bookie, ranges in after.missing_on.items():
+        had = before.missing_on.get(bookie, ())
+        known = [one for one in ranges if len(had) < RANGES_MAX or one[0] <= had[-1][1]]
+        if not covers(had, known):
+            return f"{bookie} lacks entries that it did not lack"
+    return ""
+
+
+def _why_resolved(subjects: Subjects, before: Side, later: Judged, now: frozenset[Kind]) -> str:
+    """Return what else the later run says of the subject: resolved does not mean sound."""
+    if before.kind is Kind.LEDGER_POPULATION_DROPPED and before.baseline != later.baseline:
+        return (
+            f"the number of ledgers is not compared with that of {before.baseline} any more: the"
+            " lower number was accepted"
+        )
+    if now:
+        return f"it has {', '.join(sorted(now))} now"
+    row = None if subjects.ledger_id is None else later.rows.get(subjects.ledger_id)
+    return f"exempt now: {row.exempt}" if row is not None and row.exempt else ""

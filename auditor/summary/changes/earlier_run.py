@@ -1,0 +1,209 @@
+"""Reads what the next run's findings are compared with: those of the newest finished run.
+
+A run hands on the findings of earlier runs that it could not check again, in a file of its own. So
+a finding keeps the time when it was first seen, although a run in between could not look.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from auditor.errors import OutputError
+from auditor.evidence.newest_run import LATEST
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
+from auditor.model.cluster import ClusterFacts
+from auditor.model.finding import Family, Kind
+from auditor.model.identity import EntryId
+from auditor.summary.about import About
+from auditor.summary.changes.judged_runs import terms_json
+from auditor.summary.changes.rechecks import Judged, Row, Subjects, setting_of, subjects_of
+from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
+
+Json = dict[str, Any]
+
+UNCHECKED = "not_checked_again.jsonl"
+"""Findings of earlier runs that a run could not check again, one object a line."""
+
+COMPARED = (
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total",
+    "assurance", "missing_on",
+)  # fmt: skip
+"""The fields of a finding that are kept to compare it with a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A finding of an earlier run, as far as later runs need it.
+
+    `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
+    of it had the finding. Both are None where not known. `runs_unchecked`: how many runs since then
+    could not check it again. `is_gone`: the newest of these did not list its ledger.
+    """
+
+    finding: Json
+    first_seen: str | None
+    runs_seen: int | None
+    runs_unchecked: int = 0
+    is_gone: bool = False
+    why: str = ""
+    setting: Any = None
+    """The value of the setting on which its kind depends, in the run that had it."""
+
+    @property
+    def key(self) -> tuple[Subjects, EntryId | None]:
+        """What a later finding is matched by: placement has one finding for each segment."""
+        return key_of(self.finding)
+
+    def as_json(self) -> Json:
+        """Return the line of UNCHECKED, which `from_json` reads."""
+        chain = {"first_seen": self.first_seen, "runs_seen": self.runs_seen}
+        return {
+            **self.finding,
+            **chain,
+            "runs_unchecked": self.runs_unchecked,
+            "is_gone": self.is_gone,
+            "why": self.why,
+            "setting": self.setting,
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Sighting:
+        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
+        else.
+        """
+        seen, since = told["runs_seen"], told["first_seen"]
+        return cls(
+            keep_compared(told),
+            _time(since),
+            None if seen is None else int(seen),
+            int(told["runs_unchecked"]),
+            bool(told["is_gone"]),
+            str(told["why"]),
+            told["setting"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: what it handed
+    on.
+    """
+
+    run_id: str
+    started_at: str
+    terms: Mapping[str, Any]
+    found: Sequence[Sighting] = ()
+    carried: Sequence[Sighting] = ()
+
+    def as_judged(self) -> Judged:
+        """Return what a comparison needs of it: its terms, and which findings rest on a sample."""
+        rows = {
+            one.finding["ledger_id"]: Row(None, (), one.finding["assurance"])
+            for one in self.found
+            if one.finding["ledger_id"] is not None and one.finding["family"] == Family.ENTRY
+        }
+        return Judged(False, False, True, rows, {}, terms=self.terms)
+
+    def known(self) -> frozenset[tuple[str, str]]:
+        """Return the id and kind of each finding that it handed on: found again, they are not
+        new.
+        """
+        return frozenset((str(one.finding["id"]), str(one.finding["kind"])) for one in self.carried)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """There is an earlier run, or was one, and it cannot be read: `problem` says why."""
+
+    problem: str
+
+
+def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unreadable | None:
+    """Return the newest finished run of the cluster that `facts` describes; None if there is none.
+
+    The run of another cluster counts as none. What is damaged or lost is `Unreadable`: a finding
+    that it had must not pass for a new one.
+    """
+    run = output.latest()
+    if run is None:
+        return (
+            None
+            if output.root.read_text(LATEST) is None
+            else Unreadable("latest.json names no run")
+        )
+    try:
+        summary = read_summary(run)
+        if summary is None:
+            return Unreadable(f"{run.path} is not there, or has no summary.json")
+        started_at = _time(summary["started_at"])
+        if started_at is None:
+            return Unreadable(f"{run.path} does not say when it began")
+        cluster = summary["cluster"]
+        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
+            return None
+        about = About.from_json(json.loads(run.read_text("run.json") or "null"))
+        terms = terms_json(about)
+        found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
+        return EarlierRun(str(summary["run_id"]), started_at, terms, found, _read_carried(run))
+    except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        return Unreadable(f"{run.path} is damaged or of another version ({error})")
+
+
+def keep_compared(finding: Mapping[str, Any]) -> Json:
+    """Return the fields of a finding that are compared. A whole finding takes some 10 kB."""
+    kept = {name: finding.get(name) for name in COMPARED}
+    segment = finding.get("segment")
+    kept["segment"] = segment and {"first_entry_id": segment["first_entry_id"]}
+    # Only findings on the cluster have their extent among their facts.
+    is_on_cluster = finding["ledger_id"] is None and finding["bookie_id"] is None
+    return kept | ({"facts": finding["facts"]} if is_on_cluster else {})
+
+
+def key_of(finding: Mapping[str, Any]) -> tuple[Subjects, EntryId | None]:
+    """Return what a finding is matched by over runs: see `Sighting.key`."""
+    segment = finding.get("segment") if finding["family"] == Family.PLACEMENT else None
+    return subjects_of(finding), segment and int(segment["first_entry_id"])
+
+
+def _to_sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighting:
+    seen, name = finding.get("runs_seen"), setting_of(Kind(finding["kind"]))
+    setting = None if name is None else terms[name]
+    since = _time(finding.get("first_seen"))
+    return Sighting(
+        keep_compared(finding), since, None if seen is None else int(seen), setting=setting
+    )
+
+
+def _time(text: Any) -> str | None:
+    """Return a time of a file (RFC 3339, UTC), or None. Raises TypeError or ValueError for anything
+    else.
+    """
+    if text is None:
+        return None
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text!a} is a time without a zone")
+    return str(text)
+
+
+def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
+    """Return the findings of a run. Raises OutputError unless they are those that its summary
+    counts.
+    """
+    findings = read_findings(run)
+    if not are_as_counted(findings, summary["findings"]):
+        raise OutputError("findings.jsonl has not those findings that summary.json counts")
+    return findings
+
+
+def _read_carried(run: Place) -> Sequence[Sighting]:
+    text = run.read_text(UNCHECKED)
+    lines: Iterable[str] = () if text is None else filter(None, text.splitlines())
+    carried = [Sighting.from_json(json.loads(line)) for line in lines]
+    for one in carried:
+        Kind(one.finding["kind"])  # raises ValueError for a kind that this version does not know
+    return carried

@@ -1,0 +1,193 @@
+"""Follows each finding through the runs: since when it is seen, in how many runs, and what changed.
+
+A chain of runs that had a finding breaks only where a run checked it and did not find it. A run
+that could not check it again hands it on, and does not count as one that saw it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from auditor.model.finding import Family, Kind
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.verdict import Exempt
+from auditor.summary.changes.differences import Change, compare_findings
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting, key_of
+from auditor.summary.changes.rechecks import (
+    Judged,
+    Subjects,
+    setting_of,
+    subjects_of,
+    why_unchecked,
+)
+
+Json = dict[str, Any]
+Key = tuple[Subjects, EntryId | None]
+
+UNCHECKED_RUNS_MAX = 30
+"""Runs that hand on a finding without checking it. A month of nights, as `--keep-runs` keeps."""
+GONE_RUNS_MAX = 3
+"""Runs that hand on a finding on a ledger that they do not list. Three whole runs that agree make a
+lower number of ledgers the new one (LEDGER_POPULATION_DROPPED)."""
+
+
+class Chain(NamedTuple):
+    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None where not known."""
+
+    first_seen: str | None
+    runs_seen: int | None
+
+
+UNKNOWN = Chain(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What became of the findings. `chains` has one item for each finding of this run, in order.
+
+    `unchecked` are findings of earlier runs that this run could not check. `changes` is the field
+    of the summary.
+    """
+
+    chains: Sequence[Chain]
+    unchecked: Sequence[Sighting]
+    changes: Json | None
+
+
+def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: str) -> History:
+    """Return the history of the findings of a run that began at `started_at`. Pure.
+
+    `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the
+    subjects of all findings of the earlier run.
+    """
+    seen = {key_of(finding) for finding in found}
+    before = _compared_with(earlier, now, seen)
+    known = {one.key: one for one in before}
+    chains = [_chain(known.get(key_of(finding)), started_at) for finding in found]
+    kinds = _kinds(found)
+    then = earlier.as_judged()
+    lost = [_hand_on(one, then, now, kinds) for one in before if one.key not in seen]
+    unchecked = [one for one in lost if one is not None]
+    return History(
+        chains,
+        [one for one in unchecked if _is_kept(one)],
+        _changes(found, before, unchecked, earlier, now),
+    )
+
+
+def first_history(found: Sequence[Json], started_at: str) -> History:
+    """Return the history of the findings of a run without an earlier run."""
+    return History([Chain(started_at, 1)] * len(found), (), None)
+
+
+def unknown_history(found: Sequence[Json], problem: str) -> History:
+    """Return the history where the earlier run cannot be read: nothing is known of any finding."""
+    return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
+
+
+def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
+    """Return what the run is compared with.
+
+    A run of named ledgers says nothing of other subjects, but for what it found itself: a bookie
+    may be lost for the ledgers named, too.
+    """
+    before = [*earlier.found, *earlier.carried]
+    return (
+        [one for one in before if one.finding["ledger_id"] in now.rows or one.key in seen]
+        if now.is_partial
+        else before
+    )
+
+
+def _chain(before: Sighting | None, started_at: str) -> Chain:
+    """Return the chain of a finding. A resumed run may have begun before the run it is compared
+    with.
+    """
+    if before is None:
+        return Chain(started_at, 1)
+    if before.first_seen is None or before.runs_seen is None:
+        return UNKNOWN
+    return Chain(min(before.first_seen, started_at), before.runs_seen + 1)
+
+
+def _kinds(
+    found: Iterable[Json],
+) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
+    """Return the kinds found on each ledger and bookie."""
+    kinds = defaultdict[tuple[LedgerId | None, BookieId | None], set[Kind]](set)
+    for one in found:
+        if one["ledger_id"] is not None or one["bookie_id"] is not None:
+            kinds[one["ledger_id"], one["bookie_id"]].add(Kind(one["kind"]))
+    return {subject: frozenset(some) for subject, some in kinds.items()}
+
+
+def _hand_on(
+    before: Sighting,
+    earlier: Judged,
+    now: Judged,
+    kinds: Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]],
+) -> Sighting | None:
+    """Return a finding that this run lacks, as it is handed on; None if the run checked it."""
+    subjects = subjects_of(before.finding)
+    here = kinds.get((subjects.ledger_id, subjects.bookie_id), frozenset())
+    kind = Kind(before.finding["kind"])
+    if name := setting_of(kind):
+        earlier = replace(earlier, terms={**earlier.terms, name: before.setting})
+    why = why_unchecked(subjects, kind, earlier, now, here)
+    if not why:
+        return None
+    row = now.rows.get(subjects.ledger_id) if subjects.ledger_id is not None else None
+    on_ledger = subjects.ledger_id is not None and subjects.family != Family.REFERENCE
+    is_gone = on_ledger and (row is None or row.exempt == Exempt.DELETED)
+    runs = 1 if is_gone and not before.is_gone else before.runs_unchecked + 1
+    return replace(before, runs_unchecked=runs, is_gone=is_gone, why=why)
+
+
+def _is_kept(one: Sighting) -> bool:
+    return one.runs_unchecked <= (GONE_RUNS_MAX if one.is_gone else UNCHECKED_RUNS_MAX)
+
+
+def _is_counted_before(one: Sighting, now: Judged) -> bool:
+    """Return whether an earlier run counted that it could not be checked, for a reason that stays.
+
+    That is a ledger that is gone, or a setting that differs from that of the run that had it.
+    """
+    name = setting_of(Kind(one.finding["kind"]))
+    differs = name is not None and one.setting != now.terms.get(name)
+    return one.runs_unchecked > 0 and (one.is_gone or differs)
+
+
+def _changes(
+    found: Sequence[Json],
+    before: Sequence[Sighting],
+    unchecked: Sequence[Sighting],
+    earlier: EarlierRun,
+    now: Judged,
+) -> Json:
+    """Return how many findings have each change, as `auditor diff` counts them.
+
+    What is handed on takes part, but for what `_is_counted_before`.
+    """
+    seen = {key_of(finding) for finding in found}
+    compared = [
+        one.finding for one in before if one.key in seen or not _is_counted_before(one, now)
+    ]
+    differences = compare_findings(compared, found, earlier.as_judged(), now)
+    counts = Counter(one.change for one in differences)
+    new = Counter(
+        one.after.kind.value
+        for one in differences
+        if one.change is Change.NEW and one.after is not None
+    )
+    gone = {subjects_of(one.finding) for one in unchecked if one.is_gone}
+    unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
+    return {
+        "since": {"run_id": earlier.run_id, "started_at": earlier.started_at},
+        "partial": now.is_partial,
+        **{change.value.replace(" ", "_"): counts[change] for change in Change},
+        "gone": sum(one.subjects in gone for one in unheard),
+        "new_by_kind": dict(sorted(new.items())),
+    }

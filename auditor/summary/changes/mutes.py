@@ -1,0 +1,174 @@
+"""Mutes: findings that an operator knows and accepts until a day, in a file for people and for git.
+
+The file has one JSON object a line. Each keeps how bad its finding was when it was muted. A mute
+does not apply to a finding of another kind, or to one that got worse or is about something else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from auditor.model.finding import Kind
+from auditor.summary.changes.mute_state import State, why_outgrown
+
+Json = dict[str, Any]
+
+MUTES_FILE = "mutes.jsonl"
+"""The file's name in OUTPUT."""
+MUTES_MAX = 10_000
+"""Mutes in one file. Who mutes more wants --fail-on."""
+WHY_CHARS_MAX = 500
+
+
+class BadMutes(Exception):
+    """The file is not what `mute` writes. `str` says which line, and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """One muted finding. It is muted to the end of the day `until`, in UTC.
+
+    `on` says what the finding is on, for people. `state`: how bad the finding was in the run
+    `run_id`.
+    """
+
+    id: str
+    until: date
+    why: str
+    kind: Kind
+    on: str
+    run_id: str
+    state: State
+
+    def line(self) -> str:
+        """Return the mute as a line of the file, which `parse_mutes` reads."""
+        return json.dumps(
+            {
+                "id": self.id,
+                "until": self.until.isoformat(),
+                "why": self.why,
+                "kind": self.kind.value,
+                "on": self.on,
+                "run_id": self.run_id,
+                "state": self.state.as_json(),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Which findings are muted. `muted` has their mutes by id and kind.
+
+    `outgrown`: mutes that do not apply, each with the reason; `expired`: mutes whose day is over,
+    of findings that are there.
+    """
+
+    muted: Mapping[tuple[str, str], Mute]
+    outgrown: Sequence[tuple[Mute, str]] = ()
+    expired: Sequence[Mute] = ()
+
+    def of(self, finding: Mapping[str, Any]) -> Json | None:
+        """Return the field `muted` of a finding."""
+        mute = self.muted.get((str(finding["id"]), str(finding["kind"])))
+        return None if mute is None else {"until": mute.until.isoformat(), "why": mute.why}
+
+
+def parse_mutes(text: str) -> list[Mute]:
+    """Return the mutes of a file, in its order. Blank lines are skipped.
+
+    Raises BadMutes. A file with one bad line mutes nothing: what was meant is not known.
+    """
+    mutes: dict[str, Mute] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        mute = _parse(line, number)
+        if mute.id in mutes:
+            raise BadMutes(
+                f"line {number} mutes {mute.id} for the second time: keep one of the two lines"
+            )
+        mutes[mute.id] = mute
+        if len(mutes) > MUTES_MAX:
+            raise BadMutes(f"there are more than {MUTES_MAX} lines: use --fail-on instead")
+    return list(mutes.values())
+
+
+def _parse(line: str, number: int) -> Mute:
+    try:
+        told = json.loads(line)
+        texts = [told[name] for name in ("id", "why", "on", "run_id")]
+        if (
+            not all(isinstance(one, str) for one in texts)
+            or not told["id"]
+            or not told["why"].strip()
+        ):
+            raise ValueError("id, why, on and run_id must be texts, and id and why not empty")
+        state = State.from_json(told["state"])
+        return Mute(
+            told["id"],
+            date.fromisoformat(told["until"]),
+            told["why"],
+            Kind(told["kind"]),
+            told["on"],
+            told["run_id"],
+            state,
+        )
+    except KeyError as error:
+        raise BadMutes(f"line {number} lacks {error}: write it with `auditor mute`") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise BadMutes(
+            f"line {number} is not a mute ({error}): write it with `auditor mute`"
+        ) from None
+
+
+def apply_mutes(
+    mutes: Iterable[Mute], findings: Iterable[Mapping[str, Any]], today: date
+) -> Applied:
+    """Return which of these findings are muted today (UTC). Pure."""
+    by_id: dict[str, list[Mapping[str, Any]]] = {}
+    for finding in findings:
+        by_id.setdefault(str(finding["id"]), []).append(finding)
+    muted: dict[tuple[str, str], Mute] = {}
+    outgrown, expired = [], []
+    for mute in mutes:
+        for finding in by_id.get(mute.id, ()):
+            if mute.until < today:
+                expired.append(mute)
+            elif why := why_outgrown(mute.kind, mute.state, finding):
+                outgrown.append((mute, why))
+            else:
+                muted[mute.id, str(finding["kind"])] = mute
+    return Applied(muted, outgrown, list({one.id: one for one in expired}.values()))
+
+
+def mutes_json(
+    applied: Applied, findings: Iterable[Mapping[str, Any]], problem: str | None
+) -> Json:
+    """Return the field `mutes` of the summary.
+
+    `by_kind` has the ledgers or bookies (1 for the cluster) of each kind all of whose findings of
+    that kind are muted, so that it may be subtracted from the number that have the kind.
+    """
+    subjects: dict[str, dict[Any, bool]] = {}
+    count = 0
+    for finding in findings:
+        kind, is_muted = str(finding["kind"]), applied.of(finding) is not None
+        count += is_muted
+        subject = (finding["ledger_id"], finding["bookie_id"])
+        known = subjects.setdefault(kind, {})
+        known[subject] = known.get(subject, True) and is_muted
+    by_kind = {kind: sum(known.values()) for kind, known in subjects.items()}
+    return {
+        "problem": problem,
+        "findings": count,
+        "by_kind": {kind: number for kind, number in sorted(by_kind.items()) if number},
+        "outgrown": [{"id": mute.id, "on": mute.on, "why": why} for mute, why in applied.outgrown],
+        "expired": [
+            {"id": mute.id, "on": mute.on, "until": mute.until.isoformat()}
+            for mute in applied.expired
+        ],
+    }

@@ -1,0 +1,80 @@
+"""Judges marks whose ledgers have no metadata: the finding on the cluster, or why none is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import MARKS
+from auditor.first_checker.marks_without_ledger import (
+    ConfirmedMark,
+    confirmed_marks,
+    judge_marks,
+    withheld_marks,
+)
+from auditor.model.finding import Finding
+from auditor.model.identity import LedgerId
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.cluster.cluster_cross_check import marks_agreed
+from auditor.summary.cluster.seen_marks import WHERE, SeenMarks, seen_marks
+from auditor.summary.mark_counts import UnlistedMark
+from auditor.wire.znode_paths import mark_path
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFindings:
+    """What the marks of unlisted ledgers show.
+
+    `findings` has one line or none. `withheld` says in sentences what could not be judged.
+    `ledger_ids` are those of the finding, ascending. `differ` has the finding if it is withheld
+    because the checkers differ on it.
+    """
+
+    findings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    unlisted: tuple[UnlistedMark, ...] = ()
+    ledger_ids: tuple[LedgerId, ...] = ()
+    differ: tuple[Difference, ...] = ()
+
+
+def mark_findings(run: Place, about: About) -> MarkFindings:
+    """Return what evidence/marks shows; nothing in a partial run.
+
+    Holds the marks of all ledgers that were not listed.
+    """
+    if about.partial:
+        return MarkFindings()
+    seen = seen_marks(run.read_table(WHERE, MARKS))
+    now_ms, grace_ms = about.terms.judged_at_ms, about.terms.underreplication_grace_ms
+    found = confirmed_marks(seen.marks, now_ms, grace_ms)
+    agreed = marks_agreed(run, about, _mark_finding(seen, about))
+    return MarkFindings(
+        findings=tuple(_line(finding, found, about) for finding in agreed.findings),
+        withheld=tuple(
+            withheld_marks(
+                seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem
+            )
+        ),
+        unlisted=seen.as_unlisted(now_ms),
+        ledger_ids=tuple(sorted(one.ledger_id for one in found)) if agreed.findings else (),
+        differ=tuple(agreed.differ),
+    )
+
+
+def _mark_finding(seen: SeenMarks, about: About) -> Finding | None:
+    return judge_marks(
+        seen.marks,
+        about.terms.judged_at_ms,
+        about.terms.underreplication_grace_ms,
+        unchecked=len(seen.unchecked),
+        path_of=lambda ledger_id: about.facts.root + mark_path(ledger_id),
+        replication_disabled=about.facts.replication_disabled,
+    )
+
+
+def _line(finding: Finding, found: list[ConfirmedMark], about: About) -> str:
+    times = (max(one.first_at_ms for one in found), min(one.again_at_ms for one in found))
+    looks = [ClusterLook(at_ms, "marks", f"{len(found)} without a ledger") for at_ms in times]
+    return finding_line(cluster_testimony(finding, looks, about.facts))

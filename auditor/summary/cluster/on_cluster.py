@@ -1,0 +1,70 @@
+"""What listings, marks and references show: all findings that are neither on verdicts nor on
+bookies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from auditor.evidence.run_directory import Place
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.cluster.mark_findings import MarkFindings, mark_findings
+from auditor.summary.cluster.population import Population, population
+from auditor.summary.last_words import Ids
+from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
+
+MARKS_WITHOUT_LEDGER, ORPHANED = "marks/without_ledger.txt", "references/orphaned.txt"
+"""Ids of ledgers, one a line: marked, and without metadata; written by Pulsar, and without a
+reference.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OnCluster:
+    """The findings on the cluster, and on ledgers that topics reference."""
+
+    listed: Population
+    marked: MarkFindings
+    referenced: ReferenceFindings
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The findings as lines."""
+        return (*self.listed.findings, *self.marked.findings, *self.referenced.findings)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """What could not be said, in sentences."""
+        return (*self.listed.withheld, *self.marked.withheld, *self.referenced.withheld)
+
+    @property
+    def differ(self) -> tuple[Difference, ...]:
+        """The findings that are withheld because the checkers differ on them."""
+        return (*self.listed.differ, *self.marked.differ, *self.referenced.differ)
+
+    @property
+    def files(self) -> Mapping[str, Ids]:
+        """The files of ledger ids that have anything in them, by name."""
+        ids = {MARKS_WITHOUT_LEDGER: self.marked.ledger_ids, ORPHANED: self.referenced.orphaned}
+        return {name: np.array(ledgers, np.int64) for name, ledgers in ids.items() if ledgers}
+
+    def as_run_facts(self) -> dict[str, Any]:
+        """Return the fields of RunFacts that these alone say."""
+        return {
+            "listing_was_short": bool(self.listed.withheld),
+            "unlisted_marks": self.marked.unlisted,
+            "baseline": self.listed.baseline,
+            "are_references_known": self.referenced.is_complete,
+        }
+
+
+def findings_on_cluster(run: Place, about: About) -> OnCluster:
+    """Return what the written listings, marks and references show."""
+    return OnCluster(
+        population(run, about), mark_findings(run, about), reference_findings(run, about)
+    )

@@ -1,0 +1,85 @@
+"""Compares the listings of a run with the last run's number of ledgers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LISTING, LISTINGS
+from auditor.first_checker.population import (
+    LastPopulation,
+    Listing,
+    has_dropped,
+    judge_population,
+    kept_baseline,
+)
+from auditor.model.identity import LedgerId
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.cluster.cluster_cross_check import population_agreed
+from auditor.summary.cluster.listings import WHERE, listings_of
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The result of the comparison.
+
+    `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
+    that exist, or could not be repeated: such a run is not complete, with a finding or without.
+    `baseline` is what the next run is compared with, or None for this run. `differ` has the finding
+    if it is withheld because the checkers differ on it.
+    """
+
+    findings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    baseline: LastPopulation | None = None
+    differ: tuple[Difference, ...] = ()
+
+
+def population(run: Place, about: About) -> Population:
+    """Return what the stored listings show. Costs a count of each listing."""
+    last = about.previous_population
+    if last is None:
+        return Population()
+    listings, gone = _listings(run)
+    baseline = kept_baseline(last, listings)
+    agreed = population_agreed(
+        run, about, judge_population(last, listings, gone, about.facts.instance_id)
+    )
+    if agreed.findings or agreed.differ:
+        looks = [
+            ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings
+        ]
+        lines = tuple(
+            finding_line(cluster_testimony(one, looks, about.facts)) for one in agreed.findings
+        )
+        unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
+        return Population(
+            findings=lines, withheld=unjudged, baseline=baseline, differ=tuple(agreed.differ)
+        )
+    short = bool(listings) and has_dropped(last, listings[0].count)
+    return (
+        Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population()
+    )
+
+
+def _listings(run: Place) -> tuple[list[Listing], list[LedgerId]]:
+    rows = run.read_table("evidence/listings", LISTINGS)
+    counts = {
+        listing: run.count(WHERE[listing], LISTING) for listing in rows["listing"].to_pylist()
+    }
+    return listings_of(rows, counts)
+
+
+def _short(last: LastPopulation, listings: list[Listing]) -> str:
+    now = f"{listings[0].count} ledgers were listed, and run {last.run_id} had listed {last.listed}"
+    if len(listings) < 2:
+        return (
+            f"{now}; they could not be listed again, so nothing is said of ledgers that are gone:"
+            " run again"
+        )
+    return (
+        f"{now}; listed again at the end of this run there were {listings[-1].count}: what was not"
+        " there at first was not judged; run again"
+    )

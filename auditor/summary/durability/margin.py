@@ -1,0 +1,177 @@
+"""How many ledgers would lose their last copy, or their ack quorum, if bookies failed.
+
+Computed from what a stored run vouches for (`auditor.summary.durability.stored_doubts`). A copy
+that the run does not vouch for may be there or not: each answer has a sure and a possible part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from auditor.model.identity import BookieId
+from auditor.summary.durability.stored_copies import (
+    Flags,
+    Ints,
+    Segments,
+    StoredCopies,
+    no_flags,
+    zero_counts,
+)
+
+SHOWN_IDS_MAX = 20
+"""Ledger ids named for each sort of loss; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Ledgers that a failure would harm in one way: how many, and the first ids."""
+
+    ledgers: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What the failure of some bookies would do to entries of which they may hold a copy.
+
+    no_copy: some entry would have no copy. may_have_no_copy: only copies that the run does not
+    vouch for would be left. below_ack and may_be_below_ack likewise with fewer copies than the ack
+    quorum; ledgers that would have no copy count there too. Nothing is left out: a ledger that the
+    run could not judge, or that lacks copies already, counts if one of its copies may go.
+    """
+
+    no_copy: Sort
+    may_have_no_copy: Sort
+    below_ack: Sort
+    may_be_below_ack: Sort
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What the failure of each bookie alone would do: numbers of ledgers, as in `Losses`.
+
+    Bookies without any are left out.
+    """
+
+    no_copy: dict[BookieId, int]
+    may_have_no_copy: dict[BookieId, int]
+    below_ack: dict[BookieId, int]
+    may_be_below_ack: dict[BookieId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Distinct copies of the write set that begins at each position, as (n, E) arrays."""
+
+    sure: Ints
+    possible: Ints
+
+
+def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
+    """Return what the failure of all of `down` at once would do. Time is linear in the segments."""
+    is_down = no_flags(len(copies.bookies))
+    is_down[[code for code, bookie in enumerate(copies.bookies) if bookie in down]] = True
+    flags = no_flags((4, len(copies.ledger_ids)))
+    for block in copies.segments:
+        takes = block.is_used & _loses_a_copy(block, is_down)
+        for number, hit in enumerate(_harms(block, _count_copies(block, is_down))):
+            flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
+    no_copy, may_no_copy, below, may_below = flags
+    return Losses(
+        _sort(copies, no_copy),
+        _sort(copies, may_no_copy & ~no_copy),
+        _sort(copies, below),
+        _sort(copies, may_below & ~below),
+    )
+
+
+def exposure_by_bookie(copies: StoredCopies) -> Exposure:
+    """Return what `losses_without` each bookie alone are, in time and memory linear in the
+    segments.
+    """
+    found: tuple[list[Ints], ...] = ([], [], [], [])
+    for block in copies.segments:
+        now = _count_copies(block, no_flags(len(copies.bookies)))
+        for columns, is_first in block.write_sets():
+            takes = is_first & ~block.absent[:, columns]
+            after = _Counts(now.sure - (takes & ~block.doubtful[:, columns]), now.possible - takes)
+            for keys, hit in zip(found, _harms(block, after), strict=True):
+                rows, positions = np.nonzero(hit & takes & block.is_used)
+                bookies = block.ensembles[rows, columns[positions]]
+                keys.append(np.unique(block.ledgers[rows] * len(copies.bookies) + bookies))
+    no_copy, may_no_copy, below, may_below = (
+        np.unique(np.concatenate([zero_counts(0), *keys])) for keys in found
+    )
+    return Exposure(
+        _ledgers_by_bookie(copies, no_copy),
+        _ledgers_by_bookie(copies, np.setdiff1d(may_no_copy, no_copy)),
+        _ledgers_by_bookie(copies, below),
+        _ledgers_by_bookie(copies, np.setdiff1d(may_below, below)),
+    )
+
+
+def _harms(block: Segments, after: _Counts) -> tuple[Flags, Flags, Flags, Flags]:
+    """Return for each write set the four sorts of harm, in the order of `Losses`."""
+    ack = block.ack_quorums[:, None]
+    return after.possible == 0, after.sure == 0, after.possible < ack, after.sure < ack
+
+
+def copies_of_worst_entry(copies: StoredCopies) -> dict[int, int]:
+    """Return how many ledgers have so many sure copies of the entry that has the fewest."""
+    fewest = _fewest_sure(copies)
+    numbers, ledgers = np.unique(fewest, return_counts=True)
+    return dict(zip(numbers.tolist(), ledgers.tolist(), strict=True))
+
+
+def ledgers_in_order(copies: StoredCopies) -> Flags:
+    """Return for each ledger whether every entry has a sure copy now."""
+    return _fewest_sure(copies) > 0
+
+
+def _fewest_sure(copies: StoredCopies) -> Ints:
+    fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
+    for block in copies.segments:
+        sure = _count_copies(block, no_flags(len(copies.bookies))).sure
+        np.minimum.at(
+            fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1)
+        )
+    return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
+
+
+def _count_copies(block: Segments, is_down: Flags) -> _Counts:
+    """Count distinct live bookies of each write set: a bookie twice in one holds one copy."""
+    sure = zero_counts(block.ensembles.shape)
+    possible = zero_counts(block.ensembles.shape)
+    for columns, is_first in block.write_sets():
+        is_live = is_first & ~is_down[block.ensembles[:, columns]] & ~block.absent[:, columns]
+        possible += is_live
+        sure += is_live & ~block.doubtful[:, columns]
+    return _Counts(sure, possible)
+
+
+def _loses_a_copy(block: Segments, is_down: Flags) -> Flags:
+    """Return for each write set whether a bookie that is down may hold a copy of it."""
+    loses = np.zeros(block.ensembles.shape, bool)
+    for columns, is_first in block.write_sets():
+        loses |= is_first & is_down[block.ensembles[:, columns]] & ~block.absent[:, columns]
+    return loses
+
+
+def _ledgers_by_bookie(copies: StoredCopies, keys: Ints) -> dict[BookieId, int]:
+    """Count the ledgers of each bookie. A key is the ledger's index times the bookies, plus the
+    code.
+    """
+    if not len(keys):
+        return {}
+    ledgers = np.bincount(keys % len(copies.bookies), minlength=len(copies.bookies))
+    return {
+        bookie: int(count) for bookie, count in zip(copies.bookies, ledgers, strict=True) if count
+    }
+
+
+def _sort(copies: StoredCopies, hit: Flags) -> Sort:
+    ids = copies.ledger_ids[hit]
+    return Sort(len(ids), tuple(ids[:SHOWN_IDS_MAX].tolist()))

@@ -1,0 +1,246 @@
+"""Judges what Pulsar's topics reference: the findings, what is unknown, and the counts of
+references.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.reference_rows import RowOf, TopicLook
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import REFERENCES
+from auditor.first_checker.orphans import (
+    Orphans,
+    SeenOrphan,
+    can_decide,
+    judge_orphans,
+    topic_named_by,
+)
+from auditor.first_checker.references import Judged, SeenReference, judge_reference
+from auditor.first_checker.topic_uses import UsesOfTopic, pair_uses
+from auditor.model.evidence import Look
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.references.reference_check import orphans_agreed, references_agreed
+from auditor.summary.references.reference_tables import (
+    AGAIN,
+    AT_FIRST,
+    FIRST,
+    SUSPECTS_MAX,
+    WHERE,
+    counted_ids,
+    ids_read_again,
+    known_topics,
+    looks_at,
+    records_at,
+    referenced_ids,
+    suspect_ids,
+    topics_naming,
+    unreferenced_ledgers,
+    were_references_read,
+)
+from auditor.summary.references.reference_words import unjudged_sentences, withheld_sentences
+from auditor.witness.finding_lines import (
+    ClusterLook,
+    cluster_testimony,
+    finding_line,
+    reference_testimony,
+)
+from auditor.witness.owner import owner_by_use, owner_of
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFindings:
+    """What the references show.
+
+    `findings` are lines. `counts` is the field `references` of the summary, None where no topics
+    were looked for. `withheld` says in sentences what is unknown; `is_complete` whether everything
+    about losses is known. `orphaned` are the ledgers of the finding on orphans, ascending.
+    """
+
+    findings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    counts: Json | None = None
+    is_complete: bool = True
+    orphaned: tuple[LedgerId, ...] = ()
+    differ: tuple[Difference, ...] = ()
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """The judged references of a run, before the second checker."""
+
+    findings: list[Finding] = field(default_factory=list)
+    seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
+    unknown: list[LedgerId] = field(default_factory=list)
+    outdated: list[LedgerId] = field(default_factory=list)
+    more: int = 0
+    """Further ledgers in question, which were not judged."""
+
+
+def reference_findings(run: Place, about: About) -> ReferenceFindings:
+    """Return what evidence/references shows; nothing if the run did not look for topics."""
+    if not were_references_read(run):
+        return ReferenceFindings()
+    judged = _judge_references(run)
+    agreed = references_agreed(run, judged.findings)
+    orphans = _judge_orphans(run, about)
+    cluster = orphans_agreed(run, about, orphans.finding)
+    lines = [
+        _line(one, judged.seen[one.ledger_id], about)
+        for one in agreed.findings
+        if one.ledger_id is not None
+    ]
+    lines += [_cluster_line(run, finding, orphans, about) for finding in cluster.findings]
+    kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
+    problems = _topics_with_problems(run)
+    unreadable: list[str | None] = pc.unique(problems).to_pylist()
+    return ReferenceFindings(
+        findings=tuple(lines),
+        withheld=(
+            *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
+            *unjudged_sentences(judged.more, SUSPECTS_MAX),
+        ),
+        counts=_counts(run, agreed.findings, judged, problems, kept),
+        is_complete=not judged.unknown and not judged.more and not unreadable,
+        orphaned=kept.ledger_ids,
+        differ=(*agreed.differ, *cluster.differ),
+    )
+
+
+def _judge_references(run: Place) -> _Judgement:
+    ids, more = np.split(suspect_ids(run), [SUSPECTS_MAX])
+    first, again = records_at(run, FIRST, ids), records_at(run, AGAIN, ids)
+    looks = _by_topic(looks_at(run, topics_naming(run, ids)))
+    naming = defaultdict[LedgerId, list[UsesOfTopic]](list)
+    wanted = set(ids.tolist())
+    for topic in sorted(looks):
+        pairs = pair_uses(looks[topic][FIRST], looks[topic].get(AGAIN))
+        for ledger_id in pairs.keys() & wanted:
+            naming[ledger_id].append(pairs[ledger_id])
+    judgement = _Judgement(more=len(more))
+    counted = counted_ids(run, ids)
+    for ledger_id in ids.tolist():
+        uses = tuple(naming[ledger_id])
+        seen = SeenReference(
+            ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted
+        )
+        _add(judgement, seen, judge_reference(seen))
+    return judgement
+
+
+def _add(judgement: _Judgement, seen: SeenReference, judged: Judged) -> None:
+    judgement.seen[seen.ledger_id] = seen
+    judgement.findings += [judged.finding] if judged.finding else []
+    judgement.unknown += [seen.ledger_id] if judged.is_unknown else []
+    judgement.outdated += [seen.ledger_id] if judged.is_outdated else []
+
+
+def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicRecord]]:
+    found: dict[TopicName, dict[int, TopicRecord]] = {}
+    for look, record in looks:
+        found.setdefault(record.topic, {})[look] = record
+    return found
+
+
+def _judge_orphans(run: Place, about: About) -> Orphans:
+    known, read_again = known_topics(run), frozenset(ids_read_again(run).tolist())
+    decided: list[LedgerRecord] = []
+    undecided = 0
+    for one in unreferenced_ledgers(run, about.terms):
+        if one.ledger_id in read_again and can_decide(one, known):
+            decided.append(one)
+        else:
+            undecided += 1
+    ids = np.array([one.ledger_id for one in decided], np.int64)
+    again = records_at(run, AGAIN, ids)
+    named = _topics_named_by(decided)
+    looks = _by_topic(looks_at(run, named.values()))
+    seen = (
+        SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN))
+        for one in decided
+    )
+    return judge_orphans(seen, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
+
+
+def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
+    """Return the topic that each ledger names; none for a ledger of which `can_decide` is false."""
+    return {
+        one.ledger_id: topic
+        for one in ledgers
+        if one.metadata and (topic := topic_named_by(one.metadata)) is not None
+    }
+
+
+def _line(finding: Finding, seen: SeenReference, about: About) -> str:
+    assert isinstance(finding.facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    assert seen.again is not None, "a finding takes two looks"
+    use = finding.facts.some_uses[0]
+    topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
+    named = owner_by_use(topic, use.role, use.name)
+    looks = [Look(seen.first), Look(seen.again)]
+    return finding_line(
+        reference_testimony(finding, looks, about.facts, owner_of(seen.again.metadata) or named)
+    )
+
+
+def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) -> str:
+    ids = np.array(orphans.ledger_ids, np.int64)
+    said = f"{len(orphans.ledger_ids)} unreferenced"
+    times = (
+        max(_times(records_at(run, FIRST, ids).values())),
+        min(_times(records_at(run, AGAIN, ids).values())),
+    )
+    looks = [ClusterLook(at_ms, "references", said) for at_ms in times]
+    return finding_line(cluster_testimony(finding, looks, about.facts))
+
+
+def _times(records: Iterable[LedgerRecord]) -> list[int]:
+    return [record.read_at_ms for record in records]
+
+
+def _topics_with_problems(run: Place) -> pa.ChunkedArray:
+    """Return the topic of each problem at either look; null where topics could not be listed."""
+    return run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])[
+        "topic"
+    ]
+
+
+def _counts(
+    run: Place,
+    findings: Sequence[Finding],
+    judged: _Judgement,
+    problems: pa.ChunkedArray,
+    orphans: Orphans,
+) -> Json:
+    rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
+    found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
+    schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
+    return {
+        "topics": rows.filter(found).num_rows,
+        "cursors": rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
+        "schemas": len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
+        "ledgers_referenced": len(referenced_ids(run)),
+        "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
+        "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
+        "orphaned": len(orphans.ledger_ids),
+        "unreadable": len(pc.unique(problems.drop_null())),
+        "not_listed": problems.null_count,
+        "unknown": len(judged.unknown) + judged.more,
+        "outdated": len(judged.outdated),
+        "orphaned_unknown": orphans.undecided,
+    }

@@ -1,0 +1,242 @@
+"""Which topics are hit by findings on ledgers, worst first, and who owns a ledger that does not
+say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from auditor.evidence.reference_rows import namespace_of
+from auditor.evidence.run_directory import Place
+from auditor.first_checker.topic_uses import uses_by_ledger
+from auditor.judging.readability import LOST_KINDS, judge_reader
+from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
+from auditor.model.identity import ENTRY_ID_MAX, LedgerId
+from auditor.model.readability import Answer, Condition, LedgerCondition
+from auditor.model.topic import DataLedger, Role, TopicRecord, TopicStatus
+from auditor.summary.references.reference_tables import (
+    FIRST,
+    known_topics,
+    looks_at,
+    topics_naming,
+    were_references_read,
+)
+from auditor.witness.next_commands import CHANGES
+from auditor.witness.owner import owner_by_use
+from auditor.witness.pulsar_commands import look_commands, pulsar_ledger
+
+TOPICS_IN_SUMMARY = 10
+"""Topics, and namespaces, of which the summary has the counts; topics.jsonl has all topics."""
+
+Json = dict[str, Any]
+
+_LOSSES = LOST_KINDS | {Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED}
+
+_POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
+"""Unknown: the finding does not name all lost entries, and this reader is behind those that it
+names.
+"""
+
+
+@dataclass(slots=True)
+class _LedgerHit:
+    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: and
+    others.
+    """
+
+    kinds: set[Kind] = field(default_factory=set)
+    lost: set[tuple[int, int]] = field(default_factory=set)
+    lost_more: bool = False
+
+    def add(self, found: Mapping[str, Any]) -> None:
+        kind = Kind(found["kind"])
+        self.kinds.add(kind)
+        if kind not in _LOSSES:
+            return
+        runs = [(int(first), int(last)) for first, last in found["entries"]]
+        if kind is Kind.REFERENCED_LEDGER_MISSING and not runs:
+            runs = [(0, ENTRY_ID_MAX)]
+        elif sum(last - first + 1 for first, last in runs) < int(found["entries_total"]):
+            self.lost_more = True
+        self.lost.update(runs)
+
+    def condition(self, ledger_id: LedgerId) -> LedgerCondition:
+        """Return the ledger as a reader finds it."""
+        lost: Ranges = tuple(sorted(self.lost))
+        return LedgerCondition(ledger_id, Condition.ENTRIES_LOST, lost, self.lost_more)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHits:
+    """`lines` of topics.jsonl, worst first; `summary` has the fields of the summary on topics.
+
+    `findings` are all findings, with the owner of each ledger that a topic references.
+    """
+
+    findings: Sequence[str]
+    lines: tuple[str, ...] = ()
+    summary: Mapping[str, Any] = field(
+        default_factory=lambda: {"topics_hit": None, "topics_worst": None}
+    )
+
+
+def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
+    """Return which topics the findings on ledgers hit, of severity warning and worse.
+
+    How many is None where none is known to be hit but not all topics could be listed.
+
+    Costs one scan of the references, and memory for the topics that are hit.
+    """
+    if not were_references_read(run):
+        return TopicHits(findings)
+    told = [json.loads(line) for line in findings]
+    on_ledgers = [one for one in told if one["ledger_id"] is not None]
+    records = _newest_records(run, {one["ledger_id"] for one in on_ledgers})
+    hits: dict[LedgerId, _LedgerHit] = {}
+    for one in on_ledgers:
+        if CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING:
+            hits.setdefault(one["ledger_id"], _LedgerHit()).add(one)
+    topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
+    lines = tuple(json.dumps(one, separators=(",", ":")) for one in topics)
+    owned = _with_owners(findings, told, records)
+    if not topics and known_topics(run).is_blind:
+        return TopicHits(owned)
+    return TopicHits(owned, lines, _summary(topics))
+
+
+def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:
+    """Return the topics that name one of these ledgers, each as it was read last and found."""
+    ids = np.array(sorted(ledgers), np.int64)
+    newest: dict[str, TopicRecord] = {}
+    for look, record in looks_at(run, topics_naming(run, ids)):
+        if look == FIRST or record.status is TopicStatus.FOUND:
+            newest[str(record.topic)] = record
+    return [newest[topic] for topic in sorted(newest)]
+
+
+def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | None:
+    """Return the line of a topic, None if nothing that it needs in BookKeeper is hit."""
+    named = uses_by_ledger(record)
+    uses = [
+        (ledger, use)
+        for ledger in sorted(named.keys() & hits)
+        for use in named[ledger]
+        if not use.is_elsewhere
+    ]
+    if not uses:
+        return None
+    lost = [(ledger, use) for ledger, use in uses if hits[ledger].kinds & _LOSSES]
+    data = [
+        (DataLedger(ledger, use.entries), hits[ledger].condition(ledger))
+        for ledger, use in lost
+        if use.role is Role.DATA
+    ]
+    answers = [
+        (one.name, judge_reader(one, data).answer)
+        for one in record.subscriptions
+        if one.cursor is not None
+    ]
+    return {
+        "topic": str(record.topic),
+        "namespace": namespace_of(record.topic),
+        "has_loss": any(use.role in (Role.DATA, Role.SCHEMA) for _, use in lost),
+        "kinds": [
+            kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)
+        ],
+        "ledgers": sorted({ledger for ledger, _ in uses}),
+        "subscriptions_blocked": [name for name, answer in answers if answer is Answer.BLOCKED],
+        "subscriptions_possibly_blocked": [
+            name for name, answer in answers if answer in _POSSIBLY_BLOCKED
+        ],
+    }
+
+
+def _badness(topic: Json) -> tuple[Any, ...]:
+    blocked, possibly = topic["subscriptions_blocked"], topic["subscriptions_possibly_blocked"]
+    return (
+        not topic["has_loss"],
+        -len(blocked),
+        -len(possibly),
+        -len(topic["ledgers"]),
+        topic["topic"],
+    )
+
+
+def _summary(topics: Sequence[Json]) -> Json:
+    """Return the counts of hit topics, and the worst of them and of their namespaces."""
+    namespaces: dict[str, Counter[str]] = {}
+    for one in topics:
+        namespaces.setdefault(one["namespace"], Counter()).update(_counts_of(one))
+    worst = sorted(
+        namespaces, key=lambda name: (*(-namespaces[name][word] for word in _WORDS), name)
+    )
+    return {
+        "topics_hit": len(topics),
+        "topics_worst": {
+            **{word: sum(of[word] for of in namespaces.values()) for word in _WORDS[:3]},
+            "namespaces": len(namespaces),
+            "worst_namespaces": [
+                {"namespace": name, **{word: namespaces[name][word] for word in _WORDS}}
+                for name in worst[:TOPICS_IN_SUMMARY]
+            ],
+            "worst_topics": [_brief(one) for one in topics[:TOPICS_IN_SUMMARY]],
+        },
+    }
+
+
+_WORDS = ("with_loss", "subscriptions_blocked", "subscriptions_possibly_blocked", "topics")
+
+
+def _counts_of(topic: Json) -> Json:
+    lengths = {word: len(topic[word]) for word in _WORDS[1:3]}
+    return {"with_loss": int(topic["has_loss"]), "topics": 1, **lengths}
+
+
+def _brief(topic: Json) -> Json:
+    """Return a line of topics.jsonl for the summary: numbers in place of lists that may be long."""
+    lists = ("ledgers", "subscriptions_blocked", "subscriptions_possibly_blocked")
+    return {**topic, **{name: len(topic[name]) for name in lists}}
+
+
+def _with_owners(
+    findings: Sequence[str], told: Sequence[Json], records: Iterable[TopicRecord]
+) -> list[str]:
+    """Return the lines, with the topic that references the ledger where its metadata names no
+    owner.
+    """
+    owners = dict(_owners({one["ledger_id"] for one in told if one["owner"] is None}, records))
+    return [_with_owner(line, one, owners) for line, one in zip(findings, told, strict=True)]
+
+
+def _owners(
+    ledgers: set[LedgerId], records: Iterable[TopicRecord]
+) -> Iterator[tuple[LedgerId, Json]]:
+    """Yield each ledger with the first topic, in order, that references it. Later pairs win."""
+    for record in reversed(list(records)):
+        named = uses_by_ledger(record)
+        for ledger in named.keys() & ledgers:
+            yield ledger, owner_by_use(record.topic, named[ledger][0].role, named[ledger][0].name)
+
+
+def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
+    owner = owners.get(found["ledger_id"])
+    if owner is None or found["owner"] is not None:
+        return line
+    topic = pulsar_ledger(owner)
+    at = next(
+        (n for n, command in enumerate(found["next"]) if command.startswith(CHANGES)),
+        len(found["next"]),
+    )
+    looks = [
+        command
+        for command in (look_commands(topic) if topic else [])
+        if command not in found["next"]
+    ]
+    told = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
+    return json.dumps(told, separators=(",", ":"))

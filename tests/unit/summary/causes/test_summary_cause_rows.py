@@ -1,0 +1,339 @@
+"""A cause in its outside form: numbers that add up, a sentence for a person, an id that stays."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from support.cause_worlds import (
+    BELOW,
+    FAILED,
+    MALFORMED,
+    MARKED,
+    World,
+    both,
+    ids,
+    lacking,
+    scattered,
+    spread,
+)
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.finding import Kind
+from auditor.summary.causes.candidates import CauseKind
+from auditor.summary.causes.cause_rows import Backdrop, Causes, cause_id, causes_json, percent
+from auditor.summary.causes.choosing import CAUSES_MAX
+from auditor.summary.causes.hits import Hits, Via
+
+FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
+RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
+SIX = spread(6, 300, seed=1).in_racks(RACKS)
+APART = World({n: [f"b{n % 20:02}"] for n in range(1_000)})
+"""Twenty bookies with fifty ledgers each, and no ledger of two."""
+WITHOUT, CORRUPT = Kind.ENTRY_WITHOUT_REPLICA.value, Kind.ENTRY_CORRUPT.value
+
+
+def outside(
+    hits: Hits,
+    world: World = SIX,
+    *,
+    greeting: Greeting | None = Greeting.ANSWERED,
+    registration: Registration = Registration.WRITABLE,
+    away: bool = False,
+    disabled: bool = False,
+    renamed: dict[str, str] | None = None,
+) -> Causes:
+    """What is told of b1 and its like."""
+    chosen = world.causes(hits, disabled=disabled)
+    bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, greeting=greeting) for b in RACKS}
+    return causes_json(
+        chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ()), renamed or {})
+    )
+
+
+def says(hits: Hits, world: World = SIX, **more: Any) -> list[str]:
+    return [row["says"] for row in outside(hits, world, **more).rows]
+
+
+def test_every_affected_ledger_is_counted_once():
+    """Those of the causes, those of the causes beyond, and those without a cause are all there
+    are.
+    """
+    hits = lacking(
+        **{f"b{n:02}": APART.naming(f"b{n:02}")[::2] for n in range(CAUSES_MAX + 2)}, b15=[15]
+    )
+    causes = outside(hits, APART)
+    assert (CAUSES_MAX, {"causes": 2, "ledgers": 50}, 1, 0) == (
+        len(causes.rows), causes.rest, causes.unexplained, causes.unexplained_unjudged,
+    )  # fmt: skip
+    assert [25] * CAUSES_MAX == [row["ledgers"] for row in causes.rows]
+    assert [row["ledgers"] for row in causes.rows] == [
+        len(causes.files[row["file"]]) for row in causes.rows
+    ]
+
+
+def test_a_ledger_of_two_families_is_counted_once_without_cause():
+    """What belongs to a cause of one family is not counted as unexplained in another; what has no
+    finding is unjudged.
+    """
+    mine = SIX.naming("b1")
+    others = [ledger for ledger in SIX.ensembles if ledger not in set(mine)]
+    unjudged = Hits({"bookie_silent": ids(others[:2])}, {Via.UNHEARD: {}})
+    causes = outside(
+        both(both(lacking(b1=mine), Hits({MARKED: ids([mine[0], others[9]])}, {})), unjudged)
+    )
+    assert (1, 3, 2) == (len(causes.rows), causes.unexplained, causes.unexplained_unjudged)
+
+
+def test_kinds_are_those_of_its_family_and_its_own_ledgers():
+    """Findings of one cause share a family; ledgers that a stronger cause explains are not told
+    twice.
+    """
+    first_half, second = SIX.naming("b1"), SIX.naming("b4")
+    hits = both(lacking(b1=first_half, b4=second), Hits({MARKED: ids(first_half[:2])}, {}))
+    strong, weak = outside(hits).rows
+    shared = len(set(first_half) & set(second))
+    every = len(set(first_half) | set(second))
+    assert ({BELOW: strong["ledgers"]}, "entry") == (strong["kinds"], strong["family"])
+    assert every == strong["ledgers"] + weak["ledgers"]
+    assert float(f"{weak['ledgers'] / every:.4g}") == weak["share"]
+    assert weak["says"].endswith(f"({shared} of them belong to a stronger cause)")
+
+
+def test_a_row_has_the_numbers_of_its_contrast():
+    """So that a person can see why it is a cause."""
+    mine = SIX.naming("b1")
+    (row,) = outside(both(lacking(b1=mine), lacking(b2=SIX.naming("b2")[:1]))).rows
+    pairs = sum(map(len, SIX.ensembles.values())) - len(mine)
+    names = ("touched", "touched_hit", "share_touched", "others", "others_hit", "share_others")
+    assert [len(mine), len(mine), 1.0, pairs, 1, float(f"{1 / pairs:.4g}")] == [
+        row[name] for name in names
+    ]
+    assert 0 <= row["p_value"] < 1e-9
+
+
+def test_a_file_holds_its_ledgers_ascending():
+    """Named by place, sort and subject; the subject harmless."""
+    causes = outside(lacking(b01=[61, 1, 21, 41, 81]), APART)
+    assert {"causes/01-bookie-b01.txt": [1, 21, 41, 61, 81]} == {
+        name: one.tolist() for name, one in causes.files.items()
+    }
+
+
+SHARES = "(100 % of its {} ledgers, 0 % on the rest)"
+
+
+@pytest.mark.parametrize(
+    ("state", "more"),
+    [
+        ("bookie b1 answers and", {}),
+        ("bookie b1 is registered and silent and", {"greeting": Greeting.SILENT}),
+        ("bookie b1 is not registered and", {"registration": Registration.NONE}),
+        ("bookie b1, in planned maintenance, answers and", {"away": True}),
+        ("bookie b1", {"greeting": None}),
+        ("bookie b1 (probably renamed to b9) answers and", {"renamed": {"b1": "b9"}}),
+    ],
+)
+def test_a_bookie_is_told_as_it_was_last_seen(state: str, more: dict[str, Any]):
+    """Whether it answers decides what a person does next."""
+    mine = SIX.naming("b1")
+    assert [f"{state} lacks entries of {len(mine)} ledgers {SHARES.format(len(mine))}"] == says(
+        lacking(b1=mine), **more
+    )
+
+
+def test_a_share_below_one_per_cent_is_printed():
+    """Small shares stand out from smaller ones."""
+    world = World({n: [f"b{n % 2}"] for n in range(40_000)})
+    expected = (
+        "bookie b1 answers and lacks entries of 60 ledgers (0.3 % of its 20,000 ledgers, below 0.01"
+        " % on the rest)"
+    )
+    assert [expected] == says(lacking(b1=world.naming("b1")[::334], b0=[0]), world)
+
+
+def test_a_percentage_is_rounded_down():
+    """All is all, some is some."""
+    shares = [0, 1e-6, 0.0001, 0.0099999, 0.01, 0.29, 0.999999, 1]
+    assert ["0 %", "below 0.01 %", "0.01 %", "0.99 %", "1 %", "29 %", "99 %", "100 %"] == [
+        percent(share) for share in shares
+    ]
+
+
+def test_a_bookie_is_told_by_what_it_does_to_the_family():
+    """What it leaves unjudged is one cause, what its marks say another."""
+    mine = SIX.naming("b1")
+    via = {Via.UNHEARD: {"b1": ids(mine[:60])}, Via.MARKED: {"b1": ids(mine[60:])}}
+    hits = Hits({"bookie_silent": ids(mine[:60]), MARKED: ids(mine[60:])}, via)
+    first, second = sorted(says(hits, registration=Registration.NONE))
+    assert first.startswith("bookie b1 is not registered and is named missing by the marks of ")
+    assert second.startswith("bookie b1 is not registered and leaves 60 ledgers unjudged (")
+
+
+def test_a_rack_is_told_with_its_bookies():
+    """Which of them, and what they lack together."""
+    number = len(SIX.naming("b1", "b2"))
+    expected = (
+        f"rack /r1: its bookies b1, b2 lack entries of {number} ledgers {SHARES.format(number)}"
+    )
+    assert [expected] == says(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
+
+
+def test_failing_placement_is_told_by_rack_and_by_bookie():
+    """A rack that is crowded; a bookie that stands where it should not."""
+    crowd = [n for n, ensemble in SIX.ensembles.items() if {"b1", "b2"} <= set(ensemble)]
+    first, *_ = says(Hits({FAILED: ids(crowd)}, {}, crowds={"/r1": ids(crowd)}))
+    assert first.startswith(
+        f"rack /r1 has two bookies or more in segments of {len(crowd)} ledgers that fail"
+        " placement ("
+    )
+    mine = SIX.naming("b1")
+    (said,) = says(Hits({FAILED: ids(mine)}, {Via.MISPLACED: {"b1": ids(mine)}}))
+    expected = (
+        f"bookie b1 answers and is in segments of {len(mine)} ledgers that fail placement (100 % of"
+        f" its {len(mine)} ledgers"
+    )
+    assert f"{expected}, 0 % of the ledgers without it)" == said
+
+
+def test_a_period_is_told_with_what_is_outside():
+    """How many were created then, and how few are hit of all others."""
+    expected = (
+        "ledgers created from 1970-01-01T00:01:40.000Z to 1970-01-01T00:01:59.000Z: 20 of 20 are"
+        " hit (100 %), and 1 of the 280 created at other times (0.35 %)"
+    )
+    assert [expected] == says(scattered(SIX, [*range(100, 120), 250], random.Random(2)))
+    beside = [n for n in range(100, 160) if n not in set(SIX.naming("b1"))]
+    _, said = says(both(lacking(b1=SIX.naming("b1")), scattered(SIX, beside, random.Random(2))))
+    assert said.endswith("created at other times (0 %), ledgers with another cause not counted")
+
+
+def test_marks_that_wait_are_told_with_what_they_wait_for():
+    """Auto-recovery, or a worker that holds their locks."""
+    old = range(0, 300, 60)
+    hits = Hits({MARKED: ids(old)}, {}, locked={"w1": ids(old)}, marked=50)
+    assert [
+        "auto-recovery is disabled: the marks of 5 ledgers wait for it (10 % of 50 marked ledgers)"
+    ] == says(hits, disabled=True)
+    expected = (
+        "replication worker w1 holds the locks of 5 ledgers whose marks are too old (100 % of the 5"
+        " ledgers that it locks)"
+    )
+    assert [expected] == says(hits)
+
+
+def test_an_id_is_that_of_the_cluster_and_the_cause():
+    """The same over runs, whatever the numbers; another cluster, bookie or family has another."""
+    first, later = (outside(lacking(b1=SIX.naming("b1")[:n])).rows[0]["id"] for n in (50, 100))
+    assert first == later == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
+    others = [
+        (CauseKind.BOOKIE, "b2", "entry"),
+        (CauseKind.RACK, "b1", "entry"),
+        (CauseKind.BOOKIE, "b1", "mark"),
+    ]
+    assert 4 == len({first, *(cause_id(*one, FACTS) for one in others)})
+
+
+def test_an_id_outlives_versions_of_ours():
+    """A cluster without an instance id is its root and its hosts, in any order."""
+    assert "03686ae7d6d62e95" == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
+    one, other = (
+        ClusterFacts("zk", hosts, "/l", "flat", None, False, None)
+        for hosts in (("h1", "h2"), ("h2", "h1"))
+    )
+    assert (
+        "3e77bc6d8b53363f"
+        == cause_id(CauseKind.BOOKIE, "b1", "entry", one)
+        == cause_id(CauseKind.BOOKIE, "b1", "entry", other)
+    )
+
+
+def test_the_fields_of_the_summary_have_their_names():
+    """As docs/names.md lists them."""
+    causes = outside(lacking(b01=[61, 1, 21, 41, 81], b02=[2]), APART)
+    assert {
+        "causes": causes.rows,
+        "causes_rest": {"causes": 0, "ledgers": 0},
+        "ledgers_without_cause": 1,
+        "unjudged_without_cause": 0,
+    } == causes.as_json()
+    (row,) = causes.rows
+    assert ("bookie", "b01", "entry") == (row["cause"], row["subject"], row["family"])
+
+
+def test_kinds_come_with_the_most_frequent_first():
+    """Those of equal number by name."""
+    mine = APART.naming("b01")
+    for below, expected in ((5, [WITHOUT, BELOW]), (50, [BELOW, WITHOUT])):
+        kinds = {WITHOUT: ids(mine), BELOW: ids(mine[:below]), CORRUPT: ids(())}
+        (row,) = outside(Hits(kinds, {Via.LACKING: {"b01": ids(mine)}}), APART).rows
+        assert [(one, {WITHOUT: 50, BELOW: below}[one]) for one in expected] == list(
+            row["kinds"].items()
+        )
+
+
+@pytest.mark.parametrize(
+    ("subject", "slug"),
+    [
+        ("10.0.0.7:3181", "10.0.0.7-3181"),
+        ("../../etc/X", "etc-X"),
+        ("/X room 1/", "X-room-1"),
+        ("///", "unnamed"),
+        ("b" * 99, "b" * 60),
+    ],
+)
+def test_whatever_a_subject_is_named_its_file_is_harmless(subject: str, slug: str):
+    """Nothing leaves the directory, nothing is hidden, nothing is too long."""
+    world = World({n: [subject if n % 20 == 1 else f"b{n % 20:02}"] for n in range(1_000)})
+    causes = outside(lacking(**{subject: world.naming(subject)}), world)
+    assert [f"causes/01-bookie-{slug}.txt"] == list(causes.files)
+
+
+@pytest.mark.parametrize(
+    ("size", "named"), [(5, "b01, b02, b03, b04, b05"), (6, "b01, b02, b03, b04, b05 and 1 more")]
+)
+def test_of_a_large_rack_few_bookies_are_named(size: int, named: str):
+    """The rest is counted."""
+    members = [f"b{n:02}" for n in range(1, size + 1)]
+    world = APART.in_racks(
+        {f"b{n:02}": "/r1" if f"b{n:02}" in members else "/r2" for n in range(20)}
+    )
+    (said,) = says(lacking(**{b: world.naming(b) for b in members}), world)
+    assert said.startswith(f"rack /r1: its bookies {named} lack entries of {50 * size} ledgers (")
+
+
+def test_a_ledger_is_told_by_the_first_way_that_fits():
+    """A mark names b01, which lacks entries of the same ledgers and of others."""
+    mine = APART.naming("b01")
+    via = {Via.MARKED: {"b01": ids(mine[:30])}, Via.LACKING: {"b01": ids(mine[20:])}}
+    (said,) = says(Hits({MARKED: ids(mine)}, via), APART)
+    expected = (
+        "bookie b01 is not registered and is named missing by the marks of 30 ledgers and lacks"
+        " entries of 20 ledgers ("
+    )
+    assert said.startswith(expected)
+    (said,) = says(
+        Hits(
+            {MARKED: ids(mine)}, {Via.MARKED: {"b01": ids(mine)}, Via.LACKING: {"b01": ids(mine)}}
+        ),
+        APART,
+    )
+    assert "lacks" not in said
+
+
+def test_a_fact_without_others_has_no_share_of_theirs():
+    """Where every ledger is marked, disabled auto-recovery is told all the same: null, not zero."""
+    (row,) = outside(
+        Hits({MARKED: ids(APART.ensembles)}, {}, marked=1_000), APART, disabled=True
+    ).rows
+    assert (0, 0, None, None) == tuple(
+        row[name] for name in ("others", "others_hit", "share_others", "p_value")
+    )
+
+
+def test_without_a_cause_the_files_and_counts_are_whole_numbers():
+    """Ids are never rounded, and of no cause there are none."""
+    causes = outside(Hits({MALFORMED: ids([2**60 + 1])}, {}))
+    assert ([], {}, 1) == (causes.rows, causes.files, causes.unexplained)

@@ -1,0 +1,501 @@
+"""The end of a run over many ledgers of one bookie: what it lost, what is behind what was found,
+and the files of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from support import report_stories as stories
+from support.tables_in_memory import Tables
+
+from auditor.commands.ledger_ids import read_ledger_ids
+from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
+from auditor.evidence.run_directory import Place, place, write_ledger_files
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.table_scan import scan_rows
+from auditor.first_checker.renaming import Renamed
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Mark,
+    RecordStatus,
+    ReplicationLock,
+    Segment,
+    ZnodeStamp,
+)
+from auditor.run.conclusion import Conclusion, conclude
+from auditor.summary.about import About
+from auditor.summary.causes.grouping import causes, gather_heard
+from auditor.summary.previous_run import NO_PREVIOUS
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r2"}
+TERMS = Terms(9_000, 1_000, 16, 5, around=Surroundings(locations=RACKS))
+ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, TERMS, "warning", False)
+HELD = range(1, 9)
+"""Ledgers that b1, b2 and b3 answer for; ledger 9 is marked."""
+BESIDE = range(101, 161)
+"""Sound ledgers on b1, b3 and b4: what hits are compared with."""
+
+BORN = [1_000 * n for n in (3, 0, 5, 1, 6, 2, 4)]
+"""Ledgers that are neighbours by id were created far apart."""
+
+
+def named(ledger: int) -> LedgerMetadata:
+    ensemble = ("b1", "b3", "b4") if ledger in BESIDE else ("b1", "b2", "b3")
+    return LedgerMetadata(3, LedgerState.CLOSED, 3, 3, 2, 9, 100, (Segment(0, ensemble),))
+
+
+def write(run: Tables, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> None:
+    run.write_table(f"evidence/{name}", table(schema, rows), "all")
+
+
+@pytest.fixture
+def run() -> Tables:
+    """Ledgers 1 to 9, each on b1, b2 and b3; the first six were asked about twice. Ledger 9 is
+    marked since long. Nothing is wrong with the ledgers beside.
+    """
+    run = Tables()
+    write(run, "listing", LISTING, [(ledger,) for ledger in (*range(1, 10), *BESIDE)])
+    mark = Mark(0, missing_replicas=("b4",))
+    records = [
+        LedgerRecord(
+            ledger,
+            look,
+            0,
+            RecordStatus.FOUND,
+            ZnodeStamp(1, 0, BORN[ledger % 7] + ledger),
+            named(ledger),
+            mark=mark if ledger == 9 else None,
+        )
+        for ledger in (*range(1, 10), *BESIDE)
+        for look in (1, 2)
+        if look == 1 or ledger < 7 or ledger == 9
+    ]
+    write(run, "ledgers", LEDGERS, [ledger_row(record) for record in records])
+    answers = [greeting_row(b, 1, 0, Greeting.ANSWERED, "") for b in RACKS]
+    answers += [
+        answer_row(
+            Answer(
+                b, ledger, look, 0, AnswerStatus.NO_SUCH_LEDGER if b == "b2" else AnswerStatus.HELD
+            )
+        )
+        for b in ("b1", "b2", "b3")
+        for ledger in HELD
+        for look in (1, 2)
+        if look == 1 or ledger < 7
+    ]
+    write(run, "answers", ANSWERS, answers)
+    write(run, "reads", READS, [read_row(EntryRead("b2", 1, 0, 1, 0, ReadStatus.NO_LEDGER))])
+    return run
+
+
+def verdict(ledger: int, kind: Kind | None = None, **lacks: tuple[int, int]) -> dict[str, Any]:
+    found = (
+        []
+        if kind is None
+        else [json.dumps(stories.finding(kind, ledger, missing_on={b: [[0, 9]] for b in lacks}))]
+    )
+    lacked = [
+        {"bookie_id": b, "expected": expected, "absent": absent}
+        for b, (expected, absent) in lacks.items()
+    ]
+    rest = {
+        "unknowns": [],
+        "listing_false_negatives": 0,
+        "looks": 2,
+        "todo": "nothing",
+        "assurance": "listed",
+    }
+    standing = "violated" if kind else "sound"
+    return {
+        "ledger_id": ledger,
+        "standing": standing,
+        "findings": found,
+        "lacks": lacked,
+        "only_maintenance": False,
+        **rest,
+    }
+
+
+def concluded(
+    run: Tables, about: About = ABOUT, lost: int = 5, greeting: Greeting = Greeting.ANSWERED
+) -> Conclusion:
+    """The run's end where b2 lacks all of so many ledgers and an entry of ledger 7, b3 an entry of
+    ledger 8.
+    """
+    below = Kind.ENTRY_BELOW_WRITE_QUORUM
+    rows = {ledger: verdict(ledger) for ledger in (*HELD, *BESIDE)}
+    rows |= {7: verdict(7, below, b2=(10, 1)), 8: verdict(8, below, b3=(10, 1))}
+    rows |= {ledger: verdict(ledger, below, b2=(10, 10)) for ledger in list(HELD)[:lost]}
+    rows |= {9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)}
+    records = [
+        BookieRecord(b, k, 0, Registration.WRITABLE, "h", 1, True, "", greeting)
+        for k in (1, 2)
+        for b in RACKS
+    ]
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
+    return conclude(
+        cast(Place, run),
+        about,
+        records,
+        NO_PREVIOUS,
+        verdicts=verdicts,
+        finished_at="2026-01-01T03:01:00Z",
+        duration_s={},
+    )
+
+
+def on_bookies(done: Conclusion) -> list[tuple[str, str]]:
+    found = [json.loads(line) for line in done.findings]
+    return [(one["kind"], one["bookie_id"]) for one in found if one["bookie_id"]]
+
+
+@pytest.mark.parametrize(("lost", "found"), [(4, []), (5, ["b2"])])
+def test_a_bookie_that_lacks_most_of_what_it_answered_for(run: Tables, lost: int, found: list[str]):
+    """Four of eight ledgers are half of them, five are most. Its neighbour, which lost an entry, is
+    not accused.
+    """
+    assert [("BOOKIE_LOST_CONTENT", bookie) for bookie in found] == on_bookies(
+        concluded(run, lost=lost)
+    )
+
+
+def test_the_finding_carries_what_was_counted(run: Tables):
+    """The witness says of how many ledgers it was asked and which it lacks; looks are those at the
+    bookie.
+    """
+    (found,) = (json.loads(line) for line in concluded(run).findings if "LOST_CONTENT" in line)
+    said = (
+        "answered for 8 ledgers. Of 5 of them (1, 2, 3, 4, 5) it lacked, at two looks, more than"
+        " half of the entries it should hold: together 50 of 50."
+    )
+    assert said in found["witness"]
+    assert [{"b2": "answered"}] * 2 == [look["answers"] for look in found["looks"]]
+
+
+def test_ledgers_that_an_operator_named_accuse_no_bookie(run: Tables):
+    """Who audits the ledgers of a cause finds most of them hit: that says nothing about the rest,
+    and that is said.
+    """
+    done = concluded(run, replace(ABOUT, partial=True))
+    assert [] == on_bookies(done)
+    (withheld,) = done.summary["withheld"]
+    assert withheld.startswith("bookie b2 lacks most of 5 of the 8 ledgers it was asked about")
+
+
+def test_a_bookie_in_planned_maintenance_is_not_accused(run: Tables):
+    """It is known to be worked on: in the report, no page."""
+    about = replace(
+        ABOUT, terms=replace(TERMS, around=replace(TERMS.around, maintenance=frozenset({"b2"})))
+    )
+    done = concluded(run, about)
+    assert [] == on_bookies(done)
+    assert (
+        "bookie b2, in planned maintenance, answers and lacks" in done.summary["causes"][0]["says"]
+    )
+
+
+def test_a_summary_tells_its_causes_without_their_ledgers(run: Tables):
+    """The bookie first; ledger 8 and the mark of ledger 9 have no cause in common with others."""
+    told = concluded(run).summary
+    (cause,) = told["causes"]
+    assert ("bookie", "b2", 6, 0.75) == (
+        cause["cause"],
+        cause["subject"],
+        cause["ledgers"],
+        cause["share"],
+    )
+    assert {"ENTRY_BELOW_WRITE_QUORUM": 6} == cause["kinds"]
+    assert (
+        "bookie b2 answers and lacks entries of 6 ledgers (66 % of its 9 ledgers, 0.5 % on the"
+        " rest)" == cause["says"]
+    )
+    contrast = [
+        cause[name]
+        for name in ("family", "touched", "touched_hit", "share_touched", "others", "others_hit")
+    ]
+    assert ["entry", 9, 6, 0.6667, 198, 1] == contrast
+    assert cause["share_others"] == 0.005051 and cause["p_value"] < 0.001
+    assert ({"causes": 0, "ledgers": 0}, 2, 0) == (
+        told["causes_rest"], told["ledgers_without_cause"], told["unjudged_without_cause"],
+    )  # fmt: skip
+
+
+def test_a_causes_file_can_be_audited_again(run: Tables, tmp_path: Path):
+    """One id a line, ascending, as --ledgers-from reads it; written under the name that the summary
+    gives.
+    """
+    done = concluded(run)
+    write_ledger_files(place(str(tmp_path)), done.ledger_files)
+    (name,) = (cause["file"] for cause in done.summary["causes"])
+    assert [1, 2, 3, 4, 5, 7] == read_ledger_ids(tmp_path / name)
+    assert ["01-bookie-b2.txt"] == [file.name for file in (tmp_path / "causes").iterdir()]
+
+
+def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: Tables):
+    """b4 left 30 ledgers unjudged; that the mark of ledger 9 names it too is another family, and
+    one ledger.
+    """
+    gone = [
+        answer_row(Answer("b4", n, look, 0, AnswerStatus.UNREGISTERED))
+        for n in BESIDE[:30]
+        for look in (1, 2)
+    ]
+    run.write_table("evidence/answers", table(ANSWERS, gone), "later")
+    rows = {n: verdict(n) for n in (*HELD, *BESIDE)} | {
+        9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)
+    }
+    rows |= {
+        n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]}
+        for n in BESIDE[:30]
+    }
+    records = [
+        BookieRecord("b1", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+        for k in (1, 2)
+    ]
+    records += [
+        BookieRecord("b4", k, 0, Registration.NONE, None, None, True, "", Greeting.UNREGISTERED)
+        for k in (1, 2)
+    ]
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
+    done = conclude(
+        cast(Place, run),
+        ABOUT,
+        records,
+        NO_PREVIOUS,
+        verdicts=verdicts,
+        finished_at="2026-01-01T03:01:00Z",
+        duration_s={},
+    )
+    (cause,) = done.summary["causes"]
+    assert ("unjudged", {"bookie_silent": 30}) == (cause["family"], cause["kinds"])
+    assert (
+        "bookie b4 is not registered and leaves 30 ledgers unjudged (50 % of its 60 ledgers, 0 % on"
+        " the rest)" == cause["says"]
+    )
+    assert (1, 0) == (done.summary["ledgers_without_cause"], done.summary["unjudged_without_cause"])
+
+
+def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
+    """That is our network or our credentials: no bookie is blamed for what it leaves unjudged."""
+    silent = [
+        answer_row(Answer("b4", n, look, 0, AnswerStatus.SILENT))
+        for n in BESIDE[:30]
+        for look in (1, 2)
+    ]
+    run.write_table("evidence/answers", table(ANSWERS, silent), "later")
+    rows = {n: verdict(n) for n in (*HELD, 9, *BESIDE)}
+    rows |= {
+        n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]}
+        for n in BESIDE[:30]
+    }
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
+    for greeted, said in ((Greeting.ANSWERED, ["b4"]), (Greeting.SILENT, [])):
+        greetings = {b: greeted if b == "b1" else Greeting.SILENT for b in RACKS}
+        records = [
+            BookieRecord(b, k, 0, Registration.WRITABLE, "h", 1, True, "", greetings[b])
+            for k in (1, 2)
+            for b in RACKS
+        ]
+        looks = [
+            {record.bookie_id: record for record in records if record.look == k} for k in (1, 2)
+        ]
+        heard = gather_heard(cast(Place, run), verdicts, records)
+        found = causes(cast(Place, run), ABOUT, verdicts, looks, (), heard, {})
+        assert said == [row["subject"] for row in found.rows]
+        assert (30, 30) == (
+            found.unexplained + 30 * len(said),
+            found.unexplained_unjudged + 30 * len(said),
+        )
+
+
+def caused(
+    run: Tables, lines: Iterable[dict[str, Any]], about: About = ABOUT, **renamed: str
+) -> list[str]:
+    """What the causes say where a run had just these findings."""
+    verdicts = scan_rows(
+        pa.Table.from_pylist([verdict(n) for n in (*HELD, 9, *BESIDE)], schema=VERDICTS)
+    )
+    looks = [
+        {
+            b: BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+            for b in RACKS
+        }
+    ]
+    heard = gather_heard(cast(Place, run), verdicts, [*looks[0].values()])
+    run.asked.clear()
+    new_names = {bookie: Renamed(name, (1,)) for bookie, name in renamed.items()}
+    found = causes(
+        cast(Place, run), about, verdicts, looks, map(json.dumps, lines), heard, new_names
+    )
+    return [row["says"] for row in found.rows]
+
+
+def marked(run: Tables, *, locked: range, beside: range = range(0)) -> None:
+    """Marks of the ledgers beside; some were locked by a worker, and some before the newest
+    look.
+    """
+    lock = ReplicationLock("w1", 5)
+    records = [
+        LedgerRecord(
+            n,
+            2,
+            0,
+            RecordStatus.FOUND,
+            ZnodeStamp(1, 0, 0),
+            named(n),
+            mark=Mark(0, lock=lock if n in locked else None),
+        )
+        for n in BESIDE[:40]
+    ]
+    first = [
+        LedgerRecord(
+            n, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, None), named(n), mark=Mark(0, lock=lock)
+        )
+        for n in beside
+    ]
+    run.write_table(
+        "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in (*records, *first)]), "later"
+    )
+
+
+def too_old(ledgers: Iterable[int]) -> list[dict[str, Any]]:
+    return [
+        stories.finding(Kind.UNDERREPLICATED_BEYOND_GRACE, n, missing_on={}, segment=None)
+        for n in ledgers
+    ]
+
+
+def test_where_nothing_is_hit_nothing_is_read(run: Tables):
+    """The ledgers of a cluster are not scanned for nothing."""
+    assert ([], []) == (caused(run, ()), run.asked)
+
+
+def test_a_worker_that_locks_marked_ledgers_is_a_cause(run: Tables):
+    """Of all that it locked at any look, with a finding or without."""
+    marked(run, locked=range(101, 121), beside=range(121, 125))
+    (said,) = caused(run, too_old(range(101, 121)))
+    assert (
+        "replication worker w1 holds the locks of 20 ledgers whose marks are too old (83 % of the"
+        " 24 ledgers that it locks)" == said
+    )
+
+
+def test_auto_recovery_that_is_disabled_is_a_cause(run: Tables):
+    """Of all marks: those within grace wait as well. Ledger 9 is marked too."""
+    marked(run, locked=range(0))
+    about = replace(ABOUT, facts=replace(FACTS, replication_disabled=True))
+    (said,) = caused(run, too_old(range(101, 121)), about)
+    assert (
+        "auto-recovery is disabled: the marks of 20 ledgers wait for it (48 % of 41 marked ledgers)"
+        == said
+    )
+    assert [] == caused(run, too_old(range(101, 121)))
+
+
+def test_a_time_in_which_ledgers_were_created_is_a_cause(run: Tables):
+    """Against all ledgers created at other times. Each counts once, by the look that saw it
+    first.
+    """
+    run.tables["evidence/ledgers"] = run.tables["evidence/ledgers"].slice(0, 0)
+    records = [
+        LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 1_000 * n), named(n))
+        for n in range(1, 101)
+        for look in (1, 2)
+    ]
+    run.write_table(
+        "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in records]), "later"
+    )
+    malformed = [stories.finding(Kind.METADATA_MALFORMED, n) for n in range(41, 61)]
+    (said,) = caused(run, malformed)
+    assert (
+        "ledgers created from 1970-01-01T00:00:41.000Z to 1970-01-01T00:01:00.000Z: 20 of 20 are"
+        " hit (100 %), and 0 of the 80 created at other times (0 %)" == said
+    )
+
+
+def test_a_bookie_in_segments_that_fail_placement_is_a_cause(run: Tables):
+    """Against the ledgers that do not name it."""
+    segment = {"first_entry_id": 0, "last_entry_id": 9, "ensemble": ["b1", "b2", "b3"]}
+    (said,) = caused(
+        run,
+        [stories.finding(Kind.PLACEMENT_FAILED, n, segment=segment, missing_on={}) for n in HELD],
+    )
+    assert (
+        "bookie b2 answers and is in segments of 8 ledgers that fail placement (88 % of its 9"
+        " ledgers, 0 % of the ledgers without it)" == said
+    )
+
+
+def test_a_cause_names_the_new_name_of_a_gone_bookie(run: Tables):
+    """It is probable, not certain."""
+    below = [
+        stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, n, missing_on={"b2": [[0, 9]]}) for n in HELD
+    ]
+    (said,) = caused(run, below, b2="b9")
+    assert said.startswith("bookie b2 (probably renamed to b9) ")
+
+
+def test_of_a_bookie_that_cannot_list_its_reads_count(run: Tables):
+    """Ledgers that it let us read, and those for which it listed last; where all can list, no read
+    is looked at.
+    """
+    verdicts = scan_rows(
+        pa.Table.from_pylist(
+            [verdict(1, Kind.ENTRY_BELOW_WRITE_QUORUM, b2=(10, 10))], schema=VERDICTS
+        )
+    )
+    reads = [
+        EntryRead("b2", n, 0, 1, 0, how)
+        for n, how in ((8, ReadStatus.PRESENT), (101, ReadStatus.NO_LEDGER))
+    ]
+    reads += [
+        EntryRead("b2", 102, 0, 1, 0, ReadStatus.TIMED_OUT),
+        EntryRead("b1", 103, 0, 1, 0, ReadStatus.PRESENT),
+    ]
+    run.write_table("evidence/reads", table(READS, [read_row(one) for one in reads]), "later")
+    records = [
+        BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
+        for b in RACKS
+    ]
+    unable = [
+        replace(one, greeting=Greeting.UNSUPPORTED) if one.bookie_id == "b2" else one
+        for one in records
+    ]
+    heard = gather_heard(cast(Place, run), verdicts, unable)
+    assert ({"b1": 8, "b2": 9, "b3": 8}, True) == (
+        heard.words.asked,
+        heard.contents["b2"].was_probed,
+    )
+    run.asked.clear()
+    heard = gather_heard(cast(Place, run), verdicts, records)
+    assert ({"b1": 8, "b2": 8, "b3": 8}, False) == (
+        heard.words.asked,
+        heard.contents["b2"].was_probed,
+    )
+    assert "evidence/reads" not in run.asked
+
+
+def test_the_last_that_a_bookie_said_of_a_ledger_counts(run: Tables):
+    """It answered at the first look and was silent at the last."""
+    later = [answer_row(Answer("b1", n, 3, 0, AnswerStatus.SILENT)) for n in (1, 2)]
+    run.write_table("evidence/answers", table(ANSWERS, later), "later")
+    rows = [verdict(1) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]}, verdict(2)]
+    heard = gather_heard(
+        cast(Place, run), scan_rows(pa.Table.from_pylist(rows, schema=VERDICTS)), []
+    )
+    assert {"b1": 6, "b2": 8, "b3": 8} == heard.words.asked
+    assert {"b1": [1]} == {bookie: ids.tolist() for bookie, ids in heard.words.unheard.items()}

@@ -1,0 +1,222 @@
+"""What a run reads of the newest finished one to follow findings, and when that is nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import report_stories as told
+
+from auditor.evidence.newest_run import LATEST
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place, write_json
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.summary.about import About
+from auditor.summary.changes.earlier_run import (
+    UNCHECKED,
+    EarlierRun,
+    Sighting,
+    Unreadable,
+    keep_compared,
+    read_earlier_run,
+)
+from auditor.summary.changes.rechecks import Judged, Row
+
+RUN_ID = "20260101T030000Z-000001"
+FACTS = ClusterFacts(
+    "zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None
+)
+STUCK = told.finding(Kind.LEDGER_STUCK, 7, first_seen="2025-12-01T00:00:00.000Z", runs_seen=9)
+UNHEARD = Sighting(
+    keep_compared(told.finding(Kind.ENTRY_CORRUPT, 8)),
+    "2025-11-01T00:00:00.000Z",
+    4,
+    2,
+    False,
+    "silent",
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """A finished run with a finding, and one that it could not check."""
+    output = Output(place(str(tmp_path)))
+    directory = output.start(RUN_ID)
+    cluster = {"metadata_service_uri": FACTS.metadata_service_uri, "instance_id": "inst"}
+    write_json(
+        directory,
+        "run.json",
+        About(RUN_ID, "s", FACTS, Terms(1, 2, 3, 4), "warning", False).as_json(),
+    )
+    directory.write_text("findings.jsonl", json.dumps(STUCK) + "\n")
+    directory.write_text(UNCHECKED, json.dumps(UNHEARD.as_json()) + "\n")
+    write_json(
+        directory,
+        "summary.json",
+        told.summary(findings=told.counted([STUCK])) | {"cluster": cluster},
+    )
+    output.publish(directory)
+    return directory
+
+
+def known(tmp_path: Path, facts: ClusterFacts = FACTS) -> EarlierRun | Unreadable | None:
+    return read_earlier_run(Output(place(str(tmp_path))), facts)
+
+
+def test_its_findings_and_what_it_handed_on_are_known(run: Place, tmp_path: Path):
+    """With their chains, and with the setting on which a kind depends."""
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    (stuck,) = earlier.found
+    stuck_after = Terms(1, 2, 3, 4).stuck_after_ms
+    assert ("2025-12-01T00:00:00.000Z", 9, stuck_after) == (
+        stuck.first_seen,
+        stuck.runs_seen,
+        stuck.setting,
+    )
+    assert [UNHEARD] == list(earlier.carried)
+    assert {(UNHEARD.finding["id"], "ENTRY_CORRUPT")} == earlier.known()
+
+
+def test_a_finding_of_a_version_without_chains_has_none(run: Place, tmp_path: Path):
+    """Nothing is made up for it."""
+    plain = {
+        name: value
+        for name, value in STUCK.items()
+        if name not in ("first_seen", "runs_seen", "muted")
+    }
+    run.write_text("findings.jsonl", json.dumps(plain) + "\n")
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun) and (None, None) == (
+        earlier.found[0].first_seen,
+        earlier.found[0].runs_seen,
+    )
+
+
+def test_no_run_and_the_run_of_another_cluster_are_no_earlier_run(run: Place, tmp_path: Path):
+    """Findings begin then."""
+    assert None is known(tmp_path / "elsewhere")
+    assert None is known(tmp_path, replace(FACTS, instance_id="another"))
+
+
+DAMAGE: list[tuple[str, str | None]] = [
+    ("findings.jsonl", ""),
+    ("findings.jsonl", "{"),
+    ("summary.json", None),
+    ("summary.json", "{"),
+    ("run.json", "{}"),
+    ("run.json", None),
+    (UNCHECKED, "{}\n"),
+    (UNCHECKED, json.dumps(UNHEARD.as_json() | {"kind": "NO_SUCH_KIND"}) + "\n"),
+    (f"../{LATEST}", "{"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), DAMAGE)
+def test_what_is_damaged_is_unreadable_and_not_empty(
+    run: Place, tmp_path: Path, name: str, text: str | None
+):
+    """A finding that stood there must not pass for a new one."""
+    file = Path(run.path) / name
+    file.unlink() if text is None else file.write_text(text)
+    earlier: Any = known(tmp_path)
+    assert isinstance(earlier, Unreadable) and earlier.problem
+
+
+def test_what_is_handed_on_is_read_as_it_was_written():
+    """With what is not known, whether its ledger is gone, and the setting of its run."""
+    for one in (
+        UNHEARD,
+        replace(UNHEARD, first_seen=None, runs_seen=None),
+        replace(UNHEARD, is_gone=True, setting={"policy": "rack"}),
+    ):
+        assert one == Sighting.from_json(json.loads(json.dumps(one.as_json())))
+
+
+def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Path):
+    """Its own findings are known all the same, and what it is."""
+    (Path(run.path) / UNCHECKED).unlink()
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    summary = json.loads(run.read_text("summary.json") or "")
+    assert (summary["run_id"], summary["started_at"], []) == (
+        earlier.run_id,
+        earlier.started_at,
+        list(earlier.carried),
+    )
+    assert 3 == earlier.terms["confirming_reads_max"]
+
+
+def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
+    """Without its witness, and without a setting where its kind depends on none."""
+    loss = told.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
+    run.write_text("findings.jsonl", json.dumps(loss) + "\n")
+    write_json(
+        run,
+        "summary.json",
+        json.loads(run.read_text("summary.json") or "")
+        | {"findings": told.summary(findings=told.counted([loss]))["findings"]},
+    )
+    earlier = known(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    (one,) = earlier.found
+    assert keep_compared(loss) == one.finding
+    assert one.setting is None
+    assert "witness" not in one.finding
+
+
+def test_only_a_finding_on_the_cluster_keeps_its_facts():
+    """Its extent is among them."""
+    dropped = told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    assert dropped["facts"] and dropped["facts"] == keep_compared(dropped)["facts"]
+    for other in (
+        told.finding(Kind.ENTRY_CORRUPT, 8),
+        told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+    ):
+        assert "facts" not in keep_compared(other)
+
+
+def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
+    """The others it knows nothing of, and nothing is said against it."""
+    terms = {"stuck_after_ms": 1}
+    found = [
+        Sighting(keep_compared(one), None, None)
+        for one in (
+            told.finding(Kind.ENTRY_CORRUPT, 8) | {"assurance": "probed"},
+            told.finding(Kind.LEDGER_STUCK, 9) | {"assurance": "probed"},
+            told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+        )
+    ]
+    assert (
+        Judged(False, False, True, {8: Row(None, (), "probed")}, {}, terms=terms)
+        == EarlierRun("r", "2026-01-01T00:00:00Z", terms, found).as_judged()
+    )
+
+
+def test_without_an_instance_the_root_and_the_hosts_say_whose_run_it_is(run: Place, tmp_path: Path):
+    """A summary without them is of another cluster."""
+    summary = json.loads(run.read_text("summary.json") or "")
+    here = {"instance_id": None, "root": "/ledgers", "hosts": ["h:2181"]}
+    nameless = replace(FACTS, instance_id=None)
+    for cluster, is_known in (
+        (here, True),
+        (here | {"root": "/other"}, False),
+        (here | {"hosts": ["other:2181"]}, False),
+        ({"instance_id": None, "root": "/ledgers"}, False),
+        ({"instance_id": None, "hosts": ["h:2181"]}, False),
+    ):
+        write_json(run, "summary.json", summary | {"cluster": cluster})
+        earlier = known(tmp_path, nameless)
+        assert isinstance(earlier, EarlierRun) if is_known else earlier is None
+
+
+def test_a_lost_file_of_a_run_is_named(run: Place, tmp_path: Path):
+    """Who reads it knows what to look for."""
+    (Path(run.path) / "run.json").unlink()
+    earlier = known(tmp_path)
+    assert isinstance(earlier, Unreadable) and "run.json" in earlier.problem

@@ -1,0 +1,263 @@
+"""The chain of runs that had a finding: what continues it, what ends it, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.report_stories import finding
+
+from auditor.model.cluster import Registration
+from auditor.model.finding import Kind
+from auditor.model.verdict import Unknown
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting, keep_compared
+from auditor.summary.changes.history import (
+    GONE_RUNS_MAX,
+    UNCHECKED_RUNS_MAX,
+    Chain,
+    History,
+    first_history,
+    trace,
+    unknown_history,
+)
+from auditor.summary.changes.rechecks import Judged, Row
+
+FIRST, LAST, NOW = (f"2026-01-0{day}T03:00:00.000Z" for day in (1, 4, 5))
+SOUND, UNKNOWN_ROW = Row(None, ()), Row(None, (Unknown.BOOKIE_SILENT,))
+TERMS = {"placement": {}, "underreplication_grace_ms": 1, "stuck_after_ms": 1, "orphan_age_ms": 1}
+LOSS = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
+
+
+def sighting(found: dict[str, Any] = LOSS, **changes: Any) -> Sighting:
+    return replace(Sighting(keep_compared(found), FIRST, 3), **changes)
+
+
+def judged(rows: dict[int, Row], **changes: Any) -> Judged:
+    given: dict[str, Any] = {
+        "is_partial": False,
+        "withholds": False,
+        "are_references_known": True,
+    } | changes
+    return Judged(
+        rows=rows, bookies={"b1": (Registration.WRITABLE, True)}, **({"terms": TERMS} | given)
+    )
+
+
+def traced(
+    found: list[dict[str, Any]],
+    *before: Sighting,
+    row: Row | None = SOUND,
+    carried: tuple[Sighting, ...] = (),
+    **changes: Any,
+) -> History:
+    """The history of a run that has `found`, after one that had `before`; `row` is ledger 7's."""
+    rows = {} if row is None else {7: row}
+    earlier = EarlierRun("r4", LAST, TERMS, before, carried)
+    return trace([keep_compared(one) for one in found], earlier, judged(rows, **changes), NOW)
+
+
+def counts(history: History) -> dict[str, int]:
+    assert history.changes is not None
+    return {
+        name: number for name, number in history.changes.items() if type(number) is int and number
+    }
+
+
+def test_a_finding_that_was_there_goes_on():
+    """One run more, since the same one."""
+    assert [Chain(FIRST, 4)] == traced([LOSS], sighting()).chains
+
+
+def test_a_finding_that_was_not_there_begins():
+    """Here and now."""
+    history = traced([LOSS])
+    assert ([Chain(NOW, 1)], {"new": 1}) == (history.chains, counts(history))
+    assert (
+        history.changes is not None
+        and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes["new_by_kind"]
+    )
+
+
+def test_a_finding_that_became_worse_or_better_is_the_same_one():
+    """On a ledger the family decides, as in a diff."""
+    worse = traced([finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], sighting())
+    assert ([Chain(FIRST, 4)], {"worse": 1}) == (worse.chains, counts(worse))
+
+
+def test_another_kind_on_a_bookie_is_another_finding():
+    """No kind there is a weaker form of another."""
+    lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
+    history = traced([finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1")], lost)
+    assert [Chain(NOW, 1)] == history.chains
+
+
+def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
+    """It judges bookies by the ledgers named: what it finds again is not new, what it does not find
+    is not compared.
+    """
+    lost, other = (sighting(finding(Kind.BOOKIE_LOST_UNNOTICED, bookie)) for bookie in ("b1", "b2"))
+    history = traced([finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")], lost, other, is_partial=True)
+    assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
+    assert [] == list(history.unchecked)
+
+
+def test_placement_is_followed_by_segment():
+    """A second segment that fails is new, the first one goes on."""
+    one = finding(Kind.PLACEMENT_FAILED, 7)
+    other = one | {"segment": one["segment"] | {"first_entry_id": 500}}
+    assert [Chain(FIRST, 4), Chain(NOW, 1)] == traced(
+        [one, other], sighting(one, setting={})
+    ).chains
+
+
+def test_a_run_that_looked_and_found_nothing_ends_it():
+    """It is resolved, and nothing is handed on."""
+    history = traced([], sighting())
+    assert ((), {"resolved": 1}) == (tuple(history.unchecked), counts(history))
+
+
+@pytest.mark.parametrize(
+    "row", [UNKNOWN_ROW, Row("marked_underreplicated", ()), Row(None, (), "probed")]
+)
+def test_a_run_that_could_not_look_hands_it_on(row: Row):
+    """It does not count as one that saw it; the next one that does goes on."""
+    history = traced([], sighting(), row=row)
+    assert {"not_checked_again": 1} == counts(history)
+    (kept,) = history.unchecked
+    assert (FIRST, 3, 1, False) == (
+        kept.first_seen,
+        kept.runs_seen,
+        kept.runs_unchecked,
+        kept.is_gone,
+    )
+    again = traced([LOSS], carried=(kept,))
+    assert ([Chain(FIRST, 4)], {"still": 1}) == (again.chains, counts(again))
+
+
+def test_what_is_handed_on_is_forgotten_after_a_month_of_nights():
+    """A file of what nobody could check must not grow for ever."""
+    last = sighting(runs_unchecked=UNCHECKED_RUNS_MAX - 1)
+    assert 1 == len(traced([], carried=(last,), row=UNKNOWN_ROW).unchecked)
+    assert 0 == len(
+        traced(
+            [], carried=(replace(last, runs_unchecked=UNCHECKED_RUNS_MAX),), row=UNKNOWN_ROW
+        ).unchecked
+    )
+
+
+def test_a_ledger_that_is_gone_is_said_once_and_handed_on_for_three_runs():
+    """It may come back after a listing that was short."""
+    history = traced([], sighting(), row=None)
+    assert {"not_checked_again": 1, "gone": 1} == counts(history)
+    for night in range(1, GONE_RUNS_MAX):
+        (kept,) = history.unchecked
+        assert night == kept.runs_unchecked
+        history = traced([], carried=(kept,), row=None)
+        assert {} == counts(history)
+    (kept,) = history.unchecked
+    assert [Chain(FIRST, 4)] == traced([LOSS], carried=(kept,)).chains
+    assert [] == list(traced([], carried=(kept,), row=None).unchecked)
+
+
+def test_a_run_with_another_setting_does_not_end_it():
+    """Not in the run that changed it, and not in the next one with the same setting."""
+    stuck = sighting(finding(Kind.LEDGER_STUCK, 7), setting=1)
+    history = traced([], stuck, terms=TERMS | {"stuck_after_ms": 9})
+    assert {"not_checked_again": 1} == counts(history)
+    later = EarlierRun("r5", NOW, TERMS | {"stuck_after_ms": 9}, (), history.unchecked)
+    again = trace([], later, judged({7: SOUND}, terms=TERMS | {"stuck_after_ms": 9}), NOW)
+    assert (1, {}) == (len(again.unchecked), counts(again)), "it was counted in the run before"
+
+
+def test_what_is_not_known_stays_so():
+    """Null, also where the finding goes on."""
+    for unknown in ({"first_seen": None}, {"runs_seen": None}):
+        assert [Chain(None, None)] == traced([LOSS], sighting(**unknown)).chains
+    lost = unknown_history([keep_compared(LOSS)], "it is damaged")
+    assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (
+        lost.chains,
+        lost.changes,
+    )
+    first = first_history([keep_compared(LOSS)], NOW)
+    assert ([Chain(NOW, 1)], None) == (first.chains, first.changes)
+
+
+def test_a_resumed_run_may_have_begun_before_the_one_it_is_compared_with():
+    """The earlier of both is when it was first seen."""
+    assert [Chain(NOW, 4)] == traced([LOSS], sighting(first_seen="2026-02-01T00:00:00.000Z")).chains
+
+
+def test_a_run_of_named_ledgers_says_nothing_of_others():
+    """Neither resolved nor unchecked; of what it names it knows the history."""
+    other = sighting(finding(Kind.ENTRY_BELOW_ACK_QUORUM, 8))
+    history = traced(
+        [LOSS],
+        sighting(),
+        other,
+        sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1")),
+        is_partial=True,
+    )
+    assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
+
+
+def test_what_is_withheld_is_not_resolved():
+    """A run that withheld something about bookies says nothing against a finding on one."""
+    lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
+    assert ({"resolved": 1}, {"not_checked_again": 1}) == (
+        counts(traced([], lost)),
+        counts(traced([], lost, withholds=True)),
+    )
+
+
+def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
+    """What goes on is no new finding, and each change has its number."""
+    history = traced([LOSS], sighting())
+    assert {
+        "since": {"run_id": "r4", "started_at": LAST},
+        "partial": False,
+        "new": 0,
+        "worse": 0,
+        "better": 0,
+        "still": 1,
+        "resolved": 0,
+        "not_checked_again": 0,
+        "gone": 0,
+        "new_by_kind": {},
+    } == history.changes
+
+
+def test_a_finding_on_entries_is_the_same_one_in_another_segment():
+    """It is of its ledger: its entries may be of another segment now."""
+    other = LOSS | {"segment": LOSS["segment"] | {"first_entry_id": 500}}
+    assert [Chain(FIRST, 4)] == traced([other], sighting()).chains
+
+
+def test_what_is_handed_on_says_why():
+    """By what else the run found on the same ledger, or on the same bookie."""
+    beyond = finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7)
+    (loss,) = traced([beyond], sighting(), row=Row("marked_underreplicated", ())).unchecked
+    assert "it has UNDERREPLICATED_UNRECOVERABLE now, which stands alone" == loss.why
+    lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
+    silent = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
+    (handed_on,) = traced([silent], lost).unchecked
+    assert "it has BOOKIE_FAILING_REQUESTS now" == handed_on.why
+    assert [] == list(traced([silent | {"bookie_id": "b2"}], lost).unchecked)
+
+
+def test_the_runs_without_a_ledger_are_counted_from_the_first_that_did_not_list_it():
+    """Those that listed it and could not judge it do not count against it."""
+    unheard = sighting(runs_unchecked=GONE_RUNS_MAX + 1)
+    (kept,) = traced([], carried=(unheard,), row=None).unchecked
+    assert (1, True) == (kept.runs_unchecked, kept.is_gone)
+
+
+def test_what_still_cannot_be_checked_is_counted_each_time_if_its_setting_is_the_same():
+    """A silent bookie may answer the next run: only what stays so is counted once."""
+    stuck = sighting(finding(Kind.LEDGER_STUCK, 7), setting=1, runs_unchecked=2)
+    assert {"not_checked_again": 1} == counts(traced([], carried=(stuck,), row=UNKNOWN_ROW))
+
+
+def test_a_run_without_a_readable_earlier_run_hands_nothing_on():
+    """There is nothing that it knows of."""
+    assert () == first_history([], NOW).unchecked == unknown_history([], "it is damaged").unchecked

@@ -1,0 +1,165 @@
+"""How much each bookie holds of what it should, from what was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from auditor.evidence.rows import answer_row, greeting_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
+from auditor.first_checker.content import Content
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.summary.cluster.content import LACKS, contents, lacking_by_bookie, lacks_of
+from auditor.summary.last_words import SPOKEN, by_word, last_words, probed_ledgers
+
+HELD, GONE, NONE = AnswerStatus.HELD, AnswerStatus.UNREGISTERED, AnswerStatus.NO_SUCH_LEDGER
+NOBODY = pa.array([], pa.int64())
+
+
+def said(*rows: tuple[str, int, int, AnswerStatus]) -> list[pa.RecordBatch]:
+    """Each answer (bookie, ledger, look, status) a batch of its own, a greeting before them."""
+    told = [
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        *(answer_row(Answer(b, i, k, 0, s)) for b, i, k, s in rows),
+    ]
+    return [table(ANSWERS, [row]).select(SPOKEN) for row in told]
+
+
+def read(*rows: tuple[str, int, int, ReadStatus]) -> list[pa.RecordBatch]:
+    """Each read (bookie, ledger, entry, status) a batch of its own."""
+    return [
+        table(READS, [read_row(EntryRead(b, i, e, 1, 0, s))]).select(SPOKEN) for b, i, e, s in rows
+    ]
+
+
+def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> TableScan:
+    """By ledger: standing and lacks (bookie, expected, absent)."""
+    told: list[dict[str, Any]] = [
+        {
+            "ledger_id": i,
+            "standing": standing,
+            "lacks": (
+                lacks
+                and [
+                    dict(zip(("bookie_id", "expected", "absent"), one, strict=True))
+                    for one in lacks
+                ]
+            ),
+        }
+        for i, standing, lacks in rows
+    ]
+    return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
+
+
+def test_a_ledger_counts_once_however_often_a_bookie_was_asked():
+    """Valid answers at two looks are one ledger; greetings are none."""
+    words = last_words(
+        said(("b1", 1, 1, HELD), ("b1", 2, 1, NONE), ("b1", 2, 2, NONE)), pa.array([2]), NOBODY, {}
+    )
+    assert {"b1": 2} == words.asked
+
+
+def test_the_last_word_counts():
+    """A bookie that answered and then went has not answered for the ledger; one that came back
+    has.
+    """
+    rows = said(("b1", 1, 2, GONE), ("b1", 1, 1, HELD), ("b2", 1, 1, GONE), ("b2", 1, 2, HELD))
+    words = last_words(rows, pa.array([1]), pa.array([1]), {})
+    assert {"b2": 1} == words.asked
+    assert {"b1": [1]} == {bookie: ids.tolist() for bookie, ids in words.unheard.items()}
+
+
+def test_only_an_unjudged_ledger_blames_a_silent_bookie():
+    """A ledger that was judged all the same is not held against it."""
+    words = last_words(said(("b1", 1, 1, GONE), ("b1", 2, 1, GONE)), NOBODY, pa.array([2]), {})
+    assert {"b1": [2]} == {bookie: ids.tolist() for bookie, ids in words.unheard.items()}
+
+
+def test_a_bookie_that_cannot_list_is_counted_by_what_was_read():
+    """Ledgers of which an entry was read, or its absence, and those it says it does not have; each
+    once.
+    """
+    present, absent, silent = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.SILENT
+    reads = read(
+        ("b1", 1, 0, present),
+        ("b1", 1, 9, absent),
+        ("b1", 2, 0, absent),
+        ("b1", 3, 0, silent),
+        ("b2", 4, 0, present),
+    )
+    probed = probed_ledgers(reads, {"b1"})
+    assert {"b1": [1, 2]} == {bookie: ids.tolist() for bookie, ids in probed.items()}
+    rows = said(
+        ("b1", 1, 1, AnswerStatus.UNSUPPORTED),
+        ("b1", 2, 1, NONE),
+        ("b1", 5, 1, NONE),
+        ("b2", 4, 1, HELD),
+    )
+    assert {"b1": 3, "b2": 1} == last_words(rows, NOBODY, NOBODY, probed).asked
+
+
+def test_only_violated_ledgers_say_what_a_bookie_lacks():
+    """What was seen at one look only, or excused, accuses nobody."""
+    rows = verdicts(
+        (1, "violated", [("b1", 10, 6), ("b2", 10, 1)]),
+        (2, "exempt", [("b1", 5, 5)]),
+        (3, "violated", None),
+    )
+    assert [("b1", 1, 10, 6), ("b2", 1, 10, 1)] == [
+        tuple(row.values()) for row in lacks_of(rows).to_pylist()
+    ]
+
+
+def test_most_of_a_ledger_is_more_than_half():
+    """Half of its entries is not most of it; entries are counted over the ledgers of which most is
+    lacking.
+    """
+    told = [(2, [("b1", 10, 6)]), (1, [("b1", 10, 5)]), (3, [("b1", 1, 1)])]
+    lacks = lacks_of(verdicts(*((ledger, "violated", lacked) for ledger, lacked in told)))
+    assert {"b1": Content(7, 2, 11, 7, (2, 3))} == contents(lacks, {"b1": 7}, {})
+    assert {"b1": [1, 2, 3]} == {
+        bookie: ids.tolist() for bookie, ids in lacking_by_bookie(lacks).items()
+    }
+
+
+def test_a_probed_bookie_is_said_to_be_probed():
+    """Its content was judged by entries read, and the witness must say so."""
+    lacks = lacks_of(verdicts((1, "violated", [("b1", 2, 2)])))
+    assert contents(lacks, {"b1": 1}, {"b1": np.array([1])})["b1"].was_probed
+    assert not contents(lacks, {"b1": 1}, {})["b1"].was_probed
+
+
+def test_where_nothing_was_judged_nothing_is_lacking():
+    """Not even a batch of verdicts: an empty table of the same columns."""
+    assert LACKS.empty_table() == lacks_of(scan_rows(VERDICTS.empty_table()))
+
+
+def test_a_bookie_that_answered_for_nothing_answered_for_0_ledgers():
+    """What it lacks was read on it at an earlier look."""
+    lacks = lacks_of(verdicts((1, "violated", [("b1", 2, 2)])))
+    assert {"b1": Content(0, 1, 2, 2, (1,))} == contents(lacks, {}, {})
+
+
+def test_where_every_bookie_lists_no_read_is_looked_at():
+    """There are millions of them."""
+    reads = (pytest.fail("a read was looked at") for _ in range(1))
+    assert {} == probed_ledgers(reads, ())
+
+
+def test_a_bookie_that_was_only_read_from_is_counted_by_that():
+    """No word of its own about any ledger is needed."""
+    assert {"b1": 2} == last_words(said(), NOBODY, NOBODY, {"b1": np.array([1, 2])}).asked
+
+
+def test_the_ledgers_of_each_word_keep_their_order_and_the_words_have_theirs():
+    """However many there are, in whatever order the words first come."""
+    count = 3_000
+    words = pa.array(["c", "a", "b"] * count)
+    found = [(word, ids.tolist()) for word, ids in by_word(words, pa.array(range(3 * count)))]
+    assert [
+        (word, list(range(first, 3 * count, 3))) for word, first in (("a", 1), ("b", 2), ("c", 0))
+    ] == found

@@ -1,0 +1,36 @@
+"""The listings of a run, from rows and back: oldest first, and what the newest lacks."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from auditor.evidence.rows import table
+from auditor.evidence.schemas import LISTINGS
+from auditor.first_checker.population import GONE_NAMED_MAX, Listing
+from auditor.summary.cluster.listings import AGAIN, FIRST, listing_row, listings_of, some_gone
+
+
+def ids(*ledgers: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(ledgers, pa.int64())])
+
+
+def test_the_lowest_ids_that_are_gone_are_named() -> None:
+    """Those of the run before that this one lacks, and none that are new; a few of many."""
+    assert [3, 9] == some_gone(ids(9, 1, 3, 5), ids(5, 1, 77))
+    assert list(range(GONE_NAMED_MAX)) == some_gone(ids(*range(40, -1, -1)), ids())
+
+
+def test_listings_come_oldest_first_with_what_the_newest_says_is_gone() -> None:
+    """Whatever the order of the rows; each with its own number of ids."""
+    rows = pa.Table.from_batches(
+        [table(LISTINGS, [listing_row(AGAIN, 50, [4]), listing_row(FIRST, 20, [4, 7])])]
+    )
+    assert ([Listing(20, 300), Listing(50, 200)], [4]) == listings_of(
+        rows, {FIRST: 300, AGAIN: 200}
+    )
+    assert ([Listing(20, 300)], [4, 7]) == listings_of(rows.slice(1), {FIRST: 300})
+
+
+def test_without_a_listing_nothing_is_gone() -> None:
+    """A run that listed nothing yet."""
+    assert ([], []) == listings_of(LISTINGS.empty_table(), {})

@@ -1,0 +1,161 @@
+"""Lost entry logs as both checkers read them from the evidence of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from support.night_stories import night
+from support.tables_in_memory import Tables
+
+from auditor.evidence.rows import answer_row, greeting_row, read_row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
+from auditor.evidence.table_scan import scan_rows
+from auditor.first_checker.lost_logs import judge_lost_logs
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    MissingLog,
+    ReadStatus,
+)
+from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
+from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.finding import Finding, Kind
+from auditor.second_checker.finding_comparison import Agreed
+from auditor.summary.cluster.bookie_cross_check import bookies_agreed
+from auditor.summary.cluster.lost_logs import lost_logs
+
+UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
+RECORDS = [replace(UP, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
+LOG = MissingLog("/data/1f.log", 4, ((4, 7),))
+LISTED = Answer(
+    "b1", 7, 1, 10, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:1", missing_logs=(LOG,)
+)
+EIO = EntryRead("b1", 7, 4, 1, 10, ReadStatus.REFUSED, "EIO: x")
+LISTS = [replace(LISTED, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
+READ = [replace(EIO, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
+TOLD = EntryLogLostFacts(
+    "writable", "h:3181", "h:1", 1, 1, 4, (LostLog(LOG.path, 1, 4, ((7, 4, 7),), 2),)
+)
+
+
+def evidence(answers: list[Answer], reads: list[EntryRead]) -> Tables:
+    """The tables, in any order, with a greeting, and with a list and a read that say nothing of
+    logs.
+    """
+    told = [
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        answer_row(replace(LISTED, ledger_id=1, missing_logs=())),
+    ]
+    told += map(answer_row, answers)
+    read = [read_row(one) for one in (*reads, EntryRead("b1", 1, 5, 1, 0, ReadStatus.PRESENT))]
+    for rows in (told, read):
+        Random("lost logs").shuffle(rows)
+    run = Tables()
+    run.write_table("evidence/answers", table(ANSWERS, told), "all")
+    run.write_table("evidence/reads", table(READS, read), "all")
+    return run
+
+
+def judged(
+    answers: list[Answer],
+    reads: list[EntryRead],
+    records: list[BookieRecord] = RECORDS,
+    away: frozenset[str] = frozenset(),
+) -> list[Finding]:
+    """The findings of the first checker, which the second confirms."""
+    run = cast(Place, evidence(answers, reads))
+    looks = [{one.bookie_id: one for one in records if one.look == look} for look in (1, 2)]
+    findings = judge_lost_logs(looks, lost_logs(run), away)
+    one = night(0).about
+    about = replace(
+        one, partial=True, terms=replace(one.terms, around=Surroundings(maintenance=away))
+    )
+    none = scan_rows(pa.Table.from_pylist([], schema=VERDICTS))
+    assert Agreed(findings, []) == bookies_agreed(run, about, records, none, findings)
+    return findings
+
+
+def test_each_bookie_that_lost_a_log_is_found() -> None:
+    """By its own lists and reads; one bookie's doubt is no other's."""
+    both = [Finding(Kind.ENTRY_LOG_LOST, TOLD, bookie_id=bookie) for bookie in ("b1", "b2")]
+    assert both == judged(LISTS, READ)
+    assert both[1:] == judged(LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)])
+    assert both[1:] == judged([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
+    assert both[:1] == judged(
+        LISTS,
+        READ,
+        [*RECORDS[:2], *(replace(one, registration=Registration.NONE) for one in RECORDS[2:])],
+    )
+
+
+def test_a_read_of_a_search_says_nothing_of_a_log() -> None:
+    """It was not asked for a hole in a list."""
+    brought = replace(EIO, entry_id=5, status=ReadStatus.PRESENT, is_search=True)
+    assert TOLD == judged(LISTS[:2], [*READ, brought])[0].facts
+    assert [] == judged(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
+
+
+def test_the_lister_is_that_of_the_newest_list() -> None:
+    """By look, then by the time of asking, then by ledger."""
+    late = replace(LISTED, ledger_id=3, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:3")
+    others = [
+        replace(LISTED, ledger_id=4, look=1, asked_at_ms=90, detail=f"{LISTED_BY_LISTER}h:4"),
+        replace(LISTED, ledger_id=9, look=2, asked_at_ms=19, detail=f"{LISTED_BY_LISTER}h:5"),
+        replace(LISTED, ledger_id=2, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:6"),
+    ]
+    (found,) = judged([late, *others, *LISTS[:2]], READ)
+    assert replace(TOLD, lister="h:3") == found.facts
+
+
+def test_each_log_of_a_list_counts() -> None:
+    """Several in one answer."""
+    other = MissingLog("/data/20.log", 3, ((9, 9), (11, 12)))
+    lists = [replace(one, missing_logs=(other, LOG)) for one in LISTS[:2]]
+    (found,) = judged(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
+    assert isinstance(found.facts, EntryLogLostFacts)
+    assert (*TOLD.some_logs, LostLog(other.path, 1, 3, ((7, 9, 9),), 2)) == found.facts.some_logs
+
+
+@pytest.mark.parametrize(
+    ("records", "away"),
+    [
+        (RECORDS, frozenset({"b1", "b2"})),
+        ([replace(one, greeting=Greeting.REFUSED) for one in RECORDS], frozenset[str]()),
+        ([], frozenset[str]()),
+    ],
+)
+def test_nothing_is_found_in_maintenance_or_where_nobody_serves(
+    records: list[BookieRecord], away: frozenset[str]
+) -> None:
+    """Nor of a bookie that no look saw."""
+    assert [] == judged(LISTS, READ, records, away)
+
+
+def test_a_stronger_finding_on_the_bookie_stands_alone() -> None:
+    """It was silent at both looks, and is accused of that."""
+    records = [
+        replace(one, greeting=Greeting.SILENT) if one.bookie_id == "b1" else one for one in RECORDS
+    ]
+    run = cast(Place, evidence(LISTS, READ))
+    about = replace(night(0).about, partial=True)
+    none = scan_rows(pa.Table.from_pylist([], schema=VERDICTS))
+    agreed = bookies_agreed(run, about, records, none, [])
+    said = [(one.kind, one.bookie_id) for one in agreed.differ]
+    assert [(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1"), (Kind.ENTRY_LOG_LOST, "b2")] == sorted(
+        said, key=lambda one: str(one[1])
+    )
+
+
+def test_a_run_without_missing_logs_reads_no_reads() -> None:
+    """A healthy cluster pays for a scan of one column."""
+    run = evidence([], [])
+    assert {} == lost_logs(cast(Place, run))
+    assert ["evidence/answers"] == run.asked

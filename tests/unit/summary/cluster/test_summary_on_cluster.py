@@ -1,0 +1,130 @@
+"""The findings of listings, marks and references, put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.topics import closed
+
+from auditor.evidence.reference_rows import reference_rows
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import LEDGERS, LISTING, LISTINGS, MARKS, REFERENCES
+from auditor.first_checker.population import LastPopulation
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
+from auditor.summary.cluster.mark_findings import MarkFindings
+from auditor.summary.cluster.on_cluster import OnCluster, findings_on_cluster
+from auditor.summary.cluster.population import Population
+from auditor.summary.cluster.seen_marks import mark_row
+from auditor.summary.mark_counts import UnlistedMark
+from auditor.summary.references.reference_findings import ReferenceFindings
+from auditor.wire.topic_paths import parse_topic
+
+LAST = LastPopulation("20251231T030000Z-000001", "2025-12-31T03:01:00Z", 200, 50)
+DIFFERENCES = tuple(
+    Difference(kind, None, "seen once")
+    for kind in (Kind.LEDGER_POPULATION_DROPPED, Kind.MARK_WITHOUT_LEDGER, Kind.LEDGER_ORPHANED)
+)
+ALL = OnCluster(
+    Population(("listing",), ("listing withheld",), LAST, DIFFERENCES[:1]),
+    MarkFindings(("mark",), ("mark withheld",), (UnlistedMark(5, True),), (3, 4), DIFFERENCES[1:2]),
+    ReferenceFindings(("reference",), ("reference withheld",), {}, False, (7, 8), DIFFERENCES[2:]),
+)
+NOTHING = OnCluster(Population(), MarkFindings(), ReferenceFindings())
+
+
+def test_what_is_said_of_listings_marks_and_references_is_said_in_this_order() -> None:
+    """Findings, sentences on what is withheld, and differences of the checkers alike."""
+    assert ("listing", "mark", "reference") == ALL.findings
+    assert ("listing withheld", "mark withheld", "reference withheld") == ALL.withheld
+    assert DIFFERENCES == ALL.differ
+
+
+def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
+    """64-bit, because ledger ids are."""
+    files = ALL.files
+    told = {name: (ids.tolist(), ids.dtype) for name, ids in files.items()}
+    assert {
+        "marks/without_ledger.txt": ([3, 4], np.dtype(np.int64)),
+        "references/orphaned.txt": ([7, 8], np.dtype(np.int64)),
+    } == told
+
+
+def test_there_is_no_file_without_an_id() -> None:
+    """An empty file would look like a list that was lost."""
+    assert {} == NOTHING.files
+
+
+def test_the_run_is_told_what_only_these_know() -> None:
+    """Whether the listing was short, the unlisted marks, the next baseline, and whether references
+    are known.
+    """
+    assert {
+        "listing_was_short": True,
+        "unlisted_marks": (UnlistedMark(5, True),),
+        "baseline": LAST,
+        "are_references_known": False,
+    } == ALL.as_run_facts()
+    assert {
+        "listing_was_short": False, "unlisted_marks": (), "baseline": None,
+        "are_references_known": True,
+    } == NOTHING.as_run_facts()  # fmt: skip
+
+
+@pytest.mark.parametrize("told", [("short",), ()])
+def test_a_short_listing_alone_makes_the_listing_short(told: tuple[str, ...]) -> None:
+    """Sentences on marks and references do not."""
+    found = OnCluster(
+        Population(withheld=told), MarkFindings(withheld=("m",)), ReferenceFindings(withheld=("r",))
+    )
+    assert bool(told) is found.as_run_facts()["listing_was_short"]
+
+
+def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
+    """Far fewer ledgers, a mark without a ledger, a referenced ledger without metadata."""
+    run = place(str(tmp_path))
+    for listing in (FIRST, AGAIN):
+        run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(99)]), "all")
+        rows = table(LISTINGS, [listing_row(listing, listing * 60_000, [])])
+        run.write_table("evidence/listings", rows, f"l{listing}")
+    marks = [mark_row(500, look, look, Mark(1_000), False) for look in (1, 2)]
+    run.write_table("evidence/marks", table(MARKS, marks), "all")
+    topic = TopicRecord(
+        parse_topic("public/default/t"), 5, TopicStatus.FOUND, ManagedLedger((closed(700),))
+    )
+    uses = [row for look in (1, 2) for row in reference_rows(topic, look)]
+    run.write_table("evidence/references", table(REFERENCES, uses), "all")
+    gone = [ledger_row(LedgerRecord(700, look, 1_000 * look, RecordStatus.GONE)) for look in (1, 2)]
+    run.write_table("evidence/referenced_ledgers", table(LEDGERS, gone), "all")
+    run.write_table("evidence/ledgers", table(LEDGERS, []), "all")
+    facts = ClusterFacts(
+        "zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None
+    )
+    terms = Terms(1_000_000, 1_000, 16, 5)
+    about = About(
+        "20260101T030000Z-000001",
+        "2026-01-01T03:00:00Z",
+        facts,
+        terms,
+        "warning",
+        False,
+        previous_population=LAST,
+    )
+    found = findings_on_cluster(run, about)
+    kinds = [json.loads(line)["kind"] for line in found.findings]
+    assert [
+        "LEDGER_POPULATION_DROPPED",
+        "MARK_WITHOUT_LEDGER",
+        "REFERENCED_LEDGER_MISSING",
+    ] == kinds
+    assert () == found.differ

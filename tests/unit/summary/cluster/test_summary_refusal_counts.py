@@ -1,0 +1,95 @@
+"""Which bookies answered every request with an error status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from auditor.first_checker.failing import LEDGERS_NAMED_MAX, Refusals
+from auditor.model.availability import NOT_ADMITTED
+from auditor.summary.cluster.refusal_counts import REQUESTED, refusals
+
+EIO = "EIO: the bookie's storage failed"
+EUA = "EUA: the bookie does not let this client ask (not authorised)"
+
+
+def rows(*cells: tuple[Any, ...]) -> pa.Table:
+    """(bookie, ledger, look, status[, detail])."""
+    padded = [(*one, EIO if one[3] == "refused" else "")[:5] for one in cells]
+    columns = list(zip(*padded, strict=True)) or [()] * 5
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, REQUESTED, strict=True)],
+        schema=REQUESTED,
+    )
+
+
+def lists(
+    status: str = "refused", ledgers: range = range(1, 4), looks: tuple[int, ...] = (1, 2)
+) -> list[tuple[Any, ...]]:
+    return [("b1", ledger, look, status) for ledger in ledgers for look in looks]
+
+
+def test_every_request_refused_is_counted_by_its_status():
+    """Lists and reads, each status once with its number, the most frequent first; greetings are no
+    request.
+    """
+    answers = rows(*lists(), ("b1", 9, 1, "refused", EUA), ("b1", None, 1, "answered"))
+    found = refusals(answers, rows(("b1", 1, 1, "refused"), ("b1", 2, 1, "refused", EUA)))
+    assert {"b1": Refusals(3, (1, 2, 3), 7, 2, (("EIO", 7), ("EUA", 2)))} == found
+
+
+@pytest.mark.parametrize(
+    "status", ["held", "no_such_ledger", "timed_out", "silent", "invalid", "too_large"]
+)
+def test_one_list_that_ended_otherwise_and_it_does_not_fail(status: str):
+    """Silence, time-outs and nonsense are no error status; an answer is an answer."""
+    assert {} == refusals(rows(*lists(), ("b1", 9, 1, status)), rows())
+
+
+@pytest.mark.parametrize("status", ["present", "no_entry", "no_ledger", "corrupt", "timed_out"])
+def test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail(status: str):
+    """Of ledgers it should not hold, which it was not asked to list, nothing counts."""
+    assert {} == refusals(rows(*lists()), rows(("b1", 1, 1, status)))
+    assert {"b1"} == refusals(rows(*lists()), rows(("b1", 77, 1, status))).keys()
+
+
+def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
+    """A wrong certificate or password of ours is no fault of how it serves."""
+    refused = f"{NOT_ADMITTED}the bookie offers no TLS"
+    unasked = [
+        ("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)
+    ]
+    assert {} == refusals(rows(*unasked), rows())
+    assert {} == refusals(rows(*lists(), unasked[0]), rows())
+    assert {} == refusals(rows(*lists()), rows(unasked[0]))
+
+
+def test_of_a_bookie_that_cannot_list_the_reads_decide():
+    """Its lists say nothing."""
+    unable = rows(*lists("unsupported"))
+    reads = rows(*lists())
+    assert {"b1": Refusals(3, (1, 2, 3), 0, 6, (("EIO", 6),))} == refusals(unable, reads)
+    assert {} == refusals(unable, rows(*lists(), ("b1", 1, 1, "present")))
+
+
+def test_only_ledgers_refused_at_two_looks_count():
+    """One look accuses nobody."""
+    found = refusals(rows(*lists(looks=(1,)), *lists(ledgers=range(2, 3), looks=(2, 3))), rows())
+    assert (1, (2,), 5) == (found["b1"].ledgers, found["b1"].some, found["b1"].lists)
+
+
+def test_few_ledgers_are_named():
+    """However many it refused."""
+    found = refusals(rows(*lists(ledgers=range(1, 100))), rows())["b1"]
+    assert (99, tuple(range(1, LEDGERS_NAMED_MAX + 1))) == (found.ledgers, found.some)
+
+
+def test_statuses_come_with_the_most_frequent_first():
+    """Those of equal number by name; the name is all before the first colon."""
+    details = ["EUA: a", "EIO: x", "EBUSY: a: b: c", "EUA: d"]
+    found = refusals(
+        rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows()
+    )
+    assert (("EUA", 2), ("EBUSY", 1), ("EIO", 1)) == found["b1"].statuses

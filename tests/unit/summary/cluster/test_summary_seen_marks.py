@@ -1,0 +1,94 @@
+"""Marks whose ledgers the listing did not name, from values to rows and back."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from auditor.evidence.rows import Row, table
+from auditor.evidence.schemas import MARKS
+from auditor.first_checker.marks_without_ledger import MarkLook, SeenMark
+from auditor.model.evidence import Terms
+from auditor.model.ledger import Mark
+from auditor.summary.cluster.seen_marks import (
+    AGAIN,
+    FIRST,
+    LISTED,
+    SeenMarks,
+    mark_row,
+    problem_row,
+    seen_marks,
+    suspects_of,
+)
+from auditor.summary.mark_counts import UnlistedMark
+
+TERMS = Terms(
+    judged_at_ms=10_000, underreplication_grace_ms=1_000, confirming_reads_max=1, looks_max=2
+)
+OLD, YOUNG = Mark(2_000, 3_000), Mark(9_500)
+
+
+def rows(*cells: Row) -> pa.Table:
+    return pa.Table.from_batches([table(MARKS, cells)])
+
+
+def test_what_was_seen_is_read_as_it_was() -> None:
+    """Marks looked at twice, once, and only listed, by id; and why not all were listed."""
+    read = seen_marks(
+        rows(
+            mark_row(9, AGAIN, 70, None, None),
+            mark_row(9, FIRST, 30, YOUNG, True),
+            problem_row(80, "no permission"),
+            mark_row(5, LISTED, 20, OLD, None),
+            mark_row(7, AGAIN, 60, OLD, False),
+            mark_row(7, LISTED, 20, OLD, None),
+            mark_row(7, FIRST, 40, OLD, False),
+            mark_row(8, FIRST, 50, OLD, False),
+        )
+    )
+    twice = SeenMark(7, MarkLook(40, 2_000, 3_000, False), MarkLook(60, 2_000, 3_000, False))
+    once = SeenMark(8, MarkLook(50, 2_000, 3_000, False))
+    gone = SeenMark(9, MarkLook(30, 9_500, None, True), MarkLook(70, None, None, None))
+    assert (
+        SeenMarks(
+            (twice, once, gone), (SeenMark(5, MarkLook(20, 2_000, 3_000, None)),), "no permission"
+        )
+        == read
+    )
+    assert SeenMarks() == seen_marks(rows())
+
+
+def test_a_row_has_each_value_in_its_column() -> None:
+    """Times of the mark are null where it was gone; a problem is of no ledger."""
+    some, none, problem = rows(
+        mark_row(7, FIRST, 40, OLD, False),
+        mark_row(9, AGAIN, 70, None, True),
+        problem_row(80, "no permission"),
+    ).to_pylist()
+    names = MARKS.names
+    assert [7, FIRST, 40, 2_000, 3_000, False, ""] == [some[name] for name in names]
+    assert [9, AGAIN, 70, None, None, True, ""] == [none[name] for name in names]
+    assert [None, LISTED, 80, None, None, None, "no permission"] == [
+        problem[name] for name in names
+    ]
+
+
+def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:
+    """By its first look alone; each with the time of that look."""
+    seen = rows(
+        mark_row(1, FIRST, 41, OLD, False),
+        mark_row(2, FIRST, 42, YOUNG, False),
+        mark_row(3, FIRST, 43, OLD, True),
+        mark_row(4, LISTED, 44, OLD, False),
+        mark_row(5, AGAIN, 45, OLD, False),
+        mark_row(6, FIRST, 46, Mark(8_500), False),
+        mark_row(7, FIRST, 47, None, False),
+    )
+    assert {1: 41, 6: 46} == suspects_of(seen, TERMS)
+
+
+def test_marks_that_were_there_last_count_with_their_age() -> None:
+    """Those looked at and those only listed; one that was gone at the last look does not."""
+    marks = (SeenMark(7, MarkLook(40, 2_000, 3_000, None), MarkLook(60, 2_500, None, False)),)
+    gone = SeenMark(9, MarkLook(30, 9_500, None, True), MarkLook(70, None, None, None))
+    seen = SeenMarks((*marks, gone), (SeenMark(5, MarkLook(20, 4_000, 3_000, None)),))
+    assert (UnlistedMark(7_500, False), UnlistedMark(7_000, None)) == seen.as_unlisted(10_000)

@@ -1,0 +1,455 @@
+"""What would be lost without some bookies: the arrays against every entry counted one by one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.summary.durability.margin import (
+    SHOWN_IDS_MAX,
+    copies_of_worst_entry,
+    exposure_by_bookie,
+    ledgers_in_order,
+    losses_without,
+)
+from auditor.summary.durability.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
+from auditor.summary.durability.stored_doubts import (
+    ANSWER_COLUMNS,
+    VERDICT_COLUMNS,
+    ledgers_in_doubt,
+    with_doubts,
+)
+
+BOOKIES = [f"b{n}" for n in range(1, 7)]
+
+
+@dataclass
+class Ledger:
+    """A closed ledger: its segments as (first entry, ensemble), and what the run says of it.
+
+    `answers` has the status of bookies that did not list. `lacks` has the entries that a bookie
+    surely lacks. `unexplained` copies are not confirmed, and no bookie says why. `doubts`: all
+    copies are doubtful.
+    """
+
+    id: int
+    segments: list[tuple[int, list[str]]]
+    last: int
+    write_quorum: int = 2
+    ack_quorum: int = 2
+    state: str = "CLOSED"
+    status: str = "found"
+    unknowns: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    lacks: dict[str, set[int]] = field(default_factory=dict)
+    unexplained: int = 0
+    has_verdict: bool = True
+    has_counts: bool = True
+    look: int = 1
+
+    def write_sets(self) -> dict[int, list[str]]:
+        """The write set of each entry, as the metadata says."""
+        ends = [first - 1 for first, _ in self.segments[1:]] + [self.last]
+        return {
+            entry: [ensemble[(entry + n) % len(ensemble)] for n in range(self.write_quorum)]
+            for (first, ensemble), end in zip(self.segments, ends, strict=True)
+            for entry in range(first, end + 1)
+        }
+
+    def verdict(self) -> dict[str, object]:
+        """Its row of verdicts: copies counted one by one."""
+        sets = self.write_sets()
+        wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
+        lacks = {
+            bookie: wanted[bookie] & missing
+            for bookie, missing in self.lacks.items()
+            if wanted[bookie] & missing
+        }
+        listed = sum(len(wanted[b] - lacks.get(b, set())) for b in BOOKIES if b not in self.answers)
+        counts = {
+            "copies_expected": len(sets) * self.write_quorum,
+            "copies_listed": max(0, listed - self.unexplained),
+        }
+        return {
+            "ledger_id": self.id,
+            "unknowns": self.unknowns,
+            "lacks": [
+                {"bookie_id": b, "expected": len(wanted[b]), "absent": len(lack)}
+                for b, lack in lacks.items()
+            ],
+            **({**counts, "copies_read": 0, "copies_assumed": 0} if self.has_counts else {}),
+        }
+
+
+def rows(schema: pa.Schema, names: list[str], cells: list[dict[str, object]]) -> pa.Table:
+    cells = [dict.fromkeys(names) | row for row in cells]
+    return pa.Table.from_pylist(cells, schema=pa.schema([schema.field(name) for name in names]))
+
+
+def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
+    """The rows of LEDGERS."""
+    return [
+        {
+            "ledger_id": one.id,
+            "look": one.look,
+            "status": one.status,
+            "state": one.state,
+            "last_entry_id": one.last,
+            "write_quorum": one.write_quorum,
+            "ack_quorum": one.ack_quorum,
+            "segments": [
+                {"first_entry_id": first, "ensemble": ensemble} for first, ensemble in one.segments
+            ],
+        }
+        for one in ledgers
+    ]
+
+
+def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
+    """The copies of a run that stored these ledgers. `older` are more rows of answers."""
+    verdicts = rows(
+        VERDICTS,
+        VERDICT_COLUMNS,
+        list({one.id: one.verdict() for one in ledgers if one.has_verdict}.values()),
+    )
+    said: list[dict[str, object]] = [
+        {
+            "ledger_id": one.id,
+            "bookie_id": bookie,
+            "look": 2,
+            "status": one.answers.get(bookie, "held"),
+        }
+        for one in ledgers
+        for bookie in {bookie for _, ensemble in one.segments for bookie in ensemble}
+    ]
+    answers = rows(ANSWERS, ANSWER_COLUMNS, [*said, *(older or [])])
+    answers = answers.filter(pc.is_in(answers["ledger_id"], ledgers_in_doubt(verdicts)))
+    return with_doubts(
+        promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))), verdicts, answers
+    )
+
+
+def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
+    """The sorts of harm in the order of Losses, each entry counted by itself."""
+    sets = ledger.write_sets()
+    wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
+    nothing = {b for b in BOOKIES if wanted[b] and wanted[b] <= ledger.lacks.get(b, set())}
+    doubted = {b for b in BOOKIES if b in ledger.answers or wanted[b] & ledger.lacks.get(b, set())}
+    if not ledger.has_verdict or not ledger.has_counts or "checkers_disagree" in ledger.unknowns:
+        doubted, nothing = set(BOOKIES), set()
+    found = [False] * 4
+    for held in ({*write_set} - nothing for write_set in sets.values()):
+        if held & down:
+            possible, sure = len(held - down), len(held - down - doubted)
+            now = (possible == 0, sure == 0, possible < ledger.ack_quorum, sure < ledger.ack_quorum)
+            found = [one or other for one, other in zip(found, now, strict=True)]
+    no_copy, may_no_copy, below, may_below = found
+    return [no_copy, may_no_copy and not no_copy, below, may_below and not below]
+
+
+def drawn(draw: random.Random, ledger_id: int) -> Ledger:
+    """A ledger with ensemble changes, holes in ids, and every sort of doubt."""
+    size = draw.randint(1, 4)
+    firsts = sorted({0, *(draw.randrange(1, 9) for _ in range(draw.randrange(3)))})
+    quorum = draw.randint(1, size)
+    last = firsts[-1] + draw.randrange(6)
+    silent = draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2]))
+    lacking = [b for b in draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2])) if b not in silent]
+    return Ledger(
+        ledger_id,
+        [
+            (
+                first,
+                (
+                    draw.choices(BOOKIES, k=size)
+                    if draw.random() < 0.2
+                    else draw.sample(BOOKIES, size)
+                ),
+            )
+            for first in firsts
+        ],
+        last,
+        quorum,
+        draw.randint(1, quorum),
+        unknowns=draw.choice([[], [], [], ["topology_unknown"], ["checkers_disagree"]]),
+        answers={
+            bookie: draw.choice(["silent", "refused", "unregistered", "unsupported"])
+            for bookie in silent
+        },
+        lacks={
+            b: set(range(last + 1)) if draw.random() < 0.5 else {draw.randrange(last + 1)}
+            for b in lacking
+        },
+        has_verdict=draw.random() < 0.95,
+        has_counts=draw.random() < 0.95,
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_losses_are_those_of_every_entry_counted_by_itself(seed: int):
+    """Sure and possible, of the last copy and of the ack quorum, for every set of bookies drawn."""
+    draw = random.Random(seed)
+    ledgers = [drawn(draw, n) for n in draw.sample(range(1000), 60)]
+    copies = stored(ledgers)
+    for _ in range(6):
+        down = set(draw.sample(BOOKIES, draw.randint(0, 3)))
+        found = losses_without(copies, down)
+        harms = [expected_harms(one, down) for one in ledgers]
+        expected = tuple(sum(harm[sort] for harm in harms) for sort in range(4))
+        sorts = (found.no_copy, found.may_have_no_copy, found.below_ack, found.may_be_below_ack)
+        assert expected == tuple(sort.ledgers for sort in sorts), (
+            f"seed {seed}, down {sorted(down)}"
+        )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_bookie_alone_is_as_bad_as_losing_it(seed: int):
+    """The table by bookie says of each what `--without` says of it, doubtful copies included."""
+    draw = random.Random(seed)
+    copies = stored([drawn(draw, n) for n in range(60)])
+    exposure = exposure_by_bookie(copies)
+    for bookie in BOOKIES:
+        found = losses_without(copies, {bookie})
+        for name in ("no_copy", "may_have_no_copy", "below_ack", "may_be_below_ack"):
+            assert getattr(found, name).ledgers == getattr(exposure, name).get(bookie, 0), (
+                f"seed {seed}, {bookie}, {name}"
+            )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ledgers_are_counted_by_the_copies_of_their_worst_entry(seed: int):
+    """Each ledger once."""
+    draw = random.Random(seed)
+    ledgers = [drawn(draw, n) for n in range(60)]
+    for one in ledgers:
+        one.unknowns, one.answers, one.lacks, one.has_verdict, one.has_counts = (
+            [],
+            {},
+            {},
+            True,
+            True,
+        )
+    expected = Counter(min(len(set(held)) for held in one.write_sets().values()) for one in ledgers)
+    assert dict(expected) == copies_of_worst_entry(stored(ledgers)), f"seed {seed}"
+
+
+def harms(ledger: Ledger, *down: str) -> tuple[int, int]:
+    """How many ledgers would surely, and may, have an entry without a copy."""
+    found = losses_without(stored([ledger]), down)
+    return found.no_copy.ledgers, found.may_have_no_copy.ledgers
+
+
+def test_a_ledger_that_was_not_judged_still_counts():
+    """No bookie answered. Both down: no copy is left. One down: the other may have none."""
+    ledger = Ledger(
+        1,
+        [(0, ["b1", "b2"])],
+        9,
+        unknowns=["bookie_silent"],
+        answers={"b1": "silent", "b2": "silent"},
+    )
+    assert ((1, 0), (0, 1), (0, 0)) == (
+        harms(ledger, "b1", "b2"),
+        harms(ledger, "b1"),
+        harms(ledger, "b3"),
+    )
+
+
+def test_an_unknown_topology_doubts_no_copy():
+    """It is about placement."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["topology_unknown"])
+    assert ((0, 0), (1, 0)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
+
+
+def test_the_dead_bookie_of_a_marked_ledger_has_no_sure_copy():
+    """A mark within grace excuses it, so the verdict has no reason to be unknown."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "unregistered"})
+    assert (0, 1) == harms(ledger, "b1")
+
+
+def test_a_marked_ledger_that_nobody_was_asked_about_is_doubtful():
+    """Its verdict counts no copies."""
+    assert (0, 1) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, has_counts=False), "b1")
+
+
+def test_a_bookie_that_refuses_one_ledger_has_no_sure_copy_of_it():
+    """Its greeting is that of a bookie that answers."""
+    ledger = Ledger(
+        1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_refused"], answers={"b2": "refused"}
+    )
+    assert ((0, 1), (0, 0)) == (harms(ledger, "b1"), harms(ledger, "b2"))
+
+
+def test_a_bookie_that_lacks_everything_leaves_no_possible_copy():
+    """It answered: the other bookie has the last copy."""
+    assert (1, 0) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, lacks={"b2": set(range(10))}), "b1")
+
+
+def test_copies_that_nothing_explains_make_all_doubtful():
+    """A wrong digest on a bookie that listed, for example."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, unknowns=["answer_invalid"], unexplained=1)
+    assert ((0, 1), (0, 1)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
+
+
+def test_the_newest_answer_of_a_bookie_counts():
+    """It was silent first, and listed at the second look; the other one the other way round."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "timed_out"})
+    older: list[dict[str, object]] = [
+        {"ledger_id": 1, "bookie_id": "b1", "look": 1, "status": "silent"},
+        {"ledger_id": 1, "bookie_id": "b2", "look": 1, "status": "held"},
+    ]
+    copies = stored([ledger], older)
+    assert [0, 1] == [
+        losses_without(copies, {bookie}).may_have_no_copy.ledgers for bookie in ("b2", "b1")
+    ]
+
+
+def test_a_bookie_that_cannot_list_is_doubtful_only_if_nothing_else_explains_the_gap():
+    """b3 was silent, and its copies are all that is missing: the sample vouches for b2."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"})
+    (row,) = ({"ledger_id": 1, "bookie_id": "b2", "look": 3, "status": "unsupported"},)
+    copies = stored([ledger], [row])
+    assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
+    unprobed = stored(
+        [Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "unsupported", "b3": "silent"})]
+    )
+    assert 1 == losses_without(unprobed, {"b1", "b3"}).may_have_no_copy.ledgers
+
+
+def test_a_short_segment_counts_only_the_write_sets_it_uses():
+    """One entry on b1 and b2: b3 may go, though the ensemble names it."""
+    copies = stored([Ledger(1, [(0, ["b1", "b2", "b3"])], 0, write_quorum=2, ack_quorum=1)])
+    assert 0 == losses_without(copies, {"b2", "b3"}).no_copy.ledgers
+    assert 1 == losses_without(copies, {"b1", "b2"}).no_copy.ledgers
+
+
+def test_the_newest_look_counts():
+    """Auto-recovery moved the first ledger between two looks, and all others; each counts once."""
+    moved = [Ledger(n, [(0, ["b3", "b4"])], 5, look=2) for n in (1, 2, 3)]
+    copies = stored([*moved, *(Ledger(n, [(0, ["b1", "b2"])], 5) for n in (2, 3, 1))])
+    assert [1, 2, 3] == copies.ledger_ids.tolist()
+    assert (0, 3) == tuple(
+        losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"})
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "OPEN"},
+        {"status": "gone"},
+        {"last": -1},
+        {"status": "malformed"},
+        {"status": "gone", "state": None},
+    ],
+)
+def test_only_closed_ledgers_with_entries_count(change: dict[str, object]):
+    """An open one has a writer that replaces bookies; a gone one has nothing to lose."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 5)
+    for name, value in change.items():
+        setattr(ledger, name, value)
+    assert 0 == len(stored([ledger]).ledger_ids)
+
+
+def test_the_ids_of_a_loss_are_bounded():
+    """The first ones, and the number of all."""
+    copies = stored([Ledger(n, [(0, ["b1", "b2"])], 5) for n in range(SHOWN_IDS_MAX + 5)])
+    lost = losses_without(copies, {"b1", "b2"}).no_copy
+    assert (SHOWN_IDS_MAX + 5, tuple(range(SHOWN_IDS_MAX))) == (lost.ledgers, lost.ids)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=0),
+        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=3),
+        Ledger(1, [(0, [])], 5),
+        Ledger(1, [(6, ["b1", "b2"])], 5),
+        Ledger(1, [(9, ["b1", "b2"])], 5),
+    ],
+)
+def test_metadata_that_contradicts_itself_has_no_copies(ledger: Ledger):
+    """It is a closed ledger of which no copy counts; the next ledger is not harmed by it."""
+    ledger.has_verdict = False
+    sound = Ledger(2, [(0, ["b1", "b2"]), (4, ["b2", "b3"])], 5)
+    assert () == stored([ledger]).segments
+    assert {0: 1, 2: 1} == copies_of_worst_entry(stored([ledger, sound]))
+    assert [False, True] == ledgers_in_order(stored([ledger, sound])).tolist()
+
+
+def test_promised_copies_are_counted_by_position_and_none_is_doubted():
+    """Of ten entries from 1 on: which position of the ensemble begins how many write sets, with
+    ensembles of two sizes.
+    """
+    ledgers = [
+        Ledger(1, [(1, ["b1", "b2", "b3"])], 10),
+        Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3),
+    ]
+    blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
+    assert [[[2, 1], [0, 1]], [[3, 4, 3]]] == [block.begun.tolist() for block in blocks]
+    assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
+
+
+def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():
+    """One is enough; a doubtful copy is none, and a copy that is not there is none."""
+    silent = {"b1": "silent", "b2": "silent"}
+    ledgers = [
+        Ledger(1, [(0, ["b1", "b2"])], 5, answers={"b1": "silent"}),
+        Ledger(2, [(0, ["b1", "b2"])], 5, answers=silent),
+        Ledger(3, [(0, ["b1", "b2"])], 5, lacks={"b1": set(range(6)), "b2": set(range(6))}),
+        Ledger(4, [(0, ["b1", "b2"])], 5),
+    ]
+    assert [True, False, False, True] == ledgers_in_order(stored(ledgers)).tolist()
+
+
+def test_bookies_without_a_loss_are_left_out():
+    """Wherever they stand among the others."""
+    exposure = exposure_by_bookie(
+        stored([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)])
+    )
+    assert ({"b1": 1}, {"b1": 1}) == (exposure.no_copy, exposure.below_ack)
+
+
+def test_a_cluster_of_one_bookie_loses_everything_with_it():
+    """Each ledger for itself, with doubts of its own."""
+    ledgers = [
+        Ledger(n, [(0, ["b1"])], 5, 1, 1, answers={"b1": "silent"} if n == 2 else {})
+        for n in (1, 2, 3)
+    ]
+    copies = stored(ledgers)
+    assert {"b1": 3} == exposure_by_bookie(copies).no_copy
+    assert [True, False, True] == ledgers_in_order(copies).tolist()
+
+
+def test_what_explains_a_part_of_the_gap_leaves_the_others_in_doubt():
+    """b2 was silent, and one copy more is not confirmed: it may be one of b1 or of b3."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "silent"}, unexplained=1)
+    assert (0, 1) == harms(ledger, "b3")
+
+
+def test_what_is_said_of_other_ledgers_and_bookies_doubts_no_copy():
+    """An open ledger, and a bookie that only open ledgers name."""
+    opened = Ledger(
+        2, [(0, ["b5", "b6"])], 5, state="OPEN", answers={"b5": "silent"}, lacks={"b6": {1}}
+    )
+    gap = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"}, lacks={})
+    older: list[dict[str, object]] = [
+        {"ledger_id": 1, "bookie_id": "b6", "look": 3, "status": "silent"},
+        {"ledger_id": 2, "bookie_id": "b2", "look": 3, "status": "silent"},
+    ]
+    copies = stored([gap, opened], older)
+    assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
+    assert {} == exposure_by_bookie(copies).may_have_no_copy
+
+
+def test_a_run_without_ledgers_has_nothing_to_lose():
+    """Empty tables are no error."""
+    copies = stored([])
+    assert 0 == losses_without(copies, {"b1"}).no_copy.ledgers
+    assert {} == exposure_by_bookie(copies).no_copy == copies_of_worst_entry(copies)

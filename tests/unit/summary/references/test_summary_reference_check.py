@@ -1,0 +1,212 @@
+"""What the second checker finds by itself in the written references: each finding that it alone
+has is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from support.tables_in_memory import Tables
+from support.topics import closed
+
+from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.rows import Row, ledger_row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, REFERENCES
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
+from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
+from auditor.sandbox.telling import with_owner
+from auditor.summary.about import About
+from auditor.summary.references.reference_check import orphans_agreed, references_agreed
+from auditor.wire.topic_paths import parse_topic
+
+NOW_MS, AGE_MS = 1_000_000, 100_000
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+TERMS = Terms(NOW_MS, 1_000, 16, 5, orphan_age_ms=AGE_MS)
+ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, TERMS, "warning", False)
+WHOLE = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, 9, 100, (Segment(0, ("b1", "b2", "b3")),))
+EMPTY = TopicRecord(parse_topic("public/default/t"), 5, TopicStatus.FOUND, ManagedLedger())
+SHUT = TopicStatus.UNREADABLE
+
+
+def topic(*ledgers: int, name: str = "t", **changes: Any) -> TopicRecord:
+    """A topic with ledgers of eleven entries: one more than there are."""
+    managed = ManagedLedger(tuple(closed(n, 11) for n in ledgers))
+    named = parse_topic(name if "/" in name else f"public/default/{name}")
+    return replace(EMPTY, **{"topic": named, "managed_ledger": managed, **changes})
+
+
+def seen(ledger_id: int, look: int, metadata: LedgerMetadata | None = WHOLE) -> LedgerRecord:
+    """A ledger at one look; gone without metadata."""
+    status = RecordStatus.GONE if metadata is None else RecordStatus.FOUND
+    stamp = None if metadata is None else ZnodeStamp(1, 0, 0)
+    return LedgerRecord(ledger_id, look, 1_000 * look, status, stamp, metadata)
+
+
+def run(
+    first: Iterable[TopicRecord],
+    again: Iterable[TopicRecord],
+    listed: Iterable[LedgerRecord] | None,
+    read: Iterable[LedgerRecord] | None,
+    problems: Iterable[Row] = (),
+) -> Place:
+    """A run's tables: what was read of topics at both looks, all ledgers, and those read for their
+    references. A table that nobody wrote is None.
+    """
+    made = Tables()
+    rows = [row for one in first for row in reference_rows(one, 1)]
+    rows += [row for one in again for row in reference_rows(one, 2)]
+    made.write_table("evidence/references", table(REFERENCES, [*rows, *problems]), "all")
+    for name, ledgers in (("ledgers", listed), ("referenced_ledgers", read)):
+        if ledgers is not None:
+            made.write_table(f"evidence/{name}", table(LEDGERS, map(ledger_row, ledgers)), "all")
+    return cast(Place, made)
+
+
+def found(place: Place) -> list[tuple[Kind, int | None]]:
+    """What the second checker finds on referenced ledgers."""
+    agreed = references_agreed(place, [])
+    assert [] == agreed.findings
+    return [(one.kind, one.ledger_id) for one in agreed.differ]
+
+
+LOST, CUT = Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED
+
+
+def test_each_ledger_is_judged_by_the_topics_that_name_it() -> None:
+    """At both looks; the first one may have been the run's own."""
+    topics = (topic(7, 8, 9, 10), topic(7, 11, name="u"), topic(99, name="v"))
+    gone = [seen(7, 1, None), seen(7, 2, None), seen(8, 1, None), seen(9, 2, None)]
+    listed = [seen(10, 1), seen(11, 1), seen(10, 2), seen(12, 1)]
+    place = run(topics, topics, listed, [*gone, seen(10, 2), seen(12, 2)])
+    assert [(CUT, 10), (LOST, 7)] == found(place)
+
+
+@pytest.mark.parametrize(("first", "again"), [((7,), ()), ((), (7,))])
+def test_a_reference_of_one_look_is_no_finding(
+    first: tuple[int, ...], again: tuple[int, ...]
+) -> None:
+    """It was made or taken away meanwhile, and so was the ledger."""
+    place = run((topic(*first),), (topic(*again),), [], [seen(7, 1, None), seen(7, 2, None)])
+    assert [] == found(place)
+
+
+def test_the_newest_ledger_of_a_topic_is_known_at_each_look() -> None:
+    """One that was the newest at neither proves a loss without a record of its entries."""
+    data = closed(7)
+    unknown = replace(data, entries=None)
+
+    def having(*ledgers: Any) -> TopicRecord:
+        return replace(EMPTY, managed_ledger=ManagedLedger(ledgers))
+
+    read = [seen(7, 1, None), seen(7, 2, None)]
+    newest = having(closed(5), unknown)
+    older = having(closed(8), unknown, closed(6))
+    assert [] == found(run((newest,), (newest,), [], read))
+    assert [(LOST, 7)] == found(run((older,), (older,), [], read))
+    assert [(LOST, 7)] == found(run((newest,), (older,), [], read))
+    assert [] == found(run((older,), (newest,), [], read))
+
+
+def test_without_ledgers_that_were_read_for_it_nothing_is_found() -> None:
+    """Nothing was in question, and no table was written."""
+    assert [] == found(run((topic(7),), (), [], None))
+    assert not orphan(run((topic(7),), (topic(7),), [old(2)], None))
+
+
+def old(ledger_id: int, look: int = 1, **changes: Any) -> LedgerRecord:
+    """A ledger of the topic `t`, made long ago."""
+    return seen(ledger_id, look, replace(with_owner(WHOLE, "t"), **{"ctime_ms": 1, **changes}))
+
+
+def orphan(place: Place) -> bool:
+    """Whether the second checker finds orphans."""
+    agreed = orphans_agreed(place, ABOUT, None)
+    assert [] == agreed.findings
+    return [Kind.LEDGER_ORPHANED] == [one.kind for one in agreed.differ]
+
+
+HERE = (topic(1),)
+ELSEWHERE = topic(name="public/other/u", status=SHUT, problems=("shut",))
+NOTHING = topic()
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "problems"),
+    [
+        (HERE, HERE, ()),
+        ((NOTHING,), (NOTHING,), ()),
+        ((*HERE, ELSEWHERE), HERE, ()),
+        (HERE, (*HERE, ELSEWHERE), ()),
+        (HERE, HERE, (listing_problem_row(1, 5, "shut", "public/other"),)),
+    ],
+)
+def test_a_ledger_that_no_topic_of_its_namespace_names_is_an_orphan(
+    first: tuple[TopicRecord, ...], again: tuple[TopicRecord, ...], problems: tuple[Row, ...]
+) -> None:
+    """Also where its topic has no ledgers, or something of another namespace could not be read."""
+    assert orphan(run(first, again, [seen(1, 1), old(2)], [old(2, 2)], problems))
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "problems"),
+    [
+        ((), HERE, ()),
+        ((topic(1, name="public/other/u"),), HERE, ()),
+        (HERE, (), ()),
+        (HERE, (topic(1, problems=("shut",)),), ()),
+        (HERE, (*HERE, topic(name="u", status=SHUT, problems=("shut",))), ()),
+        (HERE, HERE, (listing_problem_row(1, 5, "shut"),)),
+        (HERE, HERE, (listing_problem_row(2, 5, "shut"),)),
+        (HERE, HERE, (listing_problem_row(2, 5, "shut", "public/default"),)),
+        ((topic(1, 2),), (topic(1),), ()),
+        ((*HERE, topic(2, name="u")), HERE, ()),
+        (HERE, (topic(1, 2),), ()),
+    ],
+)
+def test_a_topic_that_may_name_it_makes_it_no_orphan(
+    first: tuple[TopicRecord, ...], again: tuple[TopicRecord, ...], problems: tuple[Row, ...]
+) -> None:
+    """Its own topic at either look, any topic at the first, or one that could not be read."""
+    assert not orphan(run(first, again, [seen(1, 1), old(2)], [old(2, 2)], problems))
+
+
+@pytest.mark.parametrize(
+    ("listed", "read"),
+    [
+        ([seen(2, 1, replace(WHOLE, ctime_ms=1))], [old(2, 2)]),
+        ([old(2)], []),
+        ([old(2)], [old(2, 1)]),
+        ([old(2)], [seen(2, 2, None)]),
+        ([old(2)], [replace(old(2, 2), stamp=ZnodeStamp(9, 0, 0))]),
+        ([old(2), old(2, 2)], []),
+        ([seen(1, 1), old(2, 2)], [old(2, 2)]),
+        ([old(2, ctime_ms=NOW_MS - AGE_MS)], [old(2, 2)]),
+    ],
+)
+def test_a_ledger_is_an_orphan_only_if_both_looks_show_it(
+    listed: list[LedgerRecord], read: list[LedgerRecord]
+) -> None:
+    """Made by Pulsar, old enough, and the same at the second look for references."""
+    assert not orphan(run(HERE, HERE, listed, read))
+
+
+def test_the_age_of_a_ledger_without_one_is_that_of_its_znode() -> None:
+    """Metadata of an earlier format has no time."""
+    young = replace(old(2, ctime_ms=None), stamp=ZnodeStamp(1, 0, NOW_MS - AGE_MS))
+    aged = replace(young, stamp=ZnodeStamp(1, 0, NOW_MS - AGE_MS - 1))
+    assert not orphan(run(HERE, HERE, [young], [young, replace(young, look=2)]))
+    assert orphan(run(HERE, HERE, [aged], [replace(aged, look=2, read_at_ms=2_000)]))

@@ -1,0 +1,703 @@
+"""What the written references show: found by both checkers, or unknown, or nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.topics import closed
+
+from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.rows import Row, ledger_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicRecord,
+    TopicStatus,
+)
+from auditor.sandbox.telling import with_owner
+from auditor.second_checker.finding_comparison import Agreed, Difference
+from auditor.summary.about import About
+from auditor.summary.references import reference_findings as reference_findings_module
+from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
+from auditor.wire.topic_paths import parse_topic
+
+NOW_MS, AGE_MS = 1_000_000, 100_000
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+TERMS = Terms(NOW_MS, 1_000, 16, 5, orphan_age_ms=AGE_MS)
+ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, TERMS, "warning", False)
+WHOLE = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, 9, 100, (Segment(0, ("b1", "b2", "b3")),))
+TOPIC = TopicRecord(
+    parse_topic("public/default/t"), 5, TopicStatus.FOUND, ManagedLedger((closed(7),))
+)
+
+
+def ledger(ledger_id: int, metadata: LedgerMetadata | None, look: int = 1) -> LedgerRecord:
+    """A ledger at one look; gone without metadata."""
+    if metadata is None:
+        return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.GONE)
+    return LedgerRecord(
+        ledger_id, look, 1_000 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata
+    )
+
+
+def shut(ledger_id: int, look: int = 1) -> LedgerRecord:
+    """A ledger that could not be read."""
+    return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.UNREADABLE)
+
+
+@dataclass
+class Scene:
+    """A run's tables. `first` and `again` are topics, `ledgers` those of the listing, `read` those
+    read for references.
+    """
+
+    run: Place
+    first: tuple[TopicRecord, ...] = (TOPIC,)
+    again: tuple[TopicRecord, ...] | None = None
+    ledgers: tuple[LedgerRecord, ...] = ()
+    read: tuple[LedgerRecord, ...] = ()
+    problems: tuple[Row, ...] = field(default_factory=tuple)
+
+    def write(self) -> None:
+        """Write the tables, once."""
+        again = self.first if self.again is None else self.again
+        rows = [*self.problems, *(row for one in self.first for row in reference_rows(one, 1))]
+        rows += [row for one in again for row in reference_rows(one, 2)]
+        listed = [(one.ledger_id,) for one in self.ledgers if one.look == 1]
+        for name, schema, told in (
+            ("listing", LISTING, listed),
+            ("references", REFERENCES, rows),
+            ("ledgers", LEDGERS, list(map(ledger_row, self.ledgers))),
+            ("referenced_ledgers", LEDGERS, list(map(ledger_row, self.read))),
+        ):
+            self.run.write_table(f"evidence/{name}", table(schema, told), "all")
+
+    def found(self) -> tuple[ReferenceFindings, list[dict[str, Any]]]:
+        """What is found, as both checkers say."""
+        self.write()
+        told = reference_findings(self.run, ABOUT)
+        assert () == told.differ
+        return told, [json.loads(line) for line in told.findings]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """A topic that references ledger 7 with ten entries; the ledger is gone at both looks."""
+    return Scene(place(str(tmp_path)), read=(ledger(7, None), ledger(7, None, 2)))
+
+
+def topic(**changes: Any) -> TopicRecord:
+    """The topic, with changes."""
+    return replace(TOPIC, **changes)
+
+
+def test_nothing_is_said_without_pulsar(tmp_path: Path) -> None:
+    """No table of references: there was no topic to look for."""
+    assert ReferenceFindings() == reference_findings(place(str(tmp_path)), ABOUT)
+
+
+def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene) -> None:
+    """On its id, with the topic, what it is for, where, and how much it held; its owner is that of
+    the reference.
+    """
+    told, (found,) = scene.found()
+    assert ("REFERENCED_LEDGER_MISSING", 7, None) == (
+        found["kind"],
+        found["ledger_id"],
+        found["bookie_id"],
+    )
+    use = {"topic": "persistent://public/default/t", "role": "data", "name": "", "position": [7, 0]}
+    assert {
+        "topics": 1, "uses": 1, "some_uses": [use], "entries": 10, "size_bytes": 1_000,
+        "apart_ms": 1_000,
+    } == found["facts"]  # fmt: skip
+    assert ([[0, 9]], 10) == (found["entries"], found["entries_total"])
+    owner = {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": "public/default/persistent/t",
+    }
+    assert owner == found["owner"]
+    assert told.is_complete and told.counts is not None
+    assert (1, 0, 0, 1) == tuple(
+        told.counts[name] for name in ("missing", "truncated", "unknown", "ledgers_referenced")
+    )
+
+
+NO_LOSS = {
+    "trimmed at the second look": (TOPIC, topic(managed_ledger=ManagedLedger((closed(8),)))),
+    "the topic is deleted at the second look": (
+        TOPIC,
+        TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING),
+    ),
+    "in long-term storage": (
+        (topic(managed_ledger=ManagedLedger((closed(7, offloaded=True),))),) * 2
+    ),
+    "deleted in BookKeeper on purpose": (
+        (topic(managed_ledger=ManagedLedger((closed(7, offloaded=True, deleted=True),))),) * 2
+    ),
+    "offloaded between the looks": (
+        TOPIC,
+        topic(managed_ledger=ManagedLedger((closed(7, offloaded=True),))),
+    ),
+    "it was empty at the first look": (topic(managed_ledger=ManagedLedger((closed(7, 0),))), TOPIC),
+    "it had no entries": (topic(managed_ledger=ManagedLedger((closed(7, 0),))),) * 2,
+    "it is behind the end of a terminated topic": (
+        (topic(managed_ledger=ManagedLedger((closed(6), DataLedger(7)), Position(6, 9))),) * 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_LOSS)
+def test_what_is_no_loss_is_no_finding(scene: Scene, name: str) -> None:
+    """Nor is it unknown."""
+    first, again = NO_LOSS[name]
+    scene.first, scene.again = (first,), (again,)
+    told, found = scene.found()
+    assert ([], True) == ([one for one in found if one["ledger_id"] == 7], told.is_complete)
+
+
+COMPACTED = Subscription("__compaction", Cursor(9, Position(7, 9), compacted_ledger_id=7))
+UNKNOWN = {
+    "the newest ledger without a record": (
+        (topic(managed_ledger=ManagedLedger((DataLedger(7),))),) * 2,
+        None,
+    ),
+    "the topic is not read again": ((TOPIC, None), None),
+    "the topic cannot be read again": (
+        (TOPIC, TopicRecord(TOPIC.topic, 5, TopicStatus.UNREADABLE, problems=("shut",))),
+        None,
+    ),
+    "the ledger is not read again": ((TOPIC, TOPIC), (ledger(7, None),)),
+    "the ledger cannot be read again": (
+        (TOPIC, TOPIC),
+        (ledger(7, None), LedgerRecord(7, 2, 200, RecordStatus.UNREADABLE)),
+    ),
+    "the ledger is there at the second look": (
+        (TOPIC, TOPIC),
+        (ledger(7, None), ledger(7, WHOLE, 2)),
+    ),
+    "the looks are too close": (
+        (TOPIC, TOPIC),
+        (ledger(7, None), replace(ledger(7, None, 2), read_at_ms=1_999)),
+    ),
+    "the ledger could not be read at first": ((TOPIC, TOPIC), (shut(7), ledger(7, None, 2))),
+    "the ledger could not be read at all": ((TOPIC, TOPIC), (shut(7), shut(7, 2))),
+    "it could not be read at first and is cut short": (
+        (topic(managed_ledger=ManagedLedger((closed(7, 11),))),) * 2,
+        (shut(7), ledger(7, WHOLE, 2)),
+    ),
+    "it could not be read and was not read again": ((TOPIC, TOPIC), (shut(7),)),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
+    """No finding, and the run is not complete; a sentence says so."""
+    (first, again), read = UNKNOWN[name]
+    scene.first, scene.again = (first,), () if again is None else (again,)
+    scene.read = scene.read if read is None else read
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+    assert told.counts is not None and 1 == told.counts["unknown"]
+    assert any("did not show whether" in sentence for sentence in told.withheld)
+
+
+@pytest.mark.parametrize(
+    "status", [one for one in RecordStatus if one not in (RecordStatus.FOUND, RecordStatus.GONE)]
+)
+def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
+    scene: Scene, status: RecordStatus
+) -> None:
+    """Whatever the reason: no listed ledger stands for it."""
+    scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+    assert told.counts is not None and 1 == told.counts["unknown"]
+
+
+def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(scene: Scene) -> None:
+    """Its verdict says that it was deleted; the topic references it still."""
+    scene.ledgers, scene.read = (
+        (shut(7), ledger(7, None, 2)),
+        (replace(ledger(7, None, 2), read_at_ms=3_000),),
+    )
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_a_listed_ledger_that_vanishes_during_the_run_is_unknown(scene: Scene) -> None:
+    """Unless nothing references it any more."""
+    scene.ledgers, scene.read = (
+        (ledger(7, WHOLE), ledger(7, None, 2)),
+        (replace(ledger(7, None, 2), read_at_ms=3_000),),
+    )
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_a_ledger_that_is_trimmed_during_the_run_is_nothing(scene: Scene) -> None:
+    """Its reference went with it."""
+    scene.again = (topic(managed_ledger=ManagedLedger((closed(8),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE), ledger(7, None, 2)), (ledger(7, None, 2),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_what_its_verdict_counts_as_unknown_is_not_counted_twice(scene: Scene) -> None:
+    """A listed ledger that could not be read at any look."""
+    scene.ledgers, scene.read = (shut(7), shut(7, 2)), (shut(7, 2),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_a_ledger_that_could_be_read_in_the_end_is_sound(scene: Scene) -> None:
+    """It has all that the topic recorded."""
+    scene.read = (shut(7), ledger(7, WHOLE, 2))
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None:
+    """Every compaction leaves one behind, so it says nothing of the cluster and the run is
+    complete; a sentence counts it.
+    """
+    scene.first = (topic(managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,)),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+    assert told.counts is not None and (0, 1) == (told.counts["unknown"], told.counts["outdated"])
+    assert any(sentence.startswith("1 compacted ledger (such as 7)") for sentence in told.withheld)
+
+
+def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
+    """It is unknown."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
+    scene.ledgers, scene.read = (
+        (ledger(7, WHOLE),),
+        (replace(ledger(7, WHOLE, 2), read_at_ms=1_999),),
+    )
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_what_is_too_much_to_judge_is_unknown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ledgers are judged, the rest is counted, and a sentence gives the bound."""
+    monkeypatch.setattr(reference_findings_module, "SUSPECTS_MAX", 1)
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(8), closed(9)))),)
+    scene.read = (ledger(7, None), ledger(7, None, 2), ledger(8, None), ledger(9, None))
+    told, (found,) = scene.found()
+    assert told.counts is not None and (7, 2, False) == (
+        found["ledger_id"],
+        told.counts["unknown"],
+        told.is_complete,
+    )
+    assert any(
+        one.startswith("2 more ledgers") and one.endswith("judges the first 1")
+        for one in told.withheld
+    )
+
+
+def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> None:
+    """The terminated position says how many entries it had, so its absence is a loss."""
+    scene.first = (topic(managed_ledger=ManagedLedger((DataLedger(7),), Position(7, 9))),)
+    _, (found,) = scene.found()
+    assert ("REFERENCED_LEDGER_MISSING", 10) == (found["kind"], found["facts"]["entries"])
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "position", "changes"),
+    [
+        ("cursor", "s", [6, 3], {"subscriptions": (Subscription("s", Cursor(7, Position(6, 3))),)}),
+        ("schema", "", [7, 4], {"schemas": (SchemaVersion(0, Position(7, 1)), SchemaVersion(1,
+        Position(7, 4)))}),
+        ("compacted", "c", [6, 3], {"subscriptions": (Subscription("c", Cursor(None, Position(6, 3),
+        (), 7)),)}),
+    ],
+)  # fmt: skip
+def test_every_role_may_lose_its_ledger(
+    scene: Scene, role: str, name: str, position: list[int], changes: dict[str, Any]
+) -> None:
+    """With the position that is left, or that is lost."""
+    scene.first = (topic(managed_ledger=ManagedLedger(), **changes),)
+    _, (found,) = scene.found()
+    (use,) = found["facts"]["some_uses"]
+    assert (role, name, position) == (use["role"], use["name"], use["position"])
+    assert found["facts"]["entries"] is None
+
+
+def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) -> None:
+    """The first twenty are named, in order."""
+    scene.first = tuple(topic(topic=parse_topic(f"public/default/t{n:02}")) for n in range(25))
+    _, (found,) = scene.found()
+    named = [use["topic"] for use in found["facts"]["some_uses"]]
+    assert (25, 25, 20) == (found["facts"]["topics"], found["facts"]["uses"], len(named))
+    assert sorted(named) == named
+
+
+def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
+    """At both looks, with the same end; the range that is cut off is told."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
+    told, (found,) = scene.found()
+    assert ("LEDGER_TRUNCATED", 7, [[10, 10]], 1) == tuple(
+        found[name] for name in ("kind", "ledger_id", "entries", "entries_total")
+    )
+    assert (9, 11, 100, 1_100) == tuple(
+        found["facts"][name] for name in ("last_entry_id", "entries", "length_bytes", "size_bytes")
+    )
+    assert [[7, 10]] == [use["position"] for use in found["facts"]["some_uses"]]
+    assert told.is_complete
+
+
+@pytest.mark.parametrize("entries", [9, 10])
+def test_a_ledger_with_all_that_was_recorded_is_not_truncated(scene: Scene, entries: int) -> None:
+    """The last entry is one less than the count."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, entries),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE),), ()
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+@pytest.mark.parametrize(
+    "again", [replace(WHOLE, last_entry_id=11), replace(WHOLE, last_entry_id=4), None]
+)
+def test_an_end_that_moves_is_unknown(scene: Scene, again: LedgerMetadata | None) -> None:
+    """Or a ledger that is gone at the second look."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 12),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, again, 2),)
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def old(ledger_id: int, topic_name: str = "t", look: int = 1, **changes: Any) -> LedgerRecord:
+    """A ledger of a topic, made long ago."""
+    return ledger(ledger_id, replace(with_owner(WHOLE, topic_name), ctime_ms=1, **changes), look)
+
+
+def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -> None:
+    """All of them are one finding on the cluster; the bytes are those of the closed ones."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    opened = {"state": LedgerState.OPEN, "last_entry_id": None, "length": 0}
+    scene.ledgers = (ledger(1, WHOLE), old(2), old(3, **opened), old(4, look=1))
+    scene.read = (old(2, look=2), old(3, look=2, **opened), ledger(4, None, 2))
+    told, (found,) = scene.found()
+    assert ("LEDGER_ORPHANED", None, "info") == (
+        found["kind"],
+        found["ledger_id"],
+        found["severity"],
+    )
+    assert {
+        "ledgers": 2, "some_ledgers": [2, 3], "length_bytes": 100, "without_length": 1,
+        "oldest_age_ms": NOW_MS - 1,
+        "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 1_000,
+    } == found["facts"]  # fmt: skip
+    assert (2, 3) == told.orphaned
+    assert told.is_complete
+
+
+def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) -> None:
+    """The first look ended with the last of them, the second began with the first; each says how
+    many there are.
+    """
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    scene.ledgers = (
+        ledger(1, WHOLE),
+        replace(old(2), read_at_ms=1_000),
+        replace(old(3), read_at_ms=2_000),
+    )
+    scene.read = (
+        replace(old(2, look=2), read_at_ms=9_000),
+        replace(old(3, look=2), read_at_ms=8_000),
+    )
+    _, (found,) = scene.found()
+    said = {"references": "2 unreferenced"}
+    assert [("1970-01-01T00:00:02.000Z", said), ("1970-01-01T00:00:08.000Z", said)] == [
+        (one["at"], one["answers"]) for one in found["looks"]
+    ]
+
+
+def test_undecided_ledgers_are_counted_in_a_sentence(scene: Scene) -> None:
+    """Whatever keeps them undecided: their namespace, or that they were not read again."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    scene.ledgers, scene.read = (
+        (ledger(1, WHOLE), old(2), old(3), old(4), old(5)),
+        (old(4, look=2),),
+    )
+    told, (found,) = scene.found()
+    assert (1, 3) == (found["facts"]["ledgers"], found["facts"]["undecided"])
+    assert ["3 ledgers of Pulsar without a known reference"] == [
+        one.partition(" are ")[0] for one in told.withheld
+    ]
+
+
+NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
+    "it is young": (
+        {"ledgers": (ledger(2, replace(with_owner(WHOLE, "t"), ctime_ms=NOW_MS - AGE_MS)),)},
+        0,
+    ),
+    "it is not of Pulsar": ({"ledgers": (ledger(2, replace(WHOLE, ctime_ms=1)),)}, 0),
+    "its topic names it again": (
+        {"again": (topic(managed_ledger=ManagedLedger((closed(1), closed(2)))),)},
+        0,
+    ),
+    "it is another ledger by now": (
+        {"read": (replace(old(2, look=2), stamp=ZnodeStamp(9, 0, 0)),)},
+        0,
+    ),
+    "it is not read again": ({"read": ()}, 1),
+    "it cannot be read again": ({"read": (LedgerRecord(2, 2, 200, RecordStatus.UNREADABLE),)}, 1),
+    "its topic is not read again": ({"again": ()}, 1),
+    "its topic cannot be read again": ({"again": (topic(problems=("a cursor is shut",)),)}, 1),
+    "its namespace has a topic that cannot be read": (
+        {
+            "first": (
+                TOPIC,
+                TopicRecord(
+                    parse_topic("public/default/u"), 5, TopicStatus.UNREADABLE, problems=("shut",)
+                ),
+            )
+        },
+        1,
+    ),
+    "another topic of its namespace cannot be read again": (
+        {
+            "first": (TOPIC, topic(topic=parse_topic("public/default/u"))),
+            "again": (TOPIC, topic(topic=parse_topic("public/default/u"), problems=("shut",))),
+        },
+        1,
+    ),
+    "its topic is at no look": ({"first": (topic(topic=parse_topic("public/default/u")),)}, 1),
+    "topics could not all be listed": ({"problems": (listing_problem_row(1, 5, "shut"),)}, 1),
+    "its namespace has no topic": ({"first": (topic(topic=parse_topic("public/other/t")),)}, 1),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ORPHANS)
+def test_a_doubt_counts_against_an_orphan(scene: Scene, name: str) -> None:
+    """It is counted as unknown where it may be needed."""
+    changes, unknown = NOT_ORPHANS[name]
+    scene.first, scene.ledgers, scene.read = (
+        (topic(managed_ledger=ManagedLedger((closed(1),))),),
+        (old(2),),
+        (old(2, look=2),),
+    )
+    for key, value in changes.items():
+        setattr(scene, key, value)
+    scene.ledgers = (ledger(1, WHOLE), ledger(7, WHOLE), *scene.ledgers)
+    told, found = scene.found()
+    assert told.counts is not None
+    assert ([], unknown, 0) == (found, told.counts["orphaned_unknown"], told.counts["orphaned"])
+
+
+@pytest.mark.parametrize("component", ["schema", "compacted-ledger", "delayed-index-bucket"])
+def test_ledgers_that_may_be_named_elsewhere_are_undecided(scene: Scene, component: str) -> None:
+    """Schemas, compaction, delayed delivery: nothing that is decoded names all of them."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
+    custom = (
+        ("application", b"pulsar"),
+        ("component", component.encode()),
+        ("pulsar/managed-ledger", b"public/default/persistent/t"),
+    )
+    scene.ledgers = (
+        ledger(1, WHOLE),
+        ledger(2, replace(WHOLE, ctime_ms=1, custom_metadata=custom)),
+    )
+    scene.read = ()
+    told, found = scene.found()
+    assert [] == found and told.counts is not None and 1 == told.counts["orphaned_unknown"]
+
+
+def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: Scene) -> None:
+    """Topics, not ledgers; the sentences have the contract's word."""
+    scene.first = (topic(managed_ledger=ManagedLedger(), problems=("a cursor is shut",)),)
+    scene.problems, scene.read = (listing_problem_row(1, 5, "shut"),), ()
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+    assert told.counts is not None and (1, 1) == (
+        told.counts["unreadable"],
+        told.counts["not_listed"],
+    )
+    assert any("of 1 topic something" in sentence for sentence in told.withheld)
+    assert 2 == sum("reference_unreadable" in sentence for sentence in told.withheld)
+
+
+def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene) -> None:
+    """Also where no process wrote a file of the table."""
+    scene.first, scene.read = (), ()
+    scene.write()
+    for file in Path(scene.run.path).glob("evidence/references/*"):
+        file.unlink()
+    told = reference_findings(scene.run, ABOUT)
+    assert ((), (), True) == (told.findings, told.withheld, told.is_complete)
+    assert told.counts is not None and {0} == set(told.counts.values())
+
+
+def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
+    """Topics that were found, cursors, schemas of one position once, and ledgers; then what was
+    found out about them.
+    """
+    used = {
+        "subscriptions": (
+            Subscription("s", Cursor(3, Position(1, 0))),
+            Subscription("u", Cursor(None, Position(1, 0))),
+        )
+    }
+    schemas = (
+        SchemaVersion(0, Position(4, 1)),
+        SchemaVersion(1, Position(4, 1)),
+        SchemaVersion(2, Position(4, 2)),
+    )
+    more = topic(
+        topic=parse_topic("public/default/u"),
+        managed_ledger=ManagedLedger((closed(1),)),
+        schemas=schemas,
+    )
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(1), closed(2))), **used), more)
+    scene.first += (
+        TopicRecord(
+            parse_topic("public/default/v"), 5, TopicStatus.UNREADABLE, problems=("shut", "too")
+        ),
+    )
+    scene.problems = (listing_problem_row(1, 5, "shut"), listing_problem_row(2, 5, "shut"))
+    scene.ledgers, scene.read = tuple(ledger(n, WHOLE) for n in (1, 2, 3, 4)), ()
+    told, found = scene.found()
+    assert [] == found
+    assert {
+        "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 4, "missing": 0,
+        "truncated": 0, "orphaned": 0,
+        "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
+    } == told.counts  # fmt: skip
+
+
+def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None:
+    """Several of each sort, of several topics; findings and named ids ascend."""
+
+    def named(name: str, *ledgers: DataLedger, **more: Any) -> TopicRecord:
+        return topic(
+            topic=parse_topic(f"public/default/{name}"),
+            managed_ledger=ManagedLedger(ledgers),
+            **more,
+        )
+
+    scene.first = (
+        named("a", closed(7), closed(9)),
+        named("b", closed(8)),
+        named("c", DataLedger(10)),
+        named("d", DataLedger(11)),
+        named(
+            "e",
+            subscriptions=tuple(
+                Subscription(str(n), replace(COMPACTED.cursor, compacted_ledger_id=n))
+                for n in (12, 13)
+            ),
+        ),
+    )
+    scene.again = (*scene.first[:1], named("b"), *scene.first[2:])
+    scene.read = tuple(ledger(n, None, look) for n in range(7, 14) for look in (1, 2))
+    told, found = scene.found()
+    assert [7, 9] == [one["ledger_id"] for one in found]
+    assert told.counts is not None
+    assert (2, 2, 2) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
+    unknown, outdated = told.withheld
+    assert unknown.startswith("2 ledgers that topics reference (such as 10, 11)")
+    assert outdated.startswith("2 compacted ledgers (such as 12, 13)")
+
+
+def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
+    """A ledger that is sound after all, behind those that are not."""
+    in_use = topic(
+        topic=parse_topic("public/default/e"),
+        managed_ledger=ManagedLedger(),
+        subscriptions=(COMPACTED,),
+    )
+    unsure = topic(
+        topic=parse_topic("public/default/u"), managed_ledger=ManagedLedger((DataLedger(8),))
+    )
+    compacted = replace(
+        in_use, subscriptions=(Subscription("c", Cursor(2, Position(1, 1), (), 9)),)
+    )
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(10)))), unsure, compacted)
+    scene.read = (
+        *scene.read,
+        *(ledger(n, None, look) for n in (8, 9) for look in (1, 2)),
+        shut(10),
+        ledger(10, WHOLE, 2),
+    )
+    scene.ledgers = (ledger(2, WHOLE),)
+    told, found = scene.found()
+    assert [7] == [one["ledger_id"] for one in found]
+    assert told.counts is not None
+    assert (1, 1, 1) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
+
+
+def test_each_look_at_a_ledger_is_told(scene: Scene) -> None:
+    """With its time and what there was."""
+    _, (found,) = scene.found()
+    assert ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"] == [
+        one["at"] for one in found["looks"]
+    ]
+
+
+def test_the_owner_of_a_truncated_ledger_is_what_its_metadata_says(scene: Scene) -> None:
+    """The reference speaks where that says nothing."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
+    own = with_owner(WHOLE, "mine")
+    scene.ledgers, scene.read = (ledger(7, own),), (ledger(7, own, 2),)
+    _, (found,) = scene.found()
+    assert "public/default/persistent/mine" == found["owner"]["name"]
+
+
+def test_the_owner_of_a_lost_cursor_names_the_subscription(scene: Scene) -> None:
+    """As Pulsar writes it."""
+    scene.first = (
+        topic(
+            managed_ledger=ManagedLedger(),
+            subscriptions=(Subscription("s", Cursor(7, Position(6, 3))),),
+        ),
+    )
+    _, (found,) = scene.found()
+    assert "public/default/persistent/t cursor s" == found["owner"]["name"]
+
+
+def test_what_the_second_checker_denies_is_withheld(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The differences are told, those on ledgers first; no orphan has a line in a file, or is
+    counted.
+    """
+    on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
+    on_cluster = Difference(Kind.LEDGER_ORPHANED, None, "y")
+    monkeypatch.setattr(
+        reference_findings_module, "references_agreed", lambda *_: Agreed([], [on_ledger])
+    )
+    monkeypatch.setattr(
+        reference_findings_module, "orphans_agreed", lambda *_: Agreed([], [on_cluster])
+    )
+    scene.ledgers, scene.read = (ledger(7, None), old(2)), (ledger(7, None, 2), old(2, look=2))
+    scene.write()
+    told = reference_findings(scene.run, ABOUT)
+    assert ((), (on_ledger, on_cluster), ()) == (told.findings, told.differ, told.orphaned)
+    assert told.counts is not None and (0, 0) == (told.counts["missing"], told.counts["orphaned"])

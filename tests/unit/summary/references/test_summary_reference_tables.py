@@ -1,0 +1,293 @@
+"""What the written tables say of the ledgers that topics reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.topics import closed
+
+from auditor.evidence.reference_rows import reference_rows
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
+from auditor.model.evidence import Terms
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicRecord,
+    TopicStatus,
+)
+from auditor.summary.references import reference_tables
+from auditor.summary.references.reference_tables import (
+    counted_ids,
+    ids_read_again,
+    looks_at,
+    records_at,
+    referenced_ids,
+    suspect_ids,
+    topics_naming,
+    unlisted_ids,
+    unreferenced_ledgers,
+)
+from auditor.wire.topic_paths import parse_topic
+
+WHOLE = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, 9, 100, (Segment(0, ("b1", "b2", "b3")),))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """The directory of a run."""
+    return place(str(tmp_path))
+
+
+def write(run: Place, *topics: TopicRecord, ledgers: Iterable[int] = (), look: int = 1) -> None:
+    """Write what one look read of topics, and sound ledgers of ten entries."""
+    rows = [row for one in topics for row in reference_rows(one, look)]
+    run.write_table("evidence/references", table(REFERENCES, rows), f"look-{look}")
+    found = [
+        LedgerRecord(one, 1, 5, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), WHOLE) for one in ledgers
+    ]
+    run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, found)), f"look-{look}")
+
+
+def topic(
+    *ledgers: DataLedger,
+    name: str = "t",
+    terminated: Position | None = None,
+    schema: int | None = None,
+    acknowledged: Position | None = None,
+) -> TopicRecord:
+    """A topic that was found; `schema` is the entry of ledger 7 that its schema is in, and
+    `acknowledged` where its one subscription stands.
+    """
+    schemas = () if schema is None else (SchemaVersion(0, Position(7, schema)),)
+    managed = ManagedLedger(ledgers, terminated)
+    subscriptions = (Subscription("s", Cursor(None, acknowledged)),) if acknowledged else ()
+    return TopicRecord(
+        parse_topic(f"public/default/{name}"),
+        5,
+        TopicStatus.FOUND,
+        managed,
+        subscriptions,
+        schemas,
+    )
+
+
+def test_a_ledger_is_unlisted_if_only_a_topic_names_it(run: Place) -> None:
+    """Ascending; what the listing names beside them is no matter."""
+    write(run, topic(closed(9), closed(7), closed(8)))
+    run.write_table("evidence/listing", table(LISTING, [(8,), (10,)]), "all")
+    assert [7, 9] == unlisted_ids(run).tolist()
+
+
+def test_what_a_topic_deleted_in_bookkeeper_is_not_referenced_there(run: Place) -> None:
+    """An offloaded copy alone does not delete it; the second look does not count."""
+    write(run, topic(closed(7, offloaded=True, deleted=True), closed(8, offloaded=True)))
+    write(run, topic(closed(9)), look=2)
+    assert [8] == referenced_ids(run).tolist()
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (topic(closed(7, 10), closed(8, 11)), [8]),
+        (topic(closed(8, 10), closed(7, 11)), [7]),
+        (topic(DataLedger(7)), []),
+        (topic(closed(7, 11, offloaded=True)), []),
+        (topic(DataLedger(7), terminated=Position(7, 9)), []),
+        (topic(DataLedger(7), terminated=Position(7, 10)), [7]),
+        (topic(closed(7, 9), schema=9), []),
+        (topic(closed(7, 9), schema=10), [7]),
+        (topic(closed(7, 11), schema=1), [7]),
+        (topic(closed(9, 99)), []),
+        (topic(closed(7, 10), closed(8, 10), terminated=Position(8, 10)), [8]),
+        (topic(closed(7), acknowledged=Position(7, 10)), []),
+    ],
+)
+def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
+    run: Place, record: TopicRecord, expected: list[int]
+) -> None:
+    """By its data, a schema or the terminated position, and not by where a subscription stands;
+    both ledgers end with entry 9.
+    """
+    write(run, record, ledgers=(7, 8))
+    assert expected == suspect_ids(run).tolist()
+
+
+def test_the_version_of_a_schema_is_no_number_of_entries(run: Place) -> None:
+    """It was changed fifty times, and lies in entry 1."""
+    schemas = (SchemaVersion(50, Position(7, 1)),)
+    write(run, replace(topic(closed(7, 10), DataLedger(8)), schemas=schemas), ledgers=(7, 8))
+    assert [] == suspect_ids(run).tolist()
+
+
+def test_only_the_first_look_says_how_many_entries_were_recorded(run: Place) -> None:
+    """The second compares with the ledger at its own time."""
+    write(run, topic(closed(7)), ledgers=(7,))
+    write(run, topic(closed(7, 11)), look=2)
+    assert [] == suspect_ids(run).tolist()
+
+
+def test_recorded_entries_are_exact_beside_ledgers_of_which_none_are_recorded(run: Place) -> None:
+    """More entries than a floating-point number counts."""
+    entries = 2**53 + 3
+    write(run, topic(closed(7, entries), DataLedger(8)))
+    whole = replace(WHOLE, last_entry_id=entries - 1)
+    record = LedgerRecord(7, 1, 5, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), whole)
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(record)]), "long")
+    assert [] == suspect_ids(run).tolist()
+
+
+NOW_MS, ORPHAN_AGE_MS = 1_000_000, 1_000
+PULSARS = {"application": b"pulsar"}
+
+
+def write_old(
+    run: Place,
+    *ledgers: int,
+    custom: Mapping[str, bytes] = PULSARS,
+    look: int = 1,
+    created_ms: int = NOW_MS - ORPHAN_AGE_MS - 1,
+) -> None:
+    """Write ledgers with this custom metadata, by default just old enough for orphans."""
+    metadata = replace(WHOLE, custom_metadata=tuple(custom.items()), ctime_ms=created_ms)
+    stamp = ZnodeStamp(1, 0, created_ms)
+    rows = [
+        ledger_row(LedgerRecord(one, look, 5, RecordStatus.FOUND, stamp, metadata))
+        for one in ledgers
+    ]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), f"{ledgers[0]}-{look}")
+
+
+def unreferenced(run: Place) -> list[tuple[int, int]]:
+    """The ledgers that are found, with the look that found them."""
+    terms = Terms(NOW_MS, 0, 0, 2, orphan_age_ms=ORPHAN_AGE_MS)
+    return [(one.ledger_id, one.look) for one in unreferenced_ledgers(run, terms)]
+
+
+def test_a_ledger_of_pulsar_is_unreferenced_if_no_topic_names_it_at_the_first_look(
+    run: Place,
+) -> None:
+    """What another application wrote, or did not name, is not; nor is what a topic deleted. The
+    second look does not count, of topics or of ledgers.
+    """
+    write(run, topic(closed(3), closed(4, deleted=True)))
+    write(run, topic(closed(6)), look=2)
+    write_old(run, 3, 4, 5, 6)
+    write_old(run, 5, look=2)
+    write_old(run, 7, custom={"application": b"other"})
+    write_old(run, 8, custom={})
+    write_old(run, 9, custom={**PULSARS, "component": b"schema"})
+    assert [(5, 1), (6, 1), (9, 1)] == unreferenced(run)
+
+
+def test_a_ledger_is_no_orphan_until_it_is_older_than_the_orphan_age(run: Place) -> None:
+    """A ledger of just that age is not."""
+    write(run, topic())
+    write_old(run, 3, created_ms=NOW_MS - ORPHAN_AGE_MS)
+    write_old(run, 4)
+    assert [(4, 1)] == unreferenced(run)
+
+
+def test_unreferenced_ledgers_are_found_however_many_are_read_at_a_time(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once and ascending: five, of which two are read at a time."""
+    monkeypatch.setattr(reference_tables, "LEDGERS_AT_ONCE", 2)
+    write(run, topic(closed(4)))
+    write_old(run, 9, 3, 5)
+    write_old(run, 4, 8, 2)
+    assert [(one, 1) for one in (2, 3, 5, 8, 9)] == unreferenced(run)
+
+
+def test_no_ledger_was_read_again_where_no_table_was_written(run: Place) -> None:
+    """Nothing was in question."""
+    assert [] == ids_read_again(run).tolist()
+
+
+def test_only_the_second_look_counts_as_reading_again(run: Place) -> None:
+    """Ascending, each once."""
+    rows = [
+        LedgerRecord(n, look, 5, RecordStatus.GONE) for n, look in ((7, 1), (9, 2), (8, 2), (9, 2))
+    ]
+    run.write_table("evidence/referenced_ledgers", table(LEDGERS, map(ledger_row, rows)), "all")
+    assert [8, 9] == ids_read_again(run).tolist()
+
+
+UNREADABLE, GONE, FOUND = RecordStatus.UNREADABLE, RecordStatus.GONE, RecordStatus.FOUND
+
+
+def write_looks(run: Place, name: str, *looks: tuple[int, int, RecordStatus]) -> None:
+    """Write ledgers, each with its look and what that found."""
+    rows = [ledger_row(LedgerRecord(n, look, 5, status)) for n, look, status in looks]
+    run.write_table(f"evidence/{name}", table(LEDGERS, rows), "looks")
+
+
+def test_a_ledger_counts_as_unknown_by_the_newest_look_of_the_run(run: Place) -> None:
+    """Only those that are asked about."""
+    write_looks(
+        run, "ledgers",
+        (7, 1, UNREADABLE), (7, 2, GONE), (8, 2, UNREADABLE), (8, 1, FOUND), (9, 1, UNREADABLE),
+        (5, 1, RecordStatus.MALFORMED),
+    )  # fmt: skip
+    assert {5, 8} == counted_ids(run, np.array([5, 7, 8, 6]))
+    assert frozenset() == counted_ids(run, np.array([], np.int64))
+
+
+def test_the_first_look_at_a_reference_is_also_that_of_the_run_and_the_second_its_own(
+    run: Place,
+) -> None:
+    """What the run saw later of a ledger was not seen with its reference."""
+    write_looks(run, "ledgers", (7, 1, FOUND), (7, 2, GONE), (9, 1, GONE))
+    write_looks(run, "referenced_ledgers", (8, 1, GONE), (8, 2, GONE), (9, 2, UNREADABLE))
+    asked = np.array([7, 8])
+    assert {7: FOUND, 8: GONE} == {n: one.status for n, one in records_at(run, 1, asked).items()}
+    assert {8: (2, GONE)} == {
+        n: (one.look, one.status) for n, one in records_at(run, 2, asked).items()
+    }
+
+
+def test_topics_name_a_ledger_by_what_they_had_at_the_first_look(run: Place) -> None:
+    """Each once, in order; not those that name another."""
+    write(run, topic(closed(7), closed(8), name="u"), topic(closed(8), name="t"))
+    write(run, topic(closed(9), name="v"), topic(closed(7), name="w"), look=2)
+    named = [f"persistent://public/default/{name}" for name in "tu"]
+    assert named == [str(one) for one in topics_naming(run, np.array([7, 8, 9]))]
+    assert named[1:] == [str(one) for one in topics_naming(run, np.array([7]))]
+
+
+def test_the_topics_that_are_asked_about_are_looked_at_and_no_others(run: Place) -> None:
+    """At each look. A cluster may have millions."""
+    first = topic(closed(7), name="t"), topic(closed(8), name="u"), topic(closed(9), name="v")
+    again = topic(closed(5), name="t")
+    write(run, *first)
+    write(run, again, look=2)
+    asked = [first[0].topic, first[2].topic]
+    assert [(1, first[0]), (2, again), (1, first[2])] == looks_at(run, asked)
+
+
+def test_tables_that_nobody_wrote_a_row_of_have_none(run: Place) -> None:
+    """Spark writes no file then. Ids have 64 bits."""
+    for name in ("ledgers", "listing", "references", "referenced_ledgers"):
+        Path(run.path, "evidence", name).mkdir(parents=True)
+    some = np.array([7])
+    for found in (unlisted_ids(run), referenced_ids(run), suspect_ids(run), ids_read_again(run)):
+        assert (np.int64, []) == (found.dtype, found.tolist())
+    assert [] == unreferenced(run) == topics_naming(run, some)
+    assert ({}, frozenset()) == (records_at(run, 1, some), counted_ids(run, some))

@@ -1,0 +1,64 @@
+"""The sentences on what is unknown of topics and of the ledgers that they reference."""
+
+from __future__ import annotations
+
+from auditor.summary.references.reference_words import unjudged_sentences, withheld_sentences
+
+
+def test_nothing_is_withheld_where_all_is_known() -> None:
+    """No sentence without a doubt, also none for zero ledgers."""
+    assert [] == [*withheld_sentences([], [], [], 0), *unjudged_sentences(0, 100_000)]
+
+
+def test_unreadable_topics_are_counted_and_the_first_five_by_name_are_listed() -> None:
+    """Sorted; topics that were not listed have no name and are not among them."""
+    topics = ["t6", None, "t5", "t4", "t3", "t2", "t1"]
+    named, unlisted = withheld_sentences([], [], topics, 0)
+    assert (
+        "reference_unreadable: of 6 topics something could not be read or decoded (such as t1, t2,"
+        " t3, t4, t5): what they reference is not known in full, and nothing is said of orphans in"
+        " their namespaces" == named
+    )
+    assert (
+        "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of"
+        " orphans where they may be" == unlisted
+    )
+
+
+def test_a_topic_that_was_not_listed_is_not_counted_as_unreadable() -> None:
+    """One sentence alone: nobody knows how many they are."""
+    (sentence,) = withheld_sentences([], [], [None], 0)
+    assert sentence.startswith("reference_unreadable: not all of Pulsar's topics")
+
+
+def test_each_doubt_on_ledgers_has_its_own_sentence() -> None:
+    """Unknown, outdated and undecided, in this order; one is written in the singular."""
+    unknown, outdated, undecided = withheld_sentences([7], [8], [], 1)
+    assert unknown.startswith("1 ledger that topics reference (such as 7) could not be read")
+    assert outdated.startswith("1 compacted ledger (such as 8) that ZooKeeper has")
+    assert undecided.startswith(
+        "1 ledger of Pulsar without a known reference is not called an orphan: "
+    )
+    assert " may reference it, " in undecided
+
+
+def test_several_ledgers_are_written_in_the_plural() -> None:
+    """At most five are named."""
+    unknown, outdated, undecided = withheld_sentences(range(1, 8), [8, 9], [], 2)
+    assert unknown.startswith(
+        "7 ledgers that topics reference (such as 1, 2, 3, 4, 5) could not be read"
+    )
+    assert outdated.startswith("2 compacted ledgers (such as 8, 9) that ZooKeeper has")
+    assert undecided.startswith(
+        "2 ledgers of Pulsar without a known reference are not called orphans: "
+    )
+    assert " may reference them, " in undecided
+
+
+def test_ledgers_that_were_not_judged_are_counted_with_the_bound() -> None:
+    """The bound has separators."""
+    (one,), (two,) = unjudged_sentences(1, 100_000), unjudged_sentences(2, 100_000)
+    assert one.startswith("1 more ledger that topics reference") and one.endswith(
+        "a run judges the first 100,000"
+    )
+    assert two.startswith("2 more ledgers that topics reference")
