@@ -784,7 +784,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one look makes a ledger unmarked",
         ACCOUNTING,
-        "summary/bookies.py",
+        "summary/cluster/bookies.py",
         "LEDGER_LOOKS_MIN = 2",
         "LEDGER_LOOKS_MIN = 1",
         (
@@ -794,7 +794,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "marked ledgers are unmarked too",
         ACCOUNTING,
-        "summary/bookies.py",
+        "summary/cluster/bookies.py",
         '~pc.field("marked_any") & (',
         "(",
         (
@@ -804,7 +804,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that names the bookie no longer counts",
         ACCOUNTING,
-        "summary/bookies.py",
+        "summary/cluster/bookies.py",
         '(pc.field("status_last") == RecordStatus.FOUND.value) & still',
         'pc.field("status_last") == RecordStatus.FOUND.value',
         (
@@ -824,7 +824,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a read that brought the entry is no answer",
         ACCOUNTING,
-        "summary/refusal_counts.py",
+        "summary/cluster/refusal_counts.py",
         "pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)]",
         "lists.select(REQUESTED.names",
         (
@@ -864,7 +864,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any loss is most of a ledger",
         ACCOUNTING,
-        "summary/content.py",
+        "summary/cluster/content.py",
         'pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"])',
         'pc.greater(pc.multiply(lacks["absent"], 20), lacks["expected"])',
         (
@@ -1416,7 +1416,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that lacks its last entry alone is whole",
         FACTS,
-        "summary/reference_tables.py",
+        "summary/references/reference_tables.py",
         "(ends + 1 < entries[at])",
         "(ends + 2 < entries[at])",
         (
