@@ -4,7 +4,7 @@ A broker creates a ledger before it references it, and removes the reference bef
 ledger, except when it deletes a topic: then the ledgers go first. Each look therefore reads the
 references first and the ledgers after them, each after a sync. The looks are at least
 LOOKS_APART_MIN_MS apart. What was seen is written to evidence/references and
-evidence/referenced_ledgers; `summary.reference_findings` concludes from it.
+evidence/referenced_ledgers; `summary.references.reference_findings` concludes from it.
 """
 
 from __future__ import annotations
