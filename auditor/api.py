@@ -43,7 +43,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "evidence/reads": READS,
     "evidence/bookies": BOOKIES,
 }
-"""The tables of a run that `Run.table` reads. auditor/evidence/schemas.py says what a row is."""
+"""The tables of a run that `Run.table` reads. auditor/evidence/schemas.py describes their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class Run:
     def verdict(self, ledger_id: int) -> LedgerVerdict | None:
         """Return the verdict on a ledger; None if the run did not list it.
 
-        Costs a scan of the verdicts. Findings on what topics reference are not on a verdict: they
-        are among `findings`.
+        Costs a scan of the verdicts. Findings on what topics reference do not belong to a verdict;
+        they are among `findings`.
         """
         row = next(iter(self._rows_of(ledger_id)), None)
         if row is None:
@@ -161,13 +161,13 @@ class Run:
         Raises ConfigError for a name that is not in TABLES, OutputError if it cannot be read.
         """
         if name not in TABLES:
-            raise ConfigError(f"{name} is no table of a run: use one of {', '.join(TABLES)}")
+            raise ConfigError(f"{name} is not a table of a run: use one of {', '.join(TABLES)}")
         return self.directory.read_table(name, TABLES[name], columns=list(columns or ()) or None)
 
     def uri(self, name: str) -> str:
         """Return where a table is, for `spark.read.parquet` and the like."""
         if name not in TABLES:
-            raise ConfigError(f"{name} is no table of a run: use one of {', '.join(TABLES)}")
+            raise ConfigError(f"{name} is not a table of a run: use one of {', '.join(TABLES)}")
         return f"{self.directory.uri}/{name}"
 
     def _rows_of(self, ledger_id: int) -> list[dict[str, Any]]:
@@ -192,8 +192,8 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
     """Audit one ledger now, as `auditor ledger` does; None if there is no such ledger.
 
     `settings` are keys of docs/configuration.md; `metadata_service_uri` is needed, here, in the
-    environment or in a file that `config` names. Takes about a second, and the second-look delay
-    more for a suspect. Nothing is written or logged. Raises ConfigError, StoreUnavailable,
+    environment or in a file that `config` names. Takes about a second; for a suspect, the
+    second-look delay more. Nothing is written or logged. Raises ConfigError, StoreUnavailable,
     BookieRefused or TooManyPoisoned.
     """
     parsed = parse(read_layers(settings, os.environ), command="ledger")
@@ -212,9 +212,9 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
 def _outside_event_loops(
     function: Callable[[*Arguments], Result], *arguments: *Arguments
 ) -> Result:
-    """Return what a function returns that has event loops of its own.
+    """Return what a function returns that runs event loops of its own.
 
-    The cells of a notebook run in one, and there it is called in another thread.
+    The cells of a notebook run in a loop: there, the function is called in another thread.
     """
     try:
         asyncio.get_running_loop()

@@ -49,7 +49,7 @@ def parse_window(text: str) -> DailyWindow:
     """
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise ValueError("is no window: write 01:00-05:00 or 22:00-04:00 Europe/Berlin")
+        raise ValueError("is not a window: write 01:00-05:00 or 22:00-04:00 Europe/Berlin")
     opens, closes = time.fromisoformat(form[1]), time.fromisoformat(form[2])
     zone = form[3] or "UTC"
     if opens == closes:

@@ -68,7 +68,7 @@ class StopRequest:
         self._is_forking = False
 
     @contextmanager
-    def raised_at_once(self) -> Iterator[None]:
+    def raise_at_once(self) -> Iterator[None]:
         """Let a signal raise Interrupted at once, while the main thread does not talk to the JVM.
 
         Children that are forked within only remember it: the parent ends them.

@@ -1,7 +1,7 @@
-"""Which bookies can be dialled, where, and what stands for the answers of those that cannot.
+"""Decide which bookies can be dialled, where, and which answers are recorded for all others.
 
-Lanes of a run and the conversations of single ledgers use the same table, so a bookie that is not
-dialled has the same status and the same reason in both.
+Runs and audits of single ledgers use the same table: a bookie that is not dialled has the same
+status and the same reason in both.
 """
 
 from __future__ import annotations

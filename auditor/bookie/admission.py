@@ -1,4 +1,4 @@
-"""Finds out before an audit whether any bookie accepts our certificates and logins."""
+"""Find out before an audit whether any bookie accepts our certificates and logins."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord
 
 GREETED_AT_ONCE = 16
-"""How many bookies are asked at a time, as number of connections: hundreds that refuse take seconds
-and not minutes, and a file descriptor each is no burden."""
+"""Bookies asked at a time. Hundreds that refuse then take seconds instead of minutes, and one file
+descriptor each is affordable.
+"""
 
 
 async def refusal_of_all(

@@ -1,4 +1,4 @@
-"""Turns a bookie's responses, or the lack of one, into evidence.
+"""Turn a bookie's responses, or their absence, into evidence.
 
 Each question becomes exactly one Answer or EntryRead.
 """

@@ -2,7 +2,7 @@
 
 Every connection begins with GET_BOOKIE_INFO. A bookie that does not reply to it is silent, and we
 do not wait for it again. A question times out when it stays unanswered while the bookie replies to
-others. If the bookie said nothing since, or never listed, GET_BOOKIE_INFO is sent again. Its reply
+others. If the bookie sent nothing since, or never listed, GET_BOOKIE_INFO is sent again. Its reply
 tells a bookie that cannot list from one that is gone.
 """
 

@@ -20,22 +20,24 @@ class End(NamedTuple):
 
     @classmethod
     def refusal(cls, detail: str) -> Self:
-        """The bookie, or who listens there, is not to be asked."""
+        """Return the end of a conversation in which the bookie, or whoever listens there, must not
+        be asked.
+        """
         return cls(Greeting.REFUSED, "refused", detail)
 
     @classmethod
     def not_admitted(cls, error: BookieRefused) -> Self:
-        """The bookie refused our certificate or login."""
+        """Return the end of a conversation in which the bookie refused our certificate or login."""
         return cls.refusal(f"{NOT_ADMITTED}{error}")
 
     @classmethod
     def not_authorised(cls) -> Self:
-        """The bookie answered EUA."""
+        """Return the end of a conversation in which the bookie answered EUA."""
         return cls.refusal("EUA: the bookie does not let this client ask (not authorised)")
 
     @classmethod
     def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:
-        """The whole time of the conversation is used."""
+        """Return the end of a conversation that used up its whole time."""
         greeting = Greeting.ANSWERED if has_answered else Greeting.SILENT
         detail = f"the conversation's deadline of {limits.deadline_ms} ms passed"
         if pace.is_low:
@@ -47,19 +49,26 @@ class End(NamedTuple):
 
     @classmethod
     def unreachable(cls, trouble: str, attempts: int) -> Self:
-        """No attempt to connect succeeded. `trouble` says what the last one met."""
+        """Return the end of a conversation without a connection. `trouble` says how the last
+        attempt failed.
+        """
         return cls(Greeting.SILENT, "silent", f"{trouble} ({attempts} attempts)")
 
     @classmethod
     def greeting_unanswered(cls, limits: BookieLimits) -> Self:
-        """The connection stood, and GET_BOOKIE_INFO had no reply within its time-out."""
+        """Return the end of a conversation in which GET_BOOKIE_INFO had no reply within its
+        time-out.
+        """
         within = f"within {limits.rpc_timeout_ms} ms"
         detail = f"connected, but GET_BOOKIE_INFO was not answered {within}"
         return cls(Greeting.SILENT, "silent", detail)
 
     @classmethod
     def connections_lost(cls, why: str, *, breach: bool) -> Self:
-        """FRUITLESS_MAX connections were lost; `breach`: by an answer against the protocol."""
+        """Return the end of a conversation that lost FRUITLESS_MAX connections in a row.
+
+        `breach`: the last one by an answer that breaks the protocol.
+        """
         detail = (
             f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
         )

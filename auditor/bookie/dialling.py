@@ -1,8 +1,8 @@
-"""Opens connections to one bookie, with TLS and SASL where the settings say so.
+"""Open connections to one bookie, with TLS and SASL if the settings say so.
 
 The bookie is asked for TLS first (START_TLS) and for authentication inside it. A secured connection
-then asks GET_BOOKIE_INFO: with TLS 1.3 only that shows whether our certificate was accepted, and
-with SASL only that tells a refused password, to which a bookie says nothing, from a slow answer.
+then asks GET_BOOKIE_INFO. With TLS 1.3 only that shows whether our certificate was accepted. With
+SASL only that distinguishes a refused password, to which a bookie says nothing, from a slow answer.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Dialler:
     ) -> BookieUnreachable | BookieRefused:
         """Return the error, or a refusal if a bookie that answers fails to become secure each time.
 
-        Such a bookie is not silent. A lost connection may be all that it says of our certificate.
+        Such a bookie is not silent: a lost connection may be its way to refuse our certificate.
         """
         self._failures += replies.has_answered
         if self._failures < self._limits.connect_attempts_max:
@@ -113,7 +113,7 @@ class Dialler:
             else:
                 has_tls = self._context is not None
                 await check_admitted(link, replies, WANTS_ROLE if has_tls else WANTS_SASL)
-            replies.raise_failure()  # It may have come behind the last answer.
+            replies.raise_failure()  # It may have come after the last answer.
         except PeerProtocolError as error:
             raise BookieUnreachable(
                 f"the bookie broke the protocol while TLS or a login was set up: {error}"

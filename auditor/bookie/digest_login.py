@@ -1,7 +1,7 @@
-"""The login to a bookie by SASL DIGEST-MD5.
+"""Log in to a bookie by SASL DIGEST-MD5.
 
-A bookie says nothing to a wrong password. A request follows the answer to its challenge: EUA to
-that request tells a refused password from a slow answer.
+A bookie says nothing to a wrong password. A request therefore follows the answer to its challenge:
+EUA to that request distinguishes a refused password from a slow answer.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class DigestLogin:
         await self._prove(link, replies, proof)
 
     async def _prove(self, link: Link, replies: Replies, answer: DigestAnswer) -> None:
-        """Send the answer to the challenge, and behind it a request that tells a silent refusal."""
+        """Send the answer to the challenge, and after it a request that reveals a silent
+        refusal.
+        """
         _, response = link.wire.ask_auth(answer.response)
         _, info = link.wire.ask_info()
         link.probes += 1

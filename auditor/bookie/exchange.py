@@ -164,7 +164,7 @@ class Exchange:
         return strays
 
     def _set_pace(self, now: float) -> None:
-        """Ask more or less from now on, by how long the responses took that `on_answers` took."""
+        """Raise or lower the rate by how long the responses took that `on_answers` received."""
         are_lists = self._taken[0][0].is_list
         small = [
             now - ask.sent_at
@@ -174,7 +174,7 @@ class Exchange:
         self.throttle.answered(len(self._taken), small, are_lists=are_lists)
 
     def make_out(self) -> None:
-        """Decode the responses that `on_answers` took into outcomes: the larger half of the
+        """Decode the responses that `on_answers` took into outcomes. This is the larger half of the
         work.
         """
         if self._taken:

@@ -1,8 +1,8 @@
-"""A bookie's lane that asks the bookie's lister for lists, and the bookie itself for all else.
+"""A lane that asks a bookie's lister for lists, and the bookie itself for everything else.
 
-A list of a lister is believed only as far as the bookie confirms it. From each complete list one
-entry is read on the bookie. Of a list that lacks entries only those are read: reading one that is
-listed makes the bookie cache the entries behind it, also those that its index has lost.
+A lister's list is believed only as far as the bookie confirms it. From each complete list one entry
+is read on the bookie. From a list that lacks entries only missing ones are read: reading a listed
+one makes the bookie cache the entries after it, including those that its index has lost.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _THERE = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE
 class LaneWithLister(AsyncLane):
     """The lane of a bookie and of its lister. See AsyncLane for the methods.
 
-    `is_unable`: the bookie showed earlier that it cannot list, so it is not asked for lists itself.
-    Without an answer of the lister the bookie is treated as if it had none.
+    `is_unable`: the bookie showed earlier that it cannot list, and it is not asked for lists
+    itself. If the lister does not answer, the bookie is treated as if it had none.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class LaneWithLister(AsyncLane):
         """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
         if not self.contradiction or answer.status is not AnswerStatus.HELD:
             return answer
-        unfounded = replace(answer, read_unlisted=())  # another index may be what it reads
+        unfounded = replace(answer, read_unlisted=())  # the lister may read another index
         return _without_list(unfounded, AnswerStatus.INVALID, self.contradiction)
 
     @property
@@ -241,8 +241,8 @@ class LaneWithLister(AsyncLane):
 def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
     """Return the answer without its list and its missing logs.
 
-    What was read unlisted stays, because the bookie itself sent it, but not where logs are missing:
-    the index may have it in these.
+    Unlisted entries that were read stay, because the bookie itself sent them. If logs are missing
+    they do not: the index may place them in these logs.
     """
     unindexed = () if answer.missing_logs else answer.read_unlisted
     return replace(
@@ -253,8 +253,8 @@ def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
 def reads_of(question: ListQuestion, answer: Answer) -> tuple[EntryId, ...]:
     """Return the entries of one list to read on the bookie before the list is passed on.
 
-    One listed entry if the list has all that the bookie should hold. Else a few entries that it
-    lacks and none that it has: reading a listed one could make the bookie cache lost ones. If all
+    One listed entry if the list has all that the bookie should hold; otherwise a few that it lacks
+    and none that it has, because reading a listed one could make the bookie cache lost ones. If all
     of them can be read, the bookie has not flushed them yet and the list is too early.
     """
     if not question.expected_groups:
@@ -284,7 +284,7 @@ def open_lane(
     is_unable: bool = False,
     patience: ListPatience | None = None,
 ) -> AsyncLane:
-    """Return the lane of a bookie, with its lister where there should be one."""
+    """Return the lane of a bookie, with its lister if it should have one."""
     lane = AsyncLane(
         bookie_id, *address, limits, look, now_ms, has_listed=has_listed, patience=patience
     )

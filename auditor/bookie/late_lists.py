@@ -103,15 +103,17 @@ class LateLists:
         return max(sent_at, busy_at) + self.give_up_s(slowest_read_s)
 
     def keep_awaiting(self, overdue: Sequence[Overdue]) -> None:
-        """Recognise the answers to these lists if they come. Keeps nothing if lists get the whole
-        time-out."""
+        """Keep recognising the answers to these lists. Does nothing if lists get the whole
+        time-out.
+        """
         if overdue and self.overdue_s < self._timeout_s:
             self._has_begun = True
             self._awaited.update((txn_id, ask) for txn_id, ask in overdue if ask.is_list)
 
     def add(self, asks: Sequence[Ask]) -> None:
-        """Take over the lists that a call left unanswered, sent or not, if lists were given up
-        before their time-out."""
+        """Take over the unanswered lists of a call, sent or not, if it gave them up before their
+        time-out.
+        """
         if self._has_begun:
             self._asks += asks
 
@@ -130,7 +132,7 @@ class LateLists:
         ask.outcome = self._evidence.from_event(ask, event)
 
     def on_connection_lost(self) -> None:
-        """Stop recognising answers, because transaction ids start again on a new connection."""
+        """Stop recognising answers: transaction ids start again on a new connection."""
         self.is_inconclusive = self.is_inconclusive or bool(self._awaited)
         self._awaited.clear()
 

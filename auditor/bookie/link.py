@@ -11,8 +11,9 @@ from auditor.errors import BookieUnreachable, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 
 BUSY_BYTES = 64 * 2**10
-"""While more bytes than this are still missing from a frame, other responses wait behind it and do
-not count as late."""
+"""If more bytes than this are missing from a frame, the responses behind it do not count as
+late.
+"""
 
 
 class Listener(Protocol):
@@ -25,10 +26,10 @@ class Listener(Protocol):
         """
 
     def go_on(self) -> None:
-        """Send more: all that was received has been passed to `on_answers`."""
+        """Send more requests: all received responses have been passed to `on_answers`."""
 
     def make_out(self) -> None:
-        """Decode what was heard. Called after `go_on` or `on_lost`, when the bookie need not
+        """Decode what was received. Called after `go_on` or `on_lost`, when the bookie need not
         wait.
         """
 
@@ -103,14 +104,15 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def stop_reading(self) -> None:
-        """Take no more bytes until `start_tls`: what comes now must be read as TLS."""
+        """Read no more bytes until `start_tls`: further bytes must be read as TLS."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     async def start_tls(self, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
-        """Go on with TLS. Raises OSError: of `ssl` if the peers do not accept each other.
+        """Switch to TLS. Raises OSError, that of `ssl` if the peers do not accept each other.
 
-        Raises ConnectionAbortedError after `timeout_s`."""
+        Raises ConnectionAbortedError after `timeout_s`.
+        """
         transport = self._transport
         # On a closed transport asyncio would wait for ever (Python 3.11).
         if transport is None or transport.is_closing() or self._ended:

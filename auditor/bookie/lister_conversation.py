@@ -1,4 +1,4 @@
-"""A conversation with a lister: each connection must say for which bookie it speaks."""
+"""Hold a conversation with a lister: each connection must name the bookie that it lists for."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from auditor.wire.lister_identity import ListerIdentity, decode_identity
 from auditor.wire.missing_logs import decode_missing_logs
 
 CONNECT_TIMEOUT_MS = 2_000
-"""How long a lister may take to accept a connection. It is beside the bookie, which was reached; a
-firewall that drops what goes to its port must not cost more."""
+"""How long a lister may take to accept a connection. Its host was reached already: a firewall that
+drops packets to its port must not cost more.
+"""
 
 LIST_TIMEOUT_MS = 65_000
-"""How long a lister may be silent while it makes a list: longer than it gives its own reader of the
-index, and time for 30 million keys at its default rate."""
+"""How long a lister may be silent while it makes a list. It is longer than the lister's own limit
+on reading the index, and enough for 30 million keys at its default rate.
+"""
 NAME_MAX = 200
-"""Characters kept of the names that a lister of somebody else gives."""
+"""Characters kept of the names that a foreign lister gives."""
 
 
 def of_lister(limits: BookieLimits) -> BookieLimits:
@@ -53,8 +55,8 @@ class ListerConversation(PatientConversation):
         self._answer_timeout_ms = list_timeout_ms
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
-        """Take responses. A lister makes lists one after another: with each the time starts
-        anew.
+        """Take responses. A lister makes lists one after another: each response restarts the
+        time.
         """
         for event in events:
             if event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER:
@@ -85,7 +87,9 @@ class ListerConversation(PatientConversation):
 
 
 class ListerEvidence(Evidence):
-    """Makes the evidence of a lister's answers: also which entry logs it says are missing."""
+    """Makes the evidence of a lister's answers, including which entry logs it reports as
+    missing.
+    """
 
     def from_event(self, ask: Ask, event: Answered | AnswerTooLarge) -> Answer | EntryRead:
         outcome = super().from_event(ask, event)
@@ -100,7 +104,7 @@ class ListerEvidence(Evidence):
 
 
 class ListerLane(AsyncLane):
-    """The lane of a bookie's lister. Its answers are those of the bookie; it can only list."""
+    """The lane of a bookie's lister. Its answers count as the bookie's. It can only list."""
 
     def __init__(
         self,

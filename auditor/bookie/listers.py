@@ -1,4 +1,4 @@
-"""Where listers are: beside each bookie at one port, or where a file says."""
+"""Find listers: beside each bookie at one port, or where a file says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listers:
     not_believed: Mapping[BookieId, str] = field(default_factory=dict)
 
     def address_of(self, bookie_id: BookieId, host: str) -> tuple[str, int] | None:
-        """Return where the lister of a bookie on this host should be, None if there should be
+        """Return where the lister of a bookie on this host should be, None if it should have
         none.
         """
         beside = None if self.port is None else (host, self.port)
@@ -37,13 +37,13 @@ class Listers:
 
 
 def strangers_in(listers: Listers | None, known: Iterable[BookieId]) -> list[str]:
-    """Return a sentence for each bookie of the map that is none of the `known` ones, sorted.
+    """Return a sentence for each bookie of the map that is not among the `known` ones, sorted.
 
-    Nothing is asked there: a slip in the id leaves the bookie that was meant without its lister.
+    Nothing is asked there: a typo in the id leaves the intended bookie without its lister.
     """
     named = set(listers.addresses if listers is not None else ()) - set(known)
     return [
-        f"the map of listers names {bookie}, which is no bookie that the metadata service knows:"
+        f"the map of listers names {bookie}, which the metadata service does not know:"
         " its lister is not asked"
         for bookie in sorted(named)
     ]

@@ -1,4 +1,4 @@
-"""Decides whether a bookie can list at all.
+"""Decide whether a bookie can list at all.
 
 DbLedgerStorage never answers GET_LIST for a ledger that it holds (wire-protocol reference, 6.2).
 """
@@ -11,14 +11,14 @@ them, if there are fewer."""
 
 
 class ListingProof:
-    """Counts that tell a bookie that cannot list from one that is slow (contract, "Bookies").
+    """Counts that distinguish a bookie that cannot list from a slow one (contract, "Bookies").
 
     They cover one conversation. `asked` counts lists that the lane was given, sent or not: one not
     sent yet may still be answered. `has_listed`: the bookie listed a ledger in an earlier
     conversation of the run, so it can list. `losses_count`: a list also counts as unanswered when
-    every connection on which it was sent was lost. A storage that cannot list ends the connection
-    on a bookie without read threads, but so does a network fault. So losses count only from the
-    second look on, when the first look failed too.
+    every connection on which it was sent was lost. A bookie without read threads ends the
+    connection if its storage cannot list, but so does a network fault. Losses therefore count only
+    from the second look on, if the first look failed too.
     """
 
     def __init__(self, *, has_listed: bool = False, losses_count: bool = True) -> None:
@@ -33,10 +33,9 @@ class ListingProof:
     def unable(self) -> bool:
         """Return whether the bookie has shown that it cannot list.
 
-        Call this only when GET_BOOKIE_INFO has just been answered.
-        It has if no list came in the whole conversation, and if lists of at least three ledgers
-        that it may hold, or of all, went unanswered. A late list counts as one that came, ENOLEDGER
-        does not.
+        Call this only when GET_BOOKIE_INFO has just been answered. It has shown this if no list
+        came in the whole conversation, and lists of at least three ledgers that it may hold, or of
+        all, went unanswered. A late list counts as one that came, ENOLEDGER does not.
         """
         held = self.asked - self.no_such_ledger
         proven = self.unanswered if self._losses_count else self.unanswered - self.lost

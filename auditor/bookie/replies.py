@@ -1,4 +1,4 @@
-"""The responses of a bookie while its connection is made secure, awaited one by one."""
+"""Await the responses of a bookie one by one while its connection is made secure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
 
 NO_LOGIN_PLUGIN = b"AuthDisabledPlugin"
-"""The plug-in that answers AUTH where a bookie has no authentication provider. Its answer is
+"""The plug-in that answers AUTH on a bookie without an authentication provider. Its answer is
 empty.
 """
 PLUGIN_BYTES_SHOWN = 60
@@ -23,9 +23,9 @@ STILL_UNAUTHORISED = "EUA: the bookie accepted the login and still does not let 
 async def ask_first_challenge(
     link: Link, replies: Replies, token: bytes, not_offered: str
 ) -> bytes | None:
-    """Send the first AUTH; return what the bookie answers, None if it wants no login.
+    """Send the first AUTH, and return the bookie's answer; None if it requires no login.
 
-    `not_offered` begins the sentence of a bookie that does not know the mechanism. Raises
+    `not_offered` begins the sentence about a bookie that does not know the mechanism. Raises
     BookieRefused with it, and BookieUnreachable if the bookie may be slow or starting.
     """
     _, frame = link.wire.ask_auth(token)
@@ -33,7 +33,7 @@ async def ask_first_challenge(
     try:
         challenge = await replies.next()
     except BookieUnreachable:
-        answer = await ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+        answer = await ask_info(link, replies)  # Silent to everything, or only to AUTH?
         if answer.operation != Operation.GET_BOOKIE_INFO:
             raise BookieUnreachable("the bookie was slow to answer AUTH") from None
         raise BookieRefused(f"{not_offered}: it did not answer AUTH") from None
@@ -65,7 +65,7 @@ async def check_admitted(link: Link, replies: Replies, refusal: str) -> None:
 
 
 def require_ok(answer: Answered) -> None:
-    """Raise BookieUnreachable for a status that is no refusal: the bookie may be starting or
+    """Raise BookieUnreachable for a status that is not a refusal: the bookie may be starting or
     busy.
     """
     if answer.status != Status.EOK:
@@ -130,10 +130,10 @@ class Replies:
         self._wake.set()
 
     def go_on(self) -> None:
-        """Send nothing: the dialler sends by itself."""
+        """Do nothing: the dialler sends by itself."""
 
     def make_out(self) -> None:
-        """Decode nothing."""
+        """Do nothing: there is nothing to decode."""
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         self._fail(PeerProtocolError(why) if breach else Lost(why))

@@ -1,6 +1,6 @@
-"""Bounds how often a bookie is read for entries that it should not hold.
+"""Limit how often a bookie is read for entries that it should not hold.
 
-The bound holds for a whole run. Without it, a lost bookie of a large cluster would cost every other
+The limit holds for a whole run. Without it, a lost bookie of a large cluster would cost every other
 bookie one read for each of the lost bookie's ledgers.
 """
 

@@ -1,4 +1,4 @@
-"""How much one bookie is asked, at once and a second: less while it shows strain."""
+"""Control how much one bookie is asked, in parallel and per second: less while it shows strain."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ BURST_S = 0.02
 SAMPLES = 64
 """Responses whose median latency is compared: as many as are outstanding by default."""
 RISE_MAX = 2.0
-"""How many times the quietest median a median may be."""
+"""How many times the lowest median a median may be."""
 RISE_S_MAX = 0.005
-"""Seconds that a median may exceed the quietest one in any case. On a fast link a median triples
-by chance."""
+"""Seconds by which a median may always exceed the lowest one. On a fast link a median triples by
+chance.
+"""
 SMALL_BYTES_MAX = 64 * 2**10
 """Largest response whose latency is compared. A longer list takes longer on an idle bookie too."""
 SHARE_MIN = 1 / 8
-"""Least share of the limits that a bookie is still asked, however slow: an audit must end. Only
-refusals and resets bring the window below it."""
+"""Least share of the limits, however slow the bookie is: an audit must end. Only refusals and
+resets bring the window below it.
+"""
 
 
 class Latencies:
-    """Tells whether responses of one sort take longer than they did when the bookie was quiet."""
+    """Detects whether responses of one sort take longer than when the bookie was quiet."""
 
     def __init__(self) -> None:
         self._seconds: list[float] = []
@@ -45,10 +47,10 @@ class Latencies:
 
 
 class Throttle:
-    """Requests outstanding at most (`size`), and a second (`rate`; 0: no limit).
+    """Requests outstanding at most (`size`), and per second (`rate`; 0: no limit).
 
-    Both halve when the bookie refuses or resets, and lose a quarter when it has become slow. Then
-    they grow back: the size by one and the rate by a part for each window's worth of answers, never
+    Both halve when the bookie refuses or resets, and shrink by a quarter when it has become slow.
+    For each window's worth of answers they grow back, the size by one and the rate by a part, never
     above the limits (TCP Vegas). All times are seconds of the caller's clock.
     """
 
@@ -61,7 +63,7 @@ class Throttle:
         self._set(self._size_max, self._rate_max)
 
     def take(self, wanted: int, now: float) -> int:
-        """Return how many of `wanted` requests the rate lets out now; they are then spent."""
+        """Return how many of `wanted` requests the rate allows now, and charge them."""
         return self._bucket.take(wanted, now)
 
     def give_back(self, unused: int) -> None:

@@ -1,6 +1,6 @@
 """The command line: each command with its arguments and options.
 
-What a command does is imported when it is called, so that `--help` and single ledgers stay fast.
+A command's code is imported when it is called: `--help` and single ledgers stay fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ends a command before its first look if every bookie refuses our credentials."""
+"""End a command before its first look if every bookie refuses our credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.cluster import BookieRecord, Registration
 
 
 def check_admission(settings: Settings, bookies: Sequence[BookieRecord]) -> None:
-    """Raise BookieRefused if all registered bookies refuse us. Asks only where TLS or a login is
+    """Raise BookieRefused if all registered bookies refuse us. Asks only if TLS or a login is
     set.
     """
     limits = settings.bookie_limits()

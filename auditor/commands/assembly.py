@@ -1,4 +1,4 @@
-"""Builds the `Audit` that `auditor run` hands to the pipeline, from the settings."""
+"""Build the `AuditRun` that `auditor run` passes to the pipeline, from the settings."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def assemble(
     watch: Watch,
     pulsar: PulsarTopics | None = None,
 ) -> AuditRun:
-    """Return the audit that these settings ask for, ready to start.
+    """Return the audit that these settings describe, ready to start.
 
-    `pulsar`: where topics are read; None: what they reference is not looked at.
+    `pulsar` is where topics are read; None: what topics reference is not read.
     """
     stages = _stages_by_size(context, about, store, spark, at, watch)
     bookies = _bookie_register(context, about, store, at)
@@ -79,7 +79,7 @@ def assemble(
 
 
 def hours_of(context: Context, progress: Progress) -> OpenHours:
-    """Return what has a run wait for its window."""
+    """Return the `OpenHours` that let a run wait for its window."""
     return OpenHours(context.settings.daily_window(), context.stop, progress, context.logger)
 
 
@@ -91,7 +91,7 @@ def _stages_by_size(
     at: Written,
     watch: Watch,
 ) -> StagesBySize:
-    """Return the stages, of which those on Spark are made when they are first needed."""
+    """Return the stages. Those on Spark are made when they are first needed."""
     return StagesBySize(
         on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
         in_process=_in_process(context, about, store, at.run),
@@ -127,7 +127,7 @@ def _rename_search(
 def _on_spark(
     context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch
 ) -> Stages:
-    """The stages on Spark. Its tasks share the rate at which ZooKeeper may be read."""
+    """Return the stages on Spark. Their tasks share the rate at which ZooKeeper may be read."""
     settings = context.settings
     readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
     return Stages(
@@ -148,7 +148,7 @@ def _on_spark(
 def _in_process(
     context: Context, about: About, store: MetadataStore, run: Place
 ) -> InProcessStages:
-    """The stages of few ledgers in this process."""
+    """Return the stages of few ledgers in this process."""
     settings = context.settings
     return InProcessStages(
         stop=context.stop,

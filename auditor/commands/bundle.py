@@ -1,4 +1,4 @@
-"""`auditor bundle` packs the evidence of some ledgers of a run, to report a wrong verdict with."""
+"""`auditor bundle` packs the evidence of some ledgers of a run, to report a wrong verdict."""
 
 from __future__ import annotations
 
@@ -35,22 +35,25 @@ from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledg
 from auditor.summary.previous_run import read_summary
 
 LEDGERS_MAX = 200
-"""Ledgers in one bundle: a report is on a few, and what was seen of one is kilobytes or more."""
+"""Ledgers in one bundle: a report is about a few, and the evidence on each is kilobytes or more."""
 BYTES_MAX = 20 * 2**20
-"""Size of a bundle: what issue trackers take as an attachment. Ledgers are left out until it
-fits."""
+"""Size of a bundle that issue trackers accept as an attachment. Ledgers are left out until it
+fits.
+"""
 FINDING_FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "entries", "entries_total",
     "missing_on", "copies", "assurance", "first_seen", "runs_seen",
 )  # fmt: skip
-"""Fields of a finding that a bundle with pseudonyms has; `witness` beside, of WITNESSED."""
+"""Fields of a finding in a bundle with pseudonyms; `witness` is added for the families
+WITNESSED.
+"""
 WITNESSED = frozenset({Family.ENTRY, Family.MARK, Family.METADATA})
-"""Families whose witness has no names but those of bookies."""
+"""Families whose witness has no names except those of bookies."""
 SUMMARY_FIELDS = (
     "run_id", "auditor_version", "started_at", "finished_at", "partial", "outcome", "exit_code",
     "ledgers", "copies", "verified_ratio", "duration_s",
 )  # fmt: skip
-"""Fields of the summary that a bundle with pseudonyms has: none of them has a name in it."""
+"""Fields of the summary in a bundle with pseudonyms: none of them has a name in it."""
 _TABLES = (("evidence/listing", LISTING), *TABLES)
 
 Json = dict[str, Any]
@@ -58,7 +61,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a bundle is about: ledgers, the worst first, and findings of the run."""
+    """The ledgers and findings of a bundle, the worst ledger first."""
 
     ledger_ids: Sequence[LedgerId]
     findings: Sequence[Mapping[str, Any]]
@@ -67,10 +70,10 @@ class Chosen:
 def bundle(
     context: Context, run_dir: str, names: Sequence[str], file: str | None, *, plain: bool
 ) -> int:
-    """Write the bundle of a run, say what is in it, and return 0.
+    """Write the bundle of a run, print what is in it, and return 0.
 
-    `names` are ids of findings, ledgers or bookies; without any it is about all findings. Raises
-    ConfigError if the run cannot be read or has no such id, or the file is there already.
+    `names` are ids of findings, ledgers or bookies. Without any, the bundle is about all findings.
+    Raises ConfigError if the run cannot be read or has no such id, or if the file exists already.
     """
     with refuse_damaged_run(context, run_dir):
         run = place(run_dir)
@@ -117,9 +120,9 @@ def _require_run(run: Place) -> About:
 
 
 def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Chosen:
-    """Return what the names mean. Raises ConfigError for one that means nothing here."""
+    """Return what the names stand for. Raises ConfigError for an unknown one."""
     named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
-    listed = _listed_of(run, [*named.values(), *(one["ledger_id"] for one in findings)])
+    listed = _listed_ids(run, [*named.values(), *(one["ledger_id"] for one in findings)])
     picked: list[Mapping[str, Any]] = []
     ids: list[LedgerId] = []
     if not names:
@@ -141,12 +144,12 @@ def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[s
 
 
 def _ledger_id(name: str) -> LedgerId | None:
-    """Return the ledger id that a name is, None if it is none."""
+    """Return the ledger id that a name is, None if it is not one."""
     is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(LEDGER_ID_MAX))
     return int(name) if is_number and int(name) <= LEDGER_ID_MAX else None
 
 
-def _listed_of(run: Place, ids: Sequence[LedgerId | None]) -> set[LedgerId]:
+def _listed_ids(run: Place, ids: Sequence[LedgerId | None]) -> set[LedgerId]:
     """Return which of these ledgers the run listed. Costs a scan of the listing."""
     of_these = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
     return set(run.read_table("evidence/listing", LISTING, of_these)["ledger_id"].to_pylist())
@@ -164,20 +167,20 @@ def _set_aside(run: Place) -> list[LedgerId]:
 def _pack_within_bounds(
     run: Place, about: About, summary: Mapping[str, Any] | None, chosen: Chosen, *, plain: bool
 ) -> tuple[bytes, Json]:
-    """Return the archive and what its bundle.json says, of as many ledgers as fit."""
+    """Return the archive and its bundle.json, with as many ledgers as fit."""
     ledger_ids = list(chosen.ledger_ids[:LEDGERS_MAX])
     while True:
         with TemporaryDirectory(prefix="auditor-bundle-") as home:
             copy = place(home)
             notes = _copy(run, copy, about, ledger_ids, plain=plain)
-            told = _findings_of(chosen, ledger_ids)
+            findings = _findings_of(chosen, ledger_ids)
             notes |= {
-                "findings": len(told),
-                "findings_left_out": len(chosen.findings) - len(told),
+                "findings": len(findings),
+                "findings_left_out": len(chosen.findings) - len(findings),
                 "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
             }
             names = notes.pop("names")
-            _write_told(copy, told, summary or {}, names)
+            _write_report(copy, findings, summary or {}, names)
             write_json(copy, "bundle.json", notes)
             packed = _archive(Path(home), f"bundle-{about.run_id}")
         if len(packed) <= BYTES_MAX:
@@ -191,53 +194,56 @@ def _pack_within_bounds(
 
 
 def _findings_of(chosen: Chosen, ids: Sequence[LedgerId]) -> list[Mapping[str, Any]]:
-    """Return the findings on these ledgers, and those on no ledger that is left out."""
+    """Return the chosen findings without those on ledgers that are left out."""
     left_out = set(chosen.ledger_ids) - set(ids)
     return [one for one in chosen.findings if one["ledger_id"] not in left_out][: 2 * LEDGERS_MAX]
 
 
 def _copy(run: Place, copy: Place, about: About, ids: Sequence[LedgerId], *, plain: bool) -> Json:
-    """Write a run's directory of these ledgers alone, and return notes on it."""
+    """Write a run's directory with only these ledgers, and return notes on it."""
     keep = pc.field("ledger_id").isin(pa.array(ids, pa.int64())) | pc.field("ledger_id").is_null()
     tables = {name: (run.read_table(name, schema, keep), schema) for name, schema in _TABLES}
     tables["evidence/bookies"] = (run.read_table("evidence/bookies", BOOKIES), BOOKIES)
-    told = json.loads(json.dumps(about.as_json())) | {"partial": True, "previous_population": None}
+    run_json = json.loads(json.dumps(about.as_json())) | {
+        "partial": True,
+        "previous_population": None,
+    }
     names = None
     if not plain:
         rows = {name: rows.to_pylist() for name, (rows, _) in tables.items()}
-        names = _pseudonyms(about, told, rows)
-        told = names.of_row(told)
+        names = _pseudonyms(about, run_json, rows)
+        run_json = names.of_row(run_json)
         tables = {
             name: (pa.Table.from_pylist([names.of_row(row) for row in rows[name]], schema), schema)
             for name, (_, schema) in tables.items()
         }
     for name, (table, _) in tables.items():
         copy.write_table(name, table, "kept")
-    write_json(copy, "run.json", told)
+    write_json(copy, "run.json", run_json)
     return {
         "auditor_version": __version__,
         "is_plain": plain,
         "ledgers": list(ids),
-        "ledgers_judged_otherwise": _judged_otherwise(run, copy, ids),
+        "ledgers_judged_otherwise": _differing_ledgers(run, copy, ids),
         "names": names,
     }
 
 
-def _pseudonyms(about: About, told: Json, rows: Mapping[str, Sequence[Json]]) -> Pseudonyms:
-    """Return pseudonyms for all that the rows name, and put their locations into run.json."""
+def _pseudonyms(about: About, run_json: Json, rows: Mapping[str, Sequence[Json]]) -> Pseudonyms:
+    """Return pseudonyms for all names in the rows, and put the bookies' locations into run.json."""
     around = about.terms.around
-    bookies = set(bookie_ids_in([told, *rows.values()]))
-    for bookie in bookies:  # one that only ledgers name is located by its host, which goes away
+    bookies = set(bookie_ids_in([run_json, *rows.values()]))
+    for bookie in bookies:  # its host may locate it, and is removed
         if (location := around.location_of(bookie)) is not None:
-            told["terms"]["around"]["locations"][bookie] = location
+            run_json["terms"]["around"]["locations"][bookie] = location
     names = Pseudonyms()
     names.add_bookies(bookies)
     names.add_names_of(list(rows.values()))
     return names
 
 
-def _judged_otherwise(run: Place, copy: Place, ids: Sequence[LedgerId]) -> list[LedgerId]:
-    """Return the ledgers whose verdict from the copy is not the one that the run stored."""
+def _differing_ledgers(run: Place, copy: Place, ids: Sequence[LedgerId]) -> list[LedgerId]:
+    """Return the ledgers whose verdict from the copy differs from the stored one."""
     if not run.has_table("verdicts"):
         return []
     columns = ["ledger_id", "standing", "findings"]
@@ -257,13 +263,15 @@ def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
     }
 
 
-def _write_told(
+def _write_report(
     copy: Place,
     findings: Sequence[Mapping[str, Any]],
     summary: Mapping[str, Any],
     names: Pseudonyms | None,
 ) -> None:
-    """Write what the run told: its findings and its summary, of which pseudonyms leave a part."""
+    """Write what the run reported: findings and summary. With pseudonyms, only some fields of
+    each.
+    """
     if names is not None:
         findings = [names.of_row(_without_names(one)) for one in findings]
         summary = {name: summary[name] for name in SUMMARY_FIELDS if name in summary}

@@ -52,7 +52,7 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 
 
 def check_needed_credentials(command: str, settings: Settings) -> None:
-    """Raise ConfigError if a certificate, key or secret cannot be read that this command needs.
+    """Raise ConfigError if a certificate, key or secret that this command needs cannot be read.
 
     `doctor` calls itself `config`: both show what there is, good or bad.
     """
@@ -62,7 +62,7 @@ def check_needed_credentials(command: str, settings: Settings) -> None:
 
 
 def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) -> None:
-    """Log each file with a secret of this command that every user of the machine may read."""
+    """Log each file with a secret of this command that every user of the machine can read."""
     from auditor.credentials.checking import OPEN_TO_ALL_ADVICE, secrets_open_to_all
 
     for path in secrets_open_to_all(*_needed_access(command, settings)):
@@ -70,7 +70,7 @@ def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) 
 
 
 def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooKeeperAccess]:
-    """Return how those are reached whom the command contacts."""
+    """Return the credentials for the services that the command contacts."""
     bookie = settings.bookie_limits().access if command in ASK_BOOKIES else BookieAccess()
     return bookie, (
         settings.zookeeper_limits(1).access if command in READ_ZOOKEEPER else ZooKeeperAccess()
@@ -109,7 +109,7 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         advice = interrupted.advice
         _print_error(f"auditor: stopped by {interrupted}; earlier results are as they were{advice}")
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
-    except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
+    except Exception as error:  # our own fault: its exit code must not mean a finding
         _print_error(traceback.format_exc().rstrip())
         _print_error(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}")
         sys.exit(EXIT_FAULT)
@@ -117,5 +117,5 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
 
 
 def _print_error(text: str) -> None:
-    """Print `text` to stderr. What others say in it cannot reach the terminal."""
+    """Print `text` to stderr, with control characters escaped."""
     click.echo(without_controls(text), err=True)

@@ -63,7 +63,7 @@ def new_run_id(now: datetime) -> str:
 def probe_seed(run_id: str) -> int:
     """Return the seed that chooses which entries are probed: 48 bits, exact in JSON.
 
-    It depends on the run id alone, so a resumed or replayed run probes the same entries.
+    It depends only on the run id: a resumed or replayed run probes the same entries.
     """
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:6], "big")
 

@@ -33,17 +33,17 @@ def demo(context: Context) -> int:
 
 
 def _audit_cluster(context: Context, workdir: Path) -> int:
-    settings = in_clear(context.settings)
+    settings = without_credentials(context.settings)
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
-        told = (
+        introduction = (
             _introduction(stories, settings)
             if settings.full
             else _brief_introduction(len(stories), settings)
         )
         if settings.format == "text":
-            context.say(told)
+            context.say(introduction)
         table = workdir / "topology.txt"
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
@@ -51,7 +51,7 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
             context, settings=replace(settings, metadata_service_uri=uri, topology=sources)
         )
         before = newest_page(settings.output)
-        code = run(here, lasting=False, lines_max=SCREEN_LINES_MAX - told.count("\n"))
+        code = run(here, lasting=False, lines_max=SCREEN_LINES_MAX - introduction.count("\n"))
     page = newest_page(settings.output)
     if page is not None and page != before:
         context.note(f"Open {page} in a browser to see this report with its pictures.")
@@ -67,7 +67,7 @@ def newest_page(output: str) -> str | None:
         return None
 
 
-def in_clear(settings: Settings) -> Settings:
+def without_credentials(settings: Settings) -> Settings:
     """Return the settings without TLS and logins, which are for another cluster than the demo's."""
     return replace(
         settings,
@@ -86,7 +86,7 @@ def _brief_introduction(stories: int, settings: Settings) -> str:
     delay = duration(settings.second_look_delay_ms / 1000)
     return (
         f"An embedded cluster with {stories} kinds of findings, each beside a sound twin.\n"
-        f"Suspects are looked at again after {delay}, not 5 minutes. --full tells all of it.\n\n"
+        f"Suspects are looked at again after {delay}, not 5 minutes. --full shows everything.\n\n"
     )
 
 

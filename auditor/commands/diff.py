@@ -108,7 +108,7 @@ def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison
 
 
 def _is_whole(summary: Mapping[str, Any]) -> bool:
-    """Return whether a run looked at everything, so that it has every finding that there is."""
+    """Return whether a run looked at everything and therefore has every finding that there is."""
     return (
         bool(summary["complete"])
         and not summary["partial"]
@@ -160,7 +160,7 @@ def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
 
 
 def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
-    """Return what limits the comparison, a sentence each."""
+    """Return what limits the comparison, as sentences."""
     notes = []
     if earlier.finished > later.finished:
         notes.append(

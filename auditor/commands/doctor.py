@@ -43,7 +43,7 @@ GOOD, BAD = "ok     ", "MISSING"
 def show_config(context: Context, layers: Layers) -> int:
     """Print each setting, its value, and the flag, variable, file key or default it comes from.
 
-    Of secrets in the environment the names are printed.
+    Of secrets in the environment only the names are printed.
     """
     values, came_from = shown_values(context.settings), origins(layers)
     for secret in SECRETS:
@@ -69,7 +69,7 @@ def show_config(context: Context, layers: Layers) -> int:
 def doctor(context: Context) -> int:
     """Check everything a run needs, print a line for each check, and return the exit code.
 
-    Returns 5 if something a run needs is missing or does not answer, else 0.
+    Returns 5 if something that a run needs is missing or does not answer, else 0.
     """
     lines = [*_machine(), *_cluster(context)]
     for line in lines:
@@ -103,9 +103,7 @@ def _machine() -> Iterator[str]:
 
 
 def _cluster(context: Context) -> Iterator[str]:
-    """Yield a line for each check of the cluster. What others say in it cannot reach the
-    terminal.
-    """
+    """Yield a line for each check of the cluster, with control characters escaped."""
     for line in _checks_of_cluster(context):
         yield printable(line, LINE_CHARS_MAX)
 
@@ -148,7 +146,7 @@ def _checks_of_bookies(
             f" {greeting.value}{why}"
         )
     if len(bookies) > BOOKIES_SHOWN_MAX:
-        yield f"        and {len(bookies) - BOOKIES_SHOWN_MAX} bookies more, not asked"
+        yield f"        and {len(bookies) - BOOKIES_SHOWN_MAX} more bookies, not asked"
     if not bookies:
         yield f"{BAD} bookies   none is registered"
 

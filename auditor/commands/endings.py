@@ -1,4 +1,4 @@
-"""Reports an audit that ends without a verdict, as text or JSON."""
+"""Report an audit that ends without a verdict, as text or JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
 from auditor.report import text
 
 SENTENCE_LINES_MAX = 15
-"""Lines of the reason on a first screen, which has 25; --full has all of it."""
+"""Lines of the reason on a first screen, which has 25. --full shows all of it."""
 
 
 def end_without_verdict(

@@ -16,9 +16,11 @@ from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
 
 SHOWN_MAX = 20
-"""Findings shown by one call: those of one ledger or bookie are a handful."""
+"""Findings shown by one call. One ledger or bookie has a handful."""
 PREFIX_CHARS_MIN = 4
-"""Characters of a finding's id that are enough, if only one finding's id begins with them."""
+"""Least number of characters of a finding's id that are accepted, if only one id begins with
+them.
+"""
 
 
 def explain(context: Context, name: str, run_dir: str | None) -> int:

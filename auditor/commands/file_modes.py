@@ -1,4 +1,4 @@
-"""Who may read what a run writes."""
+"""Restrict who may read what a run writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def restrict_new_files(mask: int) -> Iterator[None]:
     """Remove the permissions in `mask` from files that this process and its children make.
 
     Never adds one: what the process's own umask removes stays removed. The umask belongs to the
-    process, so the files of its other threads are restricted too while this lasts.
+    process: the files of its other threads are restricted too while this lasts.
     """
     own = os.umask(mask)
     try:

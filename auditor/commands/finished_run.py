@@ -1,4 +1,4 @@
-"""Opens the directory of a finished run, and refuses one that has lost a part of what it stored."""
+"""Open the directory of a finished run, and refuse one that has lost a part of what it stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
     """Return the directory and the summary of a run. Raises ConfigError if it is not a finished
     run.
 
-    A table that is not there is an error, unless the run found no ledger.
+    A missing table is an error, unless the run found no ledger.
     """
     directory = place(run_dir) if isinstance(run_dir, str) else run_dir
     summary = read_summary(directory)
@@ -107,7 +107,7 @@ def read_rows_of(
     columns: list[str],
 ) -> pa.Table:
     """Return these columns of a table's rows on these ledgers. Without ledgers the table need not
-    be there.
+    exist.
     """
     parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
     if len(ledger_ids):

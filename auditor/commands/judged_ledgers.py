@@ -1,6 +1,4 @@
-"""What a few judged ledgers are reported as: summary, ledgers and findings, as a run would have
-them.
-"""
+"""Report on a few judged ledgers: summary, ledgers and findings, as a run would have them."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def report_on(
     asker: Asker,
     newest: NewestRun | None,
 ) -> LedgersReport:
-    """Return the report on ledgers that were judged, and log their findings.
+    """Return the report on judged ledgers, and log their findings.
 
     The summary has no `requests` yet.
     """
@@ -79,7 +77,7 @@ def _use_of_newest_run(
 ) -> Json | None:
     """Return the newest run, with the asked bookies that it recorded as unable to list.
 
-    Those that list now are named separately. None if no such bookie was asked.
+    Bookies that list now are named separately. None if no such bookie was asked.
     """
     answers = [
         a

@@ -89,7 +89,7 @@ def _say(
 def asker_for(
     context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts
 ) -> Asker:
-    """Return how ledgers are asked for in a command without Spark."""
+    """Return how a command without Spark asks for ledgers."""
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
     known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()

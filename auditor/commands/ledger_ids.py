@@ -1,4 +1,4 @@
-"""Reads ledger ids as people write them, from a word or a file."""
+"""Read ledger ids as people write them, from a word or a file."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def ledger_id(word: str, where: str) -> int:
         or int(digits) > LEDGER_ID_MAX
     ):
         raise ConfigError(
-            f"{where}: {word[:WORD_SHOWN_MAX]!r} is no ledger id (a whole number from 0 to 2^63-1)"
+            f"{where}: {word[:WORD_SHOWN_MAX]!r} is not a ledger id (a whole number from 0 to"
+            " 2^63-1)"
         )
     return int(digits)

@@ -37,7 +37,7 @@ from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 ROCKSDICT = "0.3.29"
-"""The only version of rocksdict that was seen to read a running bookie's index without a false
+"""The only version of rocksdict that was shown to read a running bookie's index without a false
 hole.
 """
 
@@ -92,9 +92,7 @@ def _metrics_served(
 
 
 def configuration(settings: Settings) -> BookieConfiguration:
-    """Return what the bookie's file says, with what is given by flag in its place. Raises
-    ConfigError.
-    """
+    """Return the bookie's configuration file, overridden by what flags give. Raises ConfigError."""
     if settings.bookkeeper_conf is None and (
         settings.ledger_dirs is None or settings.bookie_id is None
     ):
@@ -134,7 +132,7 @@ def _tls(context: Context) -> RenewedContext | None:
 def bookie_address(
     settings: Settings, configured: BookieConfiguration, cookie: Cookie
 ) -> tuple[str, int]:
-    """Return where the bookie itself answers. Raises ConfigError if nothing says where."""
+    """Return the bookie's own address. Raises ConfigError if it is given nowhere."""
     if settings.bookie_address is not None:
         return _host_port("bookie_address", settings.bookie_address)
     if configured.host is not None:
@@ -160,7 +158,7 @@ def _host_port(key: str, text: str, *, is_listening: bool = False) -> tuple[str,
 
 
 def _check_instance(settings: Settings, cookie: Cookie) -> None:
-    """Compare the cookie with the cluster, where one is named. Raises ConfigError or
+    """Compare the cookie with the cluster, if one is named. Raises ConfigError or
     StoreUnavailable.
     """
     if settings.metadata_service_uri is None:
@@ -177,7 +175,7 @@ def _check_instance(settings: Settings, cookie: Cookie) -> None:
 
 
 def _require_indexes(configured: BookieConfiguration) -> None:
-    """Refuse a bookie of another storage: its lists are its own affair. Raises ConfigError."""
+    """Raise ConfigError for a bookie of another storage, which can list by itself."""
     for directory in configured.index_directories:
         try:
             stamp_of(directory / "current" / "locations")

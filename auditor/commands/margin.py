@@ -49,7 +49,7 @@ from auditor.wire.location import is_within
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """What the answer needs of a finished run."""
+    """What the answer needs from a finished run."""
 
     summary: Mapping[str, Any]
     started: datetime
@@ -59,9 +59,7 @@ class StoredRun:
     copies: StoredCopies
 
     def locations(self) -> dict[BookieId, str]:
-        """Return the location of every bookie that ledgers name or that is registered, where one is
-        known.
-        """
+        """Return the known location of every bookie that ledgers name or that is registered."""
         around = self.about.terms.around
         found = {
             bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}
@@ -105,9 +103,9 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
 
 
 def read_copies(run_dir: str | Place) -> StoredRun:
-    """Return what a finished run vouches for.
+    """Return the copies that a finished run confirms.
 
-    Raises ConfigError if it is not one, OutputError if a part of it is lost.
+    Raises ConfigError if it is not a finished run, OutputError if a part of it is lost.
     """
     directory, summary = open_finished_run(run_dir)
     require_fields(directory, summary, "run_id", "started_at", "ledgers")
@@ -137,8 +135,8 @@ def _copies(directory: Place) -> StoredCopies:
 
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
-    """Return what the answer rests on. A run of the future has a wrong clock: its age is not
-    known.
+    """Return what the answer rests on. The age of a run that lies in the future is unknown: its
+    clock was wrong.
     """
     age_s = (utc_now() - run.started).total_seconds()
     in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)

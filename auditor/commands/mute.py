@@ -27,9 +27,9 @@ def mute(
 ) -> int:
     """Add a finding of a stored run to the file of mutes, or replace its line. Returns 0.
 
-    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the finding
-    is not there or not one alone, if the day is over, or if the file is bad: then it is not
-    changed.
+    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the name does
+    not mean exactly one finding, if the day is over, or if the file is bad. The file is then
+    unchanged.
     """
     try:
         output = Output(place(context.settings.output))
@@ -120,7 +120,7 @@ def _reason(why: str | None) -> str:
 def _choose_one(
     context: Context, output: Output, name: str, run_dir: str | None
 ) -> tuple[str, Mapping[str, Any]]:
-    """Return the id of the run and the finding. Raises ConfigError unless the name means just
+    """Return the id of the run and the finding. Raises ConfigError unless the name means exactly
     one.
     """
     newest = run_dir or output.latest()

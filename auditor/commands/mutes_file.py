@@ -1,4 +1,4 @@
-"""Finds, reads and writes the file of mutes: by default mutes.jsonl in --output."""
+"""Find, read and write the file of mutes: by default mutes.jsonl in --output."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ def mutes_place(context: Context, output: Output) -> tuple[Place, str]:
 
 
 def read_mutes(context: Context, output: Output) -> Mutes:
-    """Return the mutes for a run that ends now. A file that cannot be read mutes nothing, and is
-    logged.
+    """Return the mutes for a run that ends now.
 
-    It never ends a run.
+    A file that cannot be read mutes nothing. This is logged and does not end the run.
     """
     today = utc_now().date()
     try:

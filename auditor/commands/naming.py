@@ -1,4 +1,4 @@
-"""`auditor ledger --naming BOOKIE`: lists the ledgers that name a bookie, with their standings."""
+"""`auditor ledger --naming BOOKIE` lists the ledgers that name a bookie, with their standings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes report.html of a finished run: reads what the page shows, and lets nothing end the run."""
+"""Write report.html of a finished run. No failure here ends the run."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ from auditor.summary.previous_run import read_summary
 
 PAGE = "report.html"
 HISTORY_RUNS_MAX = 60
-"""Runs in the history, this one among them: two months of nightly runs. Each costs the read of one
-file.
-"""
+"""Runs in the history, including this one: two months of nightly runs. Each costs one file read."""
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -44,14 +42,13 @@ T = TypeVar("T")
 def publish_page(
     context: Context, directory: Place, summary: Json, findings: Sequence[Json], report: str
 ) -> bool:
-    """Write report.html into the directory of a run that is published, and return whether it is
-    there.
+    """Write report.html into the directory of a published run, and return whether it is there.
 
-    Nothing that goes wrong here changes the run's outcome: it is logged, with what to do.
+    A failure does not change the run's outcome: it is logged, with what to do.
     """
     try:
         directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
-    except Exception as error:  # a page is never worth a verdict
+    except Exception as error:  # a page must not cost the verdicts of a run
         advice = (
             f"the results are complete; auditor report {directory.path} --html FILE tries again"
         )
@@ -69,9 +66,7 @@ def has_page(directory: Place) -> bool:
 
 
 def save_page(context: Context, contents: PageContents, file: str) -> None:
-    """Write the page of a stored run to a file that the caller named. Raises ConfigError if that
-    fails.
-    """
+    """Write the page of a stored run to the given file. Raises ConfigError if that fails."""
     path = Path(file).absolute()
     home = Place(fs.LocalFileSystem(), str(path.parent), f"file://{path.parent}")
     page = render_page(contents)
@@ -147,7 +142,7 @@ def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
 
 
 def read_topics(directory: Place) -> list[Json] | None:
-    """Return the worst topics that are hit; None where no topics were looked for."""
+    """Return the worst topics that are hit; None if no topics were looked for."""
     text = directory.read_text("topics.jsonl")
     return (
         None
@@ -157,10 +152,10 @@ def read_topics(directory: Place) -> list[Json] | None:
 
 
 def read_history(directory: Place, summary: Json) -> list[PastRun]:
-    """Return the finished whole runs of this cluster beside this one, up to it, oldest first.
+    """Return the finished whole runs of this cluster next to this one, up to it, oldest first.
 
-    At most HISTORY_RUNS_MAX, the newest ones. Empty for a run of named ledgers. A run beside it
-    that cannot be read is left out.
+    These are the newest HISTORY_RUNS_MAX at most. Empty for a run of named ledgers. A run that
+    cannot be read is left out.
     """
     if summary.get("partial"):
         return []
@@ -177,8 +172,8 @@ def read_history(directory: Place, summary: Json) -> list[PastRun]:
 
 
 def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
-    """Return a run beside this one; None if it is no finished whole run of the cluster, or is
-    damaged.
+    """Return a neighbouring run; None if it is damaged or is not a finished whole run of the
+    cluster.
     """
     try:
         summary = read_summary(directory)
@@ -201,8 +196,8 @@ def _facts_of(summary: Json) -> ClusterFacts:
 
 
 def past_run(summary: Json) -> PastRun:
-    """Return the numbers of a run that the history shows. Raises ValueError for a share that is
-    none.
+    """Return the numbers of a run that the history shows. Raises ValueError for an invalid
+    share.
     """
     ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
     verified = None if ratio is None else float(ratio)

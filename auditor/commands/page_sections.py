@@ -1,4 +1,4 @@
-"""Reads the parts of report.html that other commands compute: the margin, and what changed."""
+"""Read the parts of report.html that other commands compute: the margin, and what changed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from auditor.page.contents import ChangesSeen, MarginSeen
 from auditor.page.margin_view import LEDGERS_MAX
 
 NO_AGE_LIMIT_S = float("inf")
-"""A page is read at any time after it was made: it says when the evidence is from."""
+"""The age that a page accepts of its evidence: no limit, because a page says when the evidence is
+from.
+"""
 COMPARED_MAX = 20_000
-"""Findings of both runs together up to which a page compares them. Each takes some 10 kB of memory
-while it is compared; `auditor diff` does it for any number."""
+"""Maximum findings, of both runs together, that a page compares. Each takes some 10 kB of memory.
+`auditor diff` compares any number.
+"""
 
 Json = Mapping[str, Any]
 
@@ -41,7 +44,7 @@ def read_margin(directory: Place, summary: Json) -> MarginSeen | None:
 def read_changes(directory: Place, summary: Json) -> ChangesSeen | None:
     """Return what became of the findings since the run that this one was compared with.
 
-    None if it was compared with none. Raises OutputError if that run cannot be read any more.
+    None if there was no such run. Raises OutputError if it can no longer be read.
     """
     since = (summary.get("changes") or {}).get("since")
     if since is None:

@@ -1,4 +1,4 @@
-"""The end of a run: writes its results, publishes it, and sends its metrics."""
+"""End a run: write its results, publish it, and send its metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.summary.changes.earlier_run import UNCHECKED
 from auditor.telemetry import log, metrics, metrics_delivery
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
-"""How much is read back of a metrics file; ours has a few hundred lines."""
+"""How much is read of a metrics file. Ours has a few hundred lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ def _send(context: Context, exposition: str, cluster: str) -> None:
 
 def _last_values(context: Context, output: Output) -> str:
     """Return the metrics of the newest finished run; if there are none, those in the text file."""
-    return _of_latest(output) or _previous(context.settings.metrics_textfile)
+    return _latest_metrics(output) or _textfile_metrics(context.settings.metrics_textfile)
 
 
-def _of_latest(output: Output) -> str:
+def _latest_metrics(output: Output) -> str:
     """Return the metrics of the newest finished run; "" if there is none or it cannot be read."""
     try:
         latest = output.latest()
@@ -143,7 +143,7 @@ def _of_latest(output: Output) -> str:
         return ""
 
 
-def _previous(path: str | None) -> str:
+def _textfile_metrics(path: str | None) -> str:
     """Return the metrics in the text file at `path`; "" without a path or if it cannot be read."""
     if not path:
         return ""

@@ -1,4 +1,4 @@
-"""Opens Pulsar's metadata: where --pulsar-metadata-uri says, or beside the ledgers."""
+"""Open Pulsar's metadata: at --pulsar-metadata-uri, or beside the ledgers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ OTHER_TOPICS = (
 
 
 def open_pulsar(context: Context, store: MetadataStore) -> TopicStore:
-    """Return a store of topics. Raises StoreUnavailable where there are none."""
+    """Return a store of topics. Raises StoreUnavailable if there are no topics."""
     return open_topics(*_place(context, store), context.settings.zookeeper_limits(2))
 
 
 def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None:
     """Return where a run reads topics, None if there is no Pulsar or --pulsar is off.
 
-    What cannot be read is no end of the run, unless --pulsar-metadata-uri names it: then
+    A failure to read does not end the run, unless --pulsar-metadata-uri names the place: then
     StoreUnavailable is raised.
     """
     settings = context.settings
@@ -55,7 +55,7 @@ def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None
 def _warn_of_topics_at_the_top(
     context: Context, uri: ServiceUri, prefixes: tuple[str, ...], store: MetadataStore
 ) -> None:
-    """Log where topics are that may belong to these ledgers, or to another Pulsar."""
+    """Log where there are topics that may belong to these ledgers or to another Pulsar."""
     if "" in prefixes:
         return
     try:

@@ -80,8 +80,8 @@ def _conclude_again(
 
 
 def read_stored_findings(context: Context, run: Place) -> Sequence[Mapping[str, Any]]:
-    """Return the findings that the run stored, none if they cannot be read: the evidence is judged
-    all the same.
+    """Return the findings that the run stored; none if they cannot be read, as the evidence is
+    judged anyway.
     """
     try:
         return read_findings(run)
@@ -152,8 +152,8 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
 
 
 def _exit_code(summary: Mapping[str, Any]) -> int:
-    """Return the exit code that the run recorded. Raises ValueError for what no finished run ends
-    with.
+    """Return the exit code that the run recorded. Raises ValueError for one that no finished run
+    has.
     """
     code = summary["exit_code"]
     if isinstance(code, bool) or code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):

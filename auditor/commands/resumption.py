@@ -32,15 +32,15 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
             " goes with it"
         )
     if not RUN_NAME.fullmatch(f"run-{run_id}"):
-        raise ConfigError(f"--resume: {run_id!r} is no run id, such as 20260301T020000Z-1a2b3c")
+        raise ConfigError(f"--resume: {run_id!r} is not a run id, such as 20260301T020000Z-1a2b3c")
     run, latest = output.run(run_id), output.latest()
     about = _read(run, run_id)
     if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
         raise ConfigError(
-            f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is"
-            " out of date"
+            f"--resume: a run begun later is finished ({latest.path}): the evidence of run {run_id}"
+            " is out of date"
         )
     _check_journal(run, run_id, is_partial=about.partial)
     _check_terms(context, about, run_id, now)
@@ -48,7 +48,9 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
 
 
 def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> None:
-    """Raise ConfigError if the run is too old, or was started by another version or otherwise."""
+    """Raise ConfigError if the run is too old, or was started by another version or with other
+    settings.
+    """
     settings = context.settings
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
@@ -98,7 +100,8 @@ def _check_journal(run: Place, run_id: str, *, is_partial: bool) -> None:
     stages = [entry["stage"] for entry in written]
     if not stages or stages[0] not in (REFERENCES, LISTED) or (is_partial and LISTED not in stages):
         raise ConfigError(
-            f"--resume: run {run_id} was cut down before the ledgers were listed: start a new run"
+            f"--resume: run {run_id} was interrupted before the ledgers were listed: start a new"
+            " run"
         )
 
 

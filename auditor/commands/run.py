@@ -57,7 +57,7 @@ from auditor.zookeeper.metadata_store import open_store
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit gives to the conclusion."""
+    """What an audit passes to the conclusion."""
 
     about: About
     """The run's `About`, with what the audit decided about the next sweep."""
@@ -69,10 +69,9 @@ class Audited:
 def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
     """Audit the cluster, publish, print the report, and return the exit code (contract section 2).
 
-    `lasting` says that the cluster outlives the run; if not, no message advises to resume.
-    `lines_max` bounds the first screen. Raises
-    Interrupted, and ConfigError for unusable settings: before anything is contacted, except when
-    --resume finds another cluster.
+    `lasting`: the cluster outlives the run; otherwise no message advises to resume. `lines_max`
+    limits the first screen. Raises Interrupted, and ConfigError for unusable settings. This happens
+    before anything is contacted, except when --resume finds another cluster.
     """
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
@@ -81,7 +80,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     try:
         output = Output(place(settings.output))
         with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
-            if not settings.dry_run:  # what a run begins with must not be as old as the pause
+            if not settings.dry_run:  # what a run starts from must not be as old as the pause
                 hours_of(context, context.progress).await_open("load")
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
@@ -106,7 +105,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
 
 
 def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
-    """Run the audit, and turn each error into an outcome. This is the one place that does so."""
+    """Run the audit, and turn each error into an outcome. This is the only place that does so."""
     try:
         return _audit_unless_stopped(this, uri, ids)
     except Interrupted as interrupted:

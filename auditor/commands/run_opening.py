@@ -70,7 +70,7 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
 
 
 def _continue_previous(this: Run, about: About, previous: Previous) -> About:
-    """Return the `About` of a new run with what it takes over from the previous run."""
+    """Return the `About` of a new run with what it inherits from the previous run."""
     about = continue_series(
         replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series
     )

@@ -1,4 +1,4 @@
-"""Prints the result of a run: its first screen, the whole report, or JSON."""
+"""Print the result of a run: its first screen, the whole report, or JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Turns what goes wrong while a stored run is read into one sentence: whoever wrote the run may be
-anybody.
-"""
+"""Turn errors in reading a stored run into one sentence: anybody may have written its files."""
 
 from __future__ import annotations
 
@@ -22,18 +20,18 @@ UNREADABLE = (
     TypeError, ValueError,
     pa.ArrowException,
 )  # fmt: skip
-"""What code raises that meets a value of another shape than it was written for. Errors of the
-machine, such as MemoryError, are none of them.
+"""What code raises for a value of an unexpected shape. Errors of the machine, such as MemoryError,
+are not among them.
 """
 
 
 @contextmanager
 def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
-    """Raise ConfigError where the files of a stored run cannot be read, or have values that no run
+    """Raise ConfigError if the files of a stored run cannot be read, or have values that no run
     writes.
 
-    The sentence says where it showed, and that a fault of the auditor looks the same; the log has
-    the traceback with --verbose.
+    The sentence says where the error occurred, and that a fault of the auditor looks the same. The
+    log has the traceback with --verbose.
     """
     try:
         yield

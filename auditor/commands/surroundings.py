@@ -1,4 +1,4 @@
-"""Finds what surrounds the ledgers: bookies and locations, the elected auditor, maintenance."""
+"""Find what surrounds the ledgers: bookies and locations, the elected auditor, maintenance."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def in_maintenance(
             meant.add(name)
             if name not in known:
                 problems.append(
-                    f"maintenance names {name}, which is no bookie that the metadata service knows"
+                    f"maintenance names {name}, which the metadata service does not know"
                 )
     return frozenset(meant), tuple(problems)
 

@@ -1,4 +1,4 @@
-"""`auditor topology`: shows the location of each bookie and which source it comes from."""
+"""`auditor topology` shows the location of each bookie and its source."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ SECRETS = (
     Secret("zookeeper_digest", "the user and password for ZooKeeper's scheme digest"),
     Secret("listen_tls_key_password", "the password of --listen-tls-key"),
 )
-"""Every secret that is no part of another setting."""
+"""Every secret that does not belong to another setting."""
 
 SECRET_OF = {secret.key: secret for secret in SECRETS}
 SECRET_VARIABLES = frozenset(secret.variable for secret in SECRETS)

@@ -57,7 +57,7 @@ def read_file(path: Path) -> dict[str, object]:
             content = file.read(CONFIG_FILE_BYTES_MAX + 1)
         if len(content) > CONFIG_FILE_BYTES_MAX:
             raise ConfigError(
-                f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes: this is no configuration"
+                f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes: this is not a configuration"
                 " file"
             )
         return tomllib.loads(content.decode("utf-8"))
@@ -72,4 +72,6 @@ def read_file(path: Path) -> dict[str, object]:
     ) as error:  # TOMLDecodeError, and what Python says of a number that is too long
         raise ConfigError(f"{path} is not TOML: {error}") from None
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply: this is no configuration file") from None
+        raise ConfigError(
+            f"{path} is nested too deeply: this is not a configuration file"
+        ) from None

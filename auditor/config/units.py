@@ -170,7 +170,7 @@ def parse_list(raw: object) -> tuple[str, ...]:
         not all(isinstance(item, str) and item.strip() and "," not in item for item in written)
         or not written
     ):
-        raise ValueError("has an empty item, or one that is no text: write a,b,c")
+        raise ValueError("has an item that is empty or not text: write a,b,c")
     return tuple(dict.fromkeys(parse_text(item) for item in written))
 
 

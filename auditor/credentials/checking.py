@@ -1,6 +1,4 @@
-"""Reads every credential once, so that a command ends before it contacts anything with one that is
-bad.
-"""
+"""Read every credential once: a command ends before it contacts anything if one is bad."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
 
 OPEN_TO_ALL_ADVICE = "chmod o-r, or defaultMode 0440 of a Kubernetes Secret"
-"""What is said of a file with a secret that every user may read."""
+"""What is said of a file with a secret that every user can read."""
 
 
 def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
@@ -77,4 +75,4 @@ def _is_open_to_all(path: str) -> bool:
     try:
         return bool(Path(path).stat().st_mode & stat.S_IROTH)
     except OSError:
-        return False  # It was read a moment ago: whoever took it away has closed it.
+        return False  # It was read a moment ago. Whoever removed it has closed it.

@@ -1,4 +1,4 @@
-"""Reads secrets from files, environment variables and commands. They are kept nowhere else."""
+"""Read secrets from files, environment variables and commands. They are stored nowhere else."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ SECRET_BYTES_MAX = 4_096
 COMMAND_TIMEOUT_S = 30.0
 """How long a command may take to print a secret, in seconds: time for a request to a vault."""
 COMMAND_KEPT_S = 300.0
-"""How long what a command printed is used, in seconds. A process that asks many bookies runs it
-once; a password that changed is noticed within this time.
+"""How long the output of a command is reused, in seconds. A process that asks many bookies runs it
+once, and notices a changed password within this time.
 """
 
 FAILURE_KEPT_S = 30.0
 """How long a command that failed is not run again, in seconds: many bookies must not hammer a vault
-that is down, and one that is back is noticed within this time."""
+that is down. One that is back is noticed within this time.
+"""
 
 _printed: dict[str, tuple[float, bytes]] = {}
-"""What each command printed, and when, by time.monotonic()."""
+"""The output of each command, and when it was printed, by time.monotonic()."""
 _failed: dict[str, tuple[float, str]] = {}
 """When each command failed, and how, as the end of a sentence."""
 _one_at_a_time = threading.Lock()
-"""Held while a command runs: who wants the same secret waits for it."""
+"""Held while a command runs: others who need the same secret wait for it."""
 
 
 class _CommandFailed(Exception):
-    """A command did not print a secret: the end of a sentence, never with what it printed."""
+    """A command did not print a secret. The text is the end of a sentence, never with the
+    output.
+    """
 
 
 def read_secret(source: SecretSource) -> str:
@@ -79,7 +82,7 @@ def _read(source: SecretSource) -> bytes:
 
 
 def _run_command(command: str, what: str) -> bytes:
-    """Return what the command printed on stdout, now or a while ago."""
+    """Return what the command prints on stdout, or what it printed a short while ago."""
     with _one_at_a_time:
         now = time.monotonic()
         printed, failed = _printed.get(command), _failed.get(command)
@@ -143,7 +146,7 @@ def _read_bounded(process: subprocess.Popen[bytes], until: float) -> bytes:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the process, and what it started, if it has not ended."""
+    """Kill the process, and what it started, if it has not ended."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

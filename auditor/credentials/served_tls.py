@@ -1,4 +1,4 @@
-"""The TLS of a server: its context, made anew when a file of it changes."""
+"""The TLS of a server: its context, renewed when one of its files changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from auditor.errors import ConfigError
 
 
 def server_context(files: ServedTls) -> ssl.SSLContext:
-    """Return a context that shows our certificate, and demands one of a client if `files` says so.
+    """Return a context that shows our certificate, and requires one of clients if `files` says so.
 
-    Takes TLS 1.2 and 1.3. Raises ConfigError, which says what to do. Costs some milliseconds.
+    Accepts TLS 1.2 and 1.3. Raises ConfigError, which says what to do. Costs some milliseconds.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 sets this by default elsewhere. CAs made by keytool lack what it demands.
+    # Python 3.13 sets this by default. CAs made by keytool lack what it demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     load_certificate(
         context,
@@ -36,16 +36,16 @@ def server_context(files: ServedTls) -> ssl.SSLContext:
 
 
 class RenewedContext:
-    """The context of these files. A certificate that was renewed counts for the next connection."""
+    """The context of these files. A renewed certificate is used from the next connection on."""
 
     def __init__(self, files: ServedTls) -> None:
-        """Raises ConfigError if the files cannot be used."""
+        """Load the files. Raises ConfigError if they cannot be used."""
         self._files = files
         self._state = self._state_of_files()
         self._context = server_context(files)
 
     def current(self) -> ssl.SSLContext:
-        """Return the context of the files as they are. Raises ConfigError if they went bad.
+        """Return the context of the files as they are now. Raises ConfigError if they went bad.
 
         Reads the disk: a stat of each file, and all of them if one has changed.
         """

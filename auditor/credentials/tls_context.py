@@ -1,4 +1,4 @@
-"""Makes the TLS context of a client from PEM files, and says what is wrong with such files."""
+"""Make the TLS context of a client from PEM files, and say what is wrong with such files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 sets this by default elsewhere. CAs made by keytool lack what it demands.
+    # Python 3.13 sets this by default. CAs made by keytool lack what it demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = files.is_hostname_verified
     context.verify_mode = ssl.CERT_REQUIRED
@@ -113,7 +113,7 @@ def load_certificate(context: ssl.SSLContext, own: OwnCertificate) -> None:
         _refuse_key_store(path, own.name, CONVERT_JKS_KEY, CONVERT_KEY)
     password = "" if own.key_password is None else read_secret(own.key_password)
     try:
-        # Without a password OpenSSL would ask on the terminal for the one of an encrypted key.
+        # Without a password OpenSSL would ask on the terminal for that of an encrypted key.
         context.load_cert_chain(own.certificate, own.key, lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(f"{own.name} cannot be used: {_why_unusable(error, own)}") from None

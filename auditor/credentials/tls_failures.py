@@ -1,4 +1,4 @@
-"""Says in one sentence why a TLS connection failed, and whether trying again is of use."""
+"""Explain in one sentence why a TLS connection failed, and whether to try again."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def explain_tls_failure(error: BaseException, what: str, *, has_certificate: boo
     """Return why TLS with a peer failed, as the end of a sentence, with what to do.
 
     `what` is the prefix of the settings: bookie or zookeeper. Returns "" for an error that is not
-    about certificates, such as a reset, and may pass: trying again is of use then.
+    about certificates, such as a reset: it may pass, and trying again may help.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _refused_by_us(error, what)
     if not isinstance(error, ssl.SSLError) or isinstance(
         error, ssl.SSLEOFError | ssl.SSLZeroReturnError
     ):
-        return ""  # An end of the connection without an alert is also what a restart looks like.
+        return ""  # A restart also looks like the end of a connection without an alert.
     reason = (error.reason or str(error)).upper()
     return _refused_by_peer(reason, what, has_certificate=has_certificate)
 

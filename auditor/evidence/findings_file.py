@@ -45,8 +45,8 @@ def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[d
             continue
         if len(text) > LINE_CHARS_MAX:
             raise OutputError(
-                f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: this is no"
-                " finding"
+                f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: it is"
+                " not a finding"
             )
         yield _parse_finding(text, f"{name} line {number}")
 

@@ -1,6 +1,6 @@
-"""Decodes Arrow columns into the evidence of each ledger.
+"""Decode Arrow columns into the evidence of each ledger.
 
-Whole columns are decoded at once, because decoding cell by cell is ten times slower.
+Whole columns are decoded at once: cell by cell is ten times slower.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ def _answers(rows: pa.StructArray) -> list[Answer]:
     found = [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
     logs, unlisted = rows.field("missing_logs"), rows.field("read_unlisted")
     if logs.null_count == unlisted.null_count == len(rows):
-        return found  # almost always: no lister, or nothing amiss with its index
-    told = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
+        return found  # almost always: no lister, or its index is intact
+    extras = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
     return [
         replace(one, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ()))
-        for one, lost, entries in told
+        for one, lost, entries in extras
     ]
 
 

@@ -60,7 +60,7 @@ class Journal:
         """
         journal = cls(run)
         for entry in entries(run):
-            journal._results[entry["stage"]] = entry["told"]
+            journal._results[entry["stage"]] = entry["result"]
             journal._files.update(entry["files"])
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
@@ -89,7 +89,7 @@ class Journal:
             problem for result in self._results.values() for problem in result.get(PROBLEMS, ())
         ]
 
-    def once(
+    def run_once(
         self,
         stage: str,
         work: Callable[Args, StageResult | None],
@@ -106,7 +106,7 @@ class Journal:
             new = self.run.files_in(*TABLES) - self._files
             entry = {
                 "stage": stage,
-                "told": result,
+                "result": result,
                 "files": sorted(new),
                 "seconds": self.seconds(),
                 "reads": self.reads(),
@@ -147,7 +147,7 @@ def _entry_name(number: int) -> str:
 def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
-        return {key: entry[key] for key in ("stage", "told", "files", "seconds", "reads")}
+        return {key: entry[key] for key in ("stage", "result", "files", "seconds", "reads")}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OutputError(
             f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one"

@@ -1,5 +1,5 @@
-"""Finds files below a local directory that somebody else may have filled: no link to a directory
-leads out of it.
+"""Find files below a local directory that others may have filled: no link to a directory leads out
+of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from auditor.errors import OutputError
 
 _IGNORED = (".", "_")
-"""What the names of files begin with that are no part of a table: Spark's checksums and marks."""
+"""Prefixes of the names of files that do not belong to a table: Spark's checksums and marks."""
 
 
 def find_files(path: str) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _mode(file: str) -> int:
 
 
 def synchronise(path: str) -> None:
-    """Have a file or directory written to its disk. Raises OSError."""
+    """Flush a file or directory to its disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The rows that a growing table of a run gained since they were last asked for."""
+"""Read the rows that a growing table of a run gained since the last call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from auditor.evidence.run_directory import Place
 
 @dataclass(slots=True)
 class NewRows:
-    """One reader of a table whose files are added and never changed: it reads each file once.
+    """Reads each file of a table once. Files are added to the table and never changed.
 
-    A file that a later stage adds is read by the next call. Memory: the names of the files, and one
-    batch of rows.
+    Each call reads the files that were added since the last. Memory: the names of the files, and
+    one batch of rows.
     """
 
     run: Place
@@ -26,7 +26,7 @@ class NewRows:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of the files that no earlier call read. Raises OutputError.
 
-        What Spark has not committed (`_temporary`), and checksums, are not rows.
+        Skips checksums and what Spark has not committed (`_temporary`).
         """
         new = self.run.files_in(self.name) - self._known
         for file in sorted(filter(_has_rows, new)):

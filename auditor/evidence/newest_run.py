@@ -1,6 +1,6 @@
-"""Reads the newest finished run in OUTPUT, for commands that answer in seconds.
+"""Read the newest finished run in OUTPUT, for commands that answer in seconds.
 
-Arrow takes a third of a second to load. It is loaded only where a table has to be read.
+Arrow takes a third of a second to load. It is loaded only to read a table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NewestRun:
     """Its directory: a local path or a URI."""
 
     def as_json(self) -> dict[str, str]:
-        """Return the run's id and end, by which a command's output names the run it used."""
+        """Return the run's id and end. The output of a command names the run it used by these."""
         return {"run_id": self.run_id, "finished_at": self.finished_at}
 
     def bookies_unable(self) -> frozenset[BookieId]:
@@ -48,8 +48,9 @@ class NewestRun:
             return frozenset()
 
     def standings(self, ids: Iterable[LedgerId]) -> dict[LedgerId, str]:
-        """Return the standing of each of these ledgers that the run judged; none where its files
-        cannot be read."""
+        """Return the standing of each of these ledgers that the run judged; none if its files
+        cannot be read.
+        """
         wanted = list(ids)
         try:
             return _standings(self.path, wanted) if wanted else {}
@@ -84,7 +85,7 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
 def _reader(output: str) -> Callable[[str], str | bytes | None]:
     """Return a function that reads a file below `output`.
 
-    Where there is no such file it returns None or raises OSError.
+    That function returns None or raises OSError if there is no such file.
     """
     if URI.match(output):
         from auditor.evidence.run_directory import place

@@ -1,6 +1,6 @@
-"""OUTPUT: the runs of one cluster, the lock that one run at a time holds, and the newest one.
+"""OUTPUT: the runs of one cluster, the lock that one run at a time holds, and the newest run.
 
-`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a
+`latest.json` names the newest finished run. It is replaced after all other files, in one step. A
 run that died leaves the old one in place.
 """
 
@@ -23,14 +23,14 @@ from auditor.evidence.table_scan import file_errors
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0
-"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a
-fraction of a second.
+"""How long to wait for the lock. The JVM of a killed run holds it until that JVM ends, a fraction
+of a second later.
 """
 LOCK_POLL_S = 0.1
 """How often the lock is tried in this time."""
 TRIED_BYTES = 4_096
-"""How many blanks are written to try the directory: a block. A full disk still has room for a file
-with nothing in it.
+"""How many blanks are written to test the directory: one block. A full disk still takes an empty
+file.
 """
 
 
@@ -42,12 +42,12 @@ class Output:
 
     @contextmanager
     def hold_lock(self) -> Iterator[int | None]:
-        """Make the directory, hold its lock, and write to it once: a fault shows before the run.
+        """Create the directory, take its lock, and write to it once: a fault shows before the run.
 
         Yields the descriptor of the lock. The lock ends with this process and with those that were
-        given the descriptor. Only a local directory can be locked (else None): elsewhere the
-        scheduler must prevent two runs at once (deploy/). Waits at most LOCK_WAIT_S for the lock.
-        Raises OutputError; where another run holds the lock, nothing in the directory was touched.
+        given the descriptor. Only a local directory can be locked. Elsewhere (None) the scheduler
+        must prevent two runs at once (deploy/). Waits at most LOCK_WAIT_S for the lock. Raises
+        OutputError. If another run holds the lock, nothing in the directory is touched.
         """
         self.root.create()
         descriptor = self._lock() if isinstance(self.root.files, fs.LocalFileSystem) else None
@@ -77,18 +77,20 @@ class Output:
         self.root.remove_file(".writable")
 
     def run(self, run_id: str) -> Place:
-        """The directory of a run."""
+        """Return the directory of a run."""
         return self.root / f"run-{run_id}"
 
     def start(self, run_id: str) -> Place:
-        """Make the directory of a new run."""
+        """Create the directory of a new run."""
         directory = self.run(run_id)
         with file_errors(f"write to {directory.uri}"):
             directory.files.create_dir(directory.path)
         return directory
 
     def latest(self) -> Place | None:
-        """The newest finished run, or None. A latest.json that cannot be read counts as none."""
+        """Return the newest finished run, or None. A latest.json that cannot be read counts as
+        none.
+        """
         text = self.root.read_text(LATEST)
         if text is None:
             return None
@@ -99,15 +101,15 @@ class Output:
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
     def publish(self, run: Place) -> None:
-        """Name `run` the newest finished one: all that it has to say is in its directory."""
+        """Make `run` the newest finished one. All its other files must have been written."""
         name = run.path.rsplit("/", 1)[1]
         self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
 
     def prune(self, keep: int) -> list[str]:
-        """Remove all but the `keep` newest finished runs (0: none is removed), and what died before
-        the oldest of them.
+        """Remove all but the `keep` newest finished runs (0: keep all), and dead runs older than
+        these.
 
-        Returns the names of what was removed; the newest finished run is never among them.
+        Returns the names of what was removed. The newest finished run is never removed.
         """
         if keep <= 0:
             return []
@@ -136,7 +138,7 @@ class Output:
 
 
 def _is_locked(descriptor: int) -> bool:
-    """Try to lock an open file for this process, and return whether it could be done at once."""
+    """Try to lock an open file for this process. Return whether that succeeded at once."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,7 +1,7 @@
-"""Replaces the names in what a run stored, so that strangers can see it and judge it again.
+"""Replace the names in what a run stored, for showing it to strangers who can still judge it again.
 
-A name gets the same pseudonym wherever it stands. Which field holds a name and which a sentence is
-said here by field, because a bookie may be called like a status.
+A name gets the same pseudonym everywhere. The tables below say, field by field, what holds a name
+and what holds a sentence: a bookie may have the name of a status.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FIXED: Final[Mapping[str, Any]] = {
     "instance_id": "instance",
     "areas": [],
 }
-"""Fields on which no verdict depends, and what takes their place."""
+"""Fields that no verdict depends on, and the values that replace them."""
 _BY_BOOKIE = frozenset({"locations", "unregistered_since_ms", "missing_on"})
-"""Fields that are objects with something for each bookie."""
+"""Fields that are objects keyed by bookie."""
 PULSARS_WORDS: Final = frozenset({b"pulsar", b"managed-ledger", b"schema", b"compacted-topic"})
-"""Values of custom metadata that are the same in every ledger of every Pulsar."""
+"""Values of custom metadata that are the same in every ledger of Pulsar."""
 _PORT = re.compile(r":\d{1,5}$")
 _DEFAULT_SEGMENT = re.compile(r"default-(?:region|rack)|")
 _ADDRESS = re.compile(
@@ -62,14 +62,15 @@ class Pseudonyms:
 
     known: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
-    """Those of values of custom metadata without a slash. They may be any word of a sentence, so
-    they are not replaced there."""
+    """Pseudonyms of values of custom metadata without a slash. Such a value may be any word of a
+    sentence, and is not replaced there.
+    """
     _pattern: re.Pattern[str] | None = None
 
     def add_bookies(self, ids: Iterable[str]) -> None:
         """Give each bookie, and the host in its id, a pseudonym. A port stays.
 
-        Pseudonyms sort as the ids do, so that a judgement that goes by their order stays the same.
+        Pseudonyms sort as the ids do: a judgement that depends on their order stays the same.
         """
         for number, bookie in enumerate(sorted(set(ids)), 1):
             port = _PORT.search(bookie)
@@ -79,7 +80,7 @@ class Pseudonyms:
         self._pattern = None
 
     def add_names_of(self, value: Any, where: str = "") -> None:
-        """Give a pseudonym to each name that stands in a row by itself: hosts, custom metadata."""
+        """Give a pseudonym to each name in a row that stands by itself: hosts, custom metadata."""
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.add_names_of(item, key)
@@ -93,14 +94,16 @@ class Pseudonyms:
             self.of_name(value, "host")
 
     def of_name(self, name: str, what: str) -> str:
-        """Return the pseudonym of a name: `what-0001` where it is new, with another number."""
+        """Return the pseudonym of a name. A new name gets the next number: `what-0001`."""
         if name not in self.known:
             self.known[name] = f"{what}-{len(self.known) + 1:04}"
             self._pattern = None
         return self.known[name]
 
     def of_text(self, text: str) -> str:
-        """Return a text with each known name replaced, and all that looks like an address."""
+        """Return a text with each known name replaced, and everything that looks like an
+        address.
+        """
         if self._pattern is None:
             names = sorted(filter(None, self.known), key=len, reverse=True)
             anything = "|".join(map(re.escape, names)) or r"(?!)"
@@ -128,7 +131,7 @@ class Pseudonyms:
             return self._of_bookie(value)
         if where == "host":
             return self.of_name(value, "host")
-        if where == "path":  # of a file of a bookie: its name is a number
+        if where == "path":  # the name of a file of a bookie is a number
             directory, _, name = value.rpartition("/")
             return f"/{self.of_name(directory, 'directory')}/{name}"
         return self.of_text(value) if where in TEXTS else value
@@ -137,7 +140,7 @@ class Pseudonyms:
         return self.of_name(bookie, "bookie")
 
     def _of_location(self, location: Any) -> Any:
-        """Return a location of as many parts, equal where the parts are equal. A time stays."""
+        """Return a location with as many parts; equal parts stay equal. A time stays."""
         if not isinstance(location, str):
             return location
         return "/".join(
@@ -157,6 +160,6 @@ class Pseudonyms:
 
     def _of_match(self, match: re.Match[str]) -> str:
         found = match[0]
-        if found not in self.known:  # an address: the pattern finds it anyway
+        if found not in self.known:  # an address, which the pattern finds anyway
             self.known[found] = f"address-{len(self.known) + 1:04}"
         return self.known[found]

@@ -1,4 +1,4 @@
-"""Converts what topics reference to rows of REFERENCES, and back."""
+"""Convert what topics reference to rows of REFERENCES, and back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def topic_of(namespace: str, topic: str) -> TopicName:
 def listing_problem_row(
     look: int, read_at_ms: int, problem: str, namespace: str | None = None
 ) -> Row:
-    """Return the row that says why not all topics were listed: of a namespace, or of all."""
+    """Return the row that says why not all topics were listed. `namespace`: only in this one."""
     return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 

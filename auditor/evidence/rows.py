@@ -1,4 +1,4 @@
-"""Converts values to rows of the evidence tables, and rows to Arrow batches."""
+"""Convert values to rows of the evidence tables, and rows to Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The directory of a run, and any other: local, or on a file system that pyarrow knows (s3, gs,
-hdfs).
-"""
+"""A directory of a run, local or on a file system that pyarrow knows (s3, gs, hdfs)."""
 
 from __future__ import annotations
 
@@ -32,9 +30,8 @@ _PATTERN = re.compile(r"[][{}*?\\]")
 class Place:
     """A directory on a file system. `uri` is how Spark names it.
 
-    A table that should be there and is not is an error: what Spark wrote elsewhere must not pass
-    for nothing. Only a run that died may lack tables; whoever reads one says so with
-    `missing_is_empty`.
+    A missing table is an error: a table that Spark wrote elsewhere must not pass for an empty one.
+    Only a run that died may lack tables: pass `missing_is_empty` to read one.
     """
 
     files: fs.FileSystem
@@ -51,15 +48,15 @@ class Place:
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 
     def create(self) -> None:
-        """Make the directory, if it is not there."""
+        """Create the directory if it does not exist."""
         with file_errors(f"write to {self.uri}"):
             self.files.create_dir(self.path)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a file in one step: whoever reads it sees the old one or the new one whole.
+        """Write a file in one step: a reader sees the whole old one or the whole new one.
 
-        On a local disk it is so after a loss of power too: the file is synchronised before it gets
-        its name.
+        On a local disk this holds after a loss of power too: the file is synchronised before it
+        gets its name.
         """
         unnamed = f"{self.path}/.{name}.tmp"
         with file_errors(f"write {self.uri}/{name}"):
@@ -70,14 +67,14 @@ class Place:
             self._synchronise(self.path)
 
     def _synchronise(self, path: str) -> None:
-        """Have a local file or directory written to its disk. Other file systems do it at the end
-        of a stream.
+        """Flush a local file or directory to its disk. Other file systems do it at the end of a
+        stream.
         """
         if isinstance(self.files, fs.LocalFileSystem):
             synchronise(path)
 
     def read_text(self, name: str) -> str | None:
-        """The file's text, or None where there is no such file. Raises OutputError if it is too
+        """Return the file's text, or None if there is no such file. Raises OutputError if it is too
         large or not UTF-8.
         """
         return read_text_file(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
@@ -89,8 +86,8 @@ class Place:
         keep: ds.Expression | None = None,
         columns: list[str] | None = None,
     ) -> pa.Table:
-        """All rows of a written table that `keep` keeps, with the named columns of `schema` (None:
-        all of them).
+        """Return all rows of a written table that `keep` keeps, with the named columns of `schema`
+        (None: all of them).
         """
         return self.scan(name, schema).table(columns or schema.names, keep)
 
@@ -99,7 +96,7 @@ class Place:
         return self.scan(name, schema).batches(columns)
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
-        """How many rows of a written table `keep` keeps."""
+        """Return how many rows of a written table `keep` keeps."""
         return self.scan(name, schema).count(keep)
 
     def scan(self, name: str, schema: pa.Schema) -> TableScan:
@@ -122,7 +119,7 @@ class Place:
         return ds.dataset(where, filesystem=self.files, schema=schema, format="parquet")
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
-        """Write rows this process holds as one more file of a table."""
+        """Write rows that this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}")
@@ -159,11 +156,13 @@ class Place:
             raise
 
     def has_table(self, name: str) -> bool:
-        """Whether there is a table of that name."""
+        """Return whether there is a table of that name."""
         return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
 
     def files_in(self, *names: str) -> set[str]:
-        """Every file in some directories below this one and in theirs, as paths from here."""
+        """Return every file in some directories below this one, at any depth, as paths relative to
+        it.
+        """
         found: set[str] = set()
         with file_errors(f"list {self.uri}"):
             for name in names:
@@ -179,20 +178,21 @@ class Place:
         return {path.removeprefix(f"{self.path}/") for path in found}
 
     def remove_file(self, name: str) -> None:
-        """Remove a file below this directory, which is there."""
+        """Remove a file below this directory. It must exist."""
         with file_errors(f"remove {self.uri}/{name}"):
             self.files.delete_file(f"{self.path}/{name}")
 
     def remove(self, name: str) -> None:
-        """Remove a directory below this one, if it is there."""
+        """Remove a directory below this one, if it exists."""
         with file_errors(f"remove {self.uri}/{name}"):
             if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
                 self.files.delete_dir(f"{self.path}/{name}")
 
 
 def place(text: str) -> Place:
-    """Return the directory named by a local path or a URI. Raises OutputError for a URI no file
-    system is known for, and for a name that is not valid UTF-8.
+    """Return the directory named by a local path or a URI.
+
+    Raises OutputError for a URI of an unknown file system and for a name that is not valid UTF-8.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise OutputError(
@@ -212,8 +212,8 @@ def place(text: str) -> Place:
 
 
 def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is
-    made for none.
+    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No files, no
+    directory.
     """
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")
@@ -222,5 +222,5 @@ def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -
 
 
 def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
-    """A JSON object as a file, for people too: indented."""
+    """Write a JSON object to a file, indented for people."""
     run.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")

@@ -22,8 +22,9 @@ READ_COUNTS = pa.schema([("zookeeper_reads", pa.int64()), ("zookeeper_reads_fail
 """How many znodes were asked for, and how many of them were not answered.
 
 In evidence/zookeeper_reads each driver process of the run records its own reads. LISTING, LEDGERS
-and READS have these as extra columns. There they are null except in one row of each task that reads
-ZooKeeper: that row has the counts of the task."""
+and READS have these as extra columns, which are null except in one row of each task that reads
+ZooKeeper: it has the counts of the task.
+"""
 
 
 def with_read_counts(schema: pa.Schema) -> pa.Schema:

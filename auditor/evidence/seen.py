@@ -1,4 +1,4 @@
-"""Gathering what was seen of each ledger into one row, from tables in memory."""
+"""Gather what was seen of each ledger into one row, from tables in memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_seen_rows(
 ) -> list[pa.RecordBatch]:
     """Return a SEEN row for every ledger of a run whose rows pass the filter `keep`, ascending.
 
-    `with_answers`: with what bookies said. False before any was asked, when nothing is written of
-    it. Costs one scan of each table of evidence. Raises OutputError.
+    `with_answers`: include what bookies said; False before any bookie was asked, when those tables
+    do not exist. Costs one scan of each table of evidence. Raises OutputError.
     """
     read = TABLES if with_answers else TABLES[:1]
     tables = [run.read_table(name, schema, keep) for name, schema in read]
@@ -43,7 +43,7 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
-    """Sorted rows as one list of structs for each id."""
+    """Return sorted rows as one list of structs for each id."""
     flat = [column.combine_chunks() for column in rows.columns]
     structs = pa.StructArray.from_arrays(flat, fields=list(rows.schema))
     ledgers = structs.field("ledger_id").to_numpy()

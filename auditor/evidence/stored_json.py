@@ -1,4 +1,4 @@
-"""Parses JSON that an earlier run wrote, or somebody in its place."""
+"""Parse JSON that an earlier run wrote, or somebody in its place."""
 
 from __future__ import annotations
 

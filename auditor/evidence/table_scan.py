@@ -1,6 +1,4 @@
-"""A table that is read anew at each use, column by column and batch by batch, and never held
-whole.
-"""
+"""Read a table anew at each use, column by column and batch by batch, without holding all of it."""
 
 from __future__ import annotations
 
@@ -24,24 +22,24 @@ table.
 """
 
 FILES_AHEAD = 2
-"""Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is
-waited for at each file.
+"""Files read ahead. pyarrow's default of 4 holds the batches of each; with 1, every file of a
+remote file system is waited for.
 """
 
 TABLE_BYTES_MAX = 16 * 2**30
-"""Most bytes of a table that are held at once: 160 for each of 100 million ledgers. Compressed
-nulls of any number fit in a few kilobytes on disk.
+"""Most bytes of a table held at once: 160 for each of 100 million ledgers. Any number of compressed
+nulls fits in a few kilobytes on disk.
 """
 
 LEDGERS_AT_ONCE = 10_000
-"""Ledgers looked up in a table at once: bounds the expression that filters them."""
+"""Ledgers looked up in a table at once. This bounds the expression that filters them."""
 ROWS_AS_VALUES_MAX = 10_000
-"""Most rows that `iterate_rows` holds as values at once, which take far more room than columns."""
+"""Most rows that `iterate_rows` holds as values at once. Values take far more room than columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """A written table, or rows in memory. `name` is what an error says could not be read.
+    """A written table, or rows in memory. `name` is for errors.
 
     Each method reads the columns that it is asked for, and those of `keep`. Raises OutputError.
     """
@@ -111,7 +109,7 @@ def iterate_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def file_errors(what: str) -> Iterator[None]:
-    """Turn what a file system raises into a sentence."""
+    """Turn the exceptions of a file system into OutputError with a sentence."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""Reads a text file of a run within a bound."""
+"""Read a text file of a run, up to a maximum size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from auditor.errors import OutputError
 from auditor.evidence.table_scan import file_errors
 
 TEXT_BYTES_MAX = 4 * 2**30
-"""Largest JSON file of a run that is read, in bytes: findings.jsonl of a million findings. A file
-with nothing but a size takes no disk, and could take all memory.
+"""Largest JSON file of a run that is read, in bytes: a findings.jsonl of a million findings. A
+sparse file takes no disk, and could take all memory.
 """
 
 

@@ -1,4 +1,4 @@
-"""Converts the references of Pulsar's topics to rows."""
+"""Convert the references of Pulsar's topics to rows."""
 
 from __future__ import annotations
 

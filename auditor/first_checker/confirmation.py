@@ -81,7 +81,9 @@ class _Choice:
     wanted: dict[Copy, None]
 
     def add(self, copy: Copy, allowed: int) -> None:
-        """Want a read, unless it was made or is wanted, or its bookie has had all it is allowed."""
+        """Add a read, unless it was made or added before, or its bookie has had all it is
+        allowed.
+        """
         bookie, _ = copy
         if copy not in self.reads and copy not in self.wanted and self.spent[bookie] < allowed:
             self.wanted[copy] = None

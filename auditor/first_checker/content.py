@@ -46,8 +46,8 @@ class Content:
 def is_lost(content: Content) -> bool:
     """Return whether the bookie lost most of what it should hold.
 
-    A bookie that lacks more ledgers than its last words cover went away meanwhile: that is another
-    matter, and not a loss.
+    A bookie that lacks more ledgers than its last words cover went away meanwhile, which is not a
+    loss.
     """
     return (
         LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most

@@ -211,7 +211,7 @@ def _reads_of_copies(
 ) -> dict[BookieId, dict[EntryId, EntryRead]]:
     """Return for each bookie the reads of entries that it should hold.
 
-    Reads that searched for an entry elsewhere say nothing about these copies and are left out.
+    Reads that searched for an entry elsewhere are left out: they say nothing about these copies.
     """
     mine: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in wants}
     for (bookie, entry), read in reads.items():

@@ -198,7 +198,7 @@ def _is_at_tail(losses: Losses) -> bool:
 
 
 def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
-    """Return whether some copy of the share is unknown, or only a sample speaks for it."""
+    """Return whether some copy of the share is unknown, or rests only on a sample."""
     if not share.is_probed:
         return bool(share.unknown)
     return bool(share.expected - share.absent - seen.probed[share.bookie_id].present)

@@ -29,7 +29,8 @@ _CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTE
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What came of all requests to one bookie about ledgers it should hold: each ended in an error.
+    """The requests to one bookie about ledgers it should hold, all of which ended in an error
+    status.
 
     `ledgers` were refused at two looks or more. `statuses` are the error statuses with their
     number, the most frequent first.

@@ -27,7 +27,7 @@ LOGS_NAMED_MAX = 10
 LEDGERS_NAMED_MAX = 10
 """Ledgers named for each log; the rest is counted."""
 IO_ERROR = "EIO"
-"""How the detail of a read begins that ended in this status."""
+"""How the detail of a read with this status begins."""
 
 _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE})
 """Results of a read that brought the entry, or began to."""
@@ -37,7 +37,7 @@ _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE}
 class _Log:
     """What is known of one entry log. `newest` has the newest word on each ledger in it.
 
-    `failed`: reads of its entries that ended in EIO. `is_sent`: whether a read brought one.
+    `failed`: reads of its entries that ended in EIO. `is_sent`: a read brought one of its entries.
     """
 
     looks_of: dict[LedgerId, set[int]] = field(default_factory=dict)
@@ -139,40 +139,40 @@ def withheld_lost_logs(
 ) -> list[str]:
     """Return a sentence for each bookie whose missing logs are not reported, and why.
 
-    `findings` are those on bookies; bookies in `away` are in planned maintenance. Where no entry of
-    a log was read, or each was no more there, nothing is said: ledgers that are deleted leave keys
-    in the index for a while after their log.
+    `findings` are those on bookies; bookies in `away` are in planned maintenance. There is no
+    sentence if no entry of a log was read, or if each was gone: deleted ledgers leave keys in the
+    index for a while after their log.
     """
     kinds = {(one.bookie_id, one.kind) for one in findings}
-    told = []
+    sentences = []
     for bookie in sorted(logs.keys() - away):
         was_read = any(log.failed or log.is_sent for log in logs[bookie].by_path.values())
         if (bookie, Kind.ENTRY_LOG_LOST) in kinds or not was_read:
             continue
         stronger = sorted(kind.value for on, kind in kinds if on == bookie)
         if stronger:
-            why = f"{stronger[0]} says more of it"
+            why = f"{stronger[0]} explains it"
         elif any(log.is_sent for log in logs[bookie].by_path.values()):
             why = "entries in them could be read"
         else:
             why = "it was not confirmed at two looks by reads that end in EIO"
-        told.append(
+        sentences.append(
             f"the lister of bookie {bookie} says that {len(logs[bookie].by_path)} of its entry logs"
             f" are not on its disk (such as {min(logs[bookie].by_path)}); that is not reported as"
             f" ENTRY_LOG_LOST: {why}"
         )
-    return told
+    return sentences
 
 
 def _lost_logs_finding(last: BookieRecord, lister: str, lost: Mapping[str, _Log]) -> Finding:
-    told = [log.as_facts(path) for path, log in lost.items()]
+    some_logs = [log.as_facts(path) for path, log in lost.items()]
     facts = EntryLogLostFacts(
         registration=last.registration.value,
         address=f"{last.host}:{last.port}",
         lister=lister,
-        logs=len(told),
+        logs=len(some_logs),
         ledgers=len({ledger for log in lost.values() for ledger in log.ledgers()}),
-        entries=sum(one.entries for one in told),
-        some_logs=tuple(told[:LOGS_NAMED_MAX]),
+        entries=sum(one.entries for one in some_logs),
+        some_logs=tuple(some_logs[:LOGS_NAMED_MAX]),
     )
     return Finding(Kind.ENTRY_LOG_LOST, facts, bookie_id=last.bookie_id)

@@ -1,8 +1,8 @@
-"""What is wrong with a ledger's metadata by itself: it contradicts itself, or the ledger is stuck.
+"""Judge a ledger's metadata by itself: whether it contradicts itself, or the ledger is stuck.
 
 Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger;
-each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A
-ledger that is not closed was created or last written no longer ago than --stuck-after.
+each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A ledger that is not
+closed was created or last written no longer ago than --stuck-after.
 
 Not verified, because BookKeeper does not promise it: that `length` fits the entries; that ctime is
 set; that the cluster knows the bookies. A bookie that is gone is not a contradiction: its copies

@@ -87,7 +87,7 @@ def judge(
     if not ensemble:
         return Judged(Adherence.FAIL, (Window(None, (), (), Adherence.FAIL, "names no bookie"),), 1)
     locations = tuple(location(bookie, rule, around) for bookie in ensemble)
-    judged = list(_whole(ensemble, locations, write_quorum, rule))
+    judged = list(_whole_windows(ensemble, locations, write_quorum, rule))
     if not judged or rule.policy is Policy.REGION:
         judged += _windows(ensemble, locations, write_quorum, ack_quorum, rule)
     worst = min((window.adherence for window in judged), default=Adherence.STRICT)
@@ -155,7 +155,7 @@ def _windows(
             yield Window(index, view.members, view.locations, adherence, why)
 
 
-def _whole(
+def _whole_windows(
     ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: int, rule: PlacementRule
 ) -> Iterator[Window]:
     """Yield the whole ensemble as a window, if its size or the regions it spans already decide."""

@@ -4,8 +4,7 @@ Bookies collect the data of every ledger that has no metadata any more: ledgers 
 once are urgent.
 
 Verified: two listings of one run both name fewer ledgers than the last run's number allows. Not
-verified: who deleted them, and whether on purpose. Ledgers created meanwhile hide as many that are
-gone.
+verified: who deleted them, and whether on purpose. New ledgers hide as many that are gone.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ def recorded_policy(metadata: LedgerMetadata) -> str:
     try:
         config = json.loads(written.decode("utf-8"))
     except (ValueError, RecursionError):
-        return "a policy that cannot be read: no JSON"
+        return "a policy that cannot be read: not JSON"
     if not isinstance(config, dict):
-        return "a policy that cannot be read: no JSON object"
+        return "a policy that cannot be read: not a JSON object"
     name, properties = config.get("policyClass"), config.get("properties")
     said = [str(name).rpartition(".")[2] if name else "a policy without a class"]
     for key, words in _GROUPS:

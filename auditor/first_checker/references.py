@@ -43,10 +43,10 @@ class SeenReference:
 
 
 class Judged(NamedTuple):
-    """A finding on a referenced ledger, or that it is not known whether there is one.
+    """A finding on a referenced ledger, or the fact that it is unknown whether there is one.
 
-    `is_outdated`: only compacted ledgers of cursors in use are in question, as every compaction
-    leaves them behind.
+    `is_outdated`: only compacted ledgers of cursors in use are in question, because every
+    compaction leaves them behind.
     """
 
     finding: Finding | None = None
@@ -142,7 +142,7 @@ def _judge_missing(seen: SeenReference) -> Judged:
 def _judge_truncated(seen: SeenReference) -> Judged:
     before = last_entry(seen.first)
     assert before is not None
-    if before < -1:  # no end: METADATA_MALFORMED speaks of it
+    if before < -1:  # no end: METADATA_MALFORMED reports it
         return NOTHING
     first_lost = before + 1
     uses, is_unsure = _confirmed_uses(
@@ -187,7 +187,7 @@ def _at_first_lost(uses: Iterable[Use], position: Position) -> list[Use]:
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
-    # By their keys, which come first in them: no two uses have the same.
+    # By their keys, which come first in them: no two uses have the same key.
     return tuple(
         UseFacts(use.topic, use.role, use.name, use.position)
         for use in sorted(uses)[:USES_SHOWN_MAX]

@@ -225,12 +225,12 @@ def foreign_runs(groups: bytes, ensemble_size: int) -> int:
     lost. Short progressions do not count, for they occur wherever entries are lost. Costs groups.
     """
     kin = {ensemble_size * times for times in range(_KIN_TIMES_MAX + 1)}  # 0: a single run
-    told = (
+    run_counts = (
         (last - first) // period + 1
         for first, last, size, period in _GROUP.iter_unpack(groups)
         if period != size and period not in kin
     )
-    return sum(count for count in told if count > _SHORT_PROGRESSION_RUNS)
+    return sum(count for count in run_counts if count > _SHORT_PROGRESSION_RUNS)
 
 
 class Question(NamedTuple):

@@ -1,4 +1,4 @@
-"""Judge one bookie's part of a ledger by its list and reads, by probes, or by nothing at all."""
+"""Judge one bookie's part of a ledger by its list and reads, by probes, or without any answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class Unanswered:
     """A bookie without a usable answer or probes.
 
     All it should hold is absent if it is gone, else unknown.
@@ -101,11 +101,11 @@ class Sifter:
         reads: Mapping[EntryId, EntryRead],
         wants: list[EntrySet],
     ) -> Sifter:
-        """Make a sifter from a bookie's answer and its reads.
+        """Return a sifter for a bookie's answer and its reads.
 
-        The unread rest counts as absent only when every read found its entry absent, or was the
-        known tail defect. At least one read must have found its entry absent. A copy that was read
-        and is corrupt is unknown, listed or not.
+        The unread rest counts as absent only if every read found its entry absent, or was the known
+        tail defect, and at least one read found its entry absent. A copy that was read and is
+        corrupt is unknown, listed or not.
         """
         corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
         mine = {entry: read for entry, read in reads.items() if entry not in held}

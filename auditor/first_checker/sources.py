@@ -1,4 +1,4 @@
-"""Choose where what is known of a bookie's entries comes from: its list, its probes, or nothing.
+"""Choose the source of what is known of a bookie's entries: its list, its probes, or nothing.
 
 Verified of a list: it is a valid answer, and its runs are not too many to judge.
 """
@@ -12,7 +12,7 @@ from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import ProbedBookie, ProbePlan, plan_probes
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.schedule import GROUP_BYTES, foreign_runs
-from auditor.first_checker.shares import Probed, Sifter, Source, Untold
+from auditor.first_checker.shares import Probed, Sifter, Source, Unanswered
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
@@ -44,14 +44,14 @@ def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None
     """Return where our knowledge of this bookie's entries comes from."""
     bookie, answer, wants = seen.bookie_id, seen.answer, seen.wants
     if is_gone:
-        return Untold(bookie, is_gone=True)
+        return Unanswered(bookie, is_gone=True)
     if answer is not None and seen.held is not None:
         return Sifter.of(bookie, answer, seen.held, seen.reads, wants)
     cannot_list = answer is not None and answer.status is AnswerStatus.UNSUPPORTED
     if probing is not None and cannot_list and any(wants):
         plan = plan_probes(probing, bookie, wants)
         return Probed(bookie, ProbedBookie.of(plan, wants, seen.reads))
-    return Untold(bookie, reasons=(_reason(answer),))
+    return Unanswered(bookie, reasons=(_reason(answer),))
 
 
 def is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:

@@ -170,7 +170,7 @@ class _BookieWords:
 
     @property
     def was_not_asked(self) -> bool:
-        """Whether some entry was not read because of the bound on one bookie and run."""
+        """Whether some entry was not read because of the limit on one bookie and run."""
         return any(read.status is ReadStatus.NOT_ASKED for read in self.reads.values())
 
     def holds(self, entry: EntryId) -> bool:

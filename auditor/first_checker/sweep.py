@@ -1,4 +1,4 @@
-"""The sweep: every `step`-th entry of a bookie that cannot list, and other ones in the next run.
+"""Sweep a bookie that cannot list: read every `step`-th entry, and other ones in the next run.
 
 The entries of one ledger that a bookie should hold are ranked from 0, in ascending order. A run
 reads the ranks x with (x - start) mod step = place. `start` is drawn for each ledger and bookie by
@@ -97,9 +97,9 @@ def _at_most(mean: float, *, is_certain: bool) -> float:
 def hit_probability(draws: Iterable[Draw], length: int) -> float:
     """Return the probability that at least one run hits `length` consecutive ranks of one share.
 
-    The draws are those of runs of one series; which of them are alike does not matter. Exact: the
-    share of the places where the ranks may begin, relative to `start`, from which a read rank is
-    less than `length` away. 0.0 without draws. Costs the largest step and the draws.
+    The draws are those of runs of one series, in any order. Exact: the share of the places where
+    the ranks may begin, relative to `start`, from which a read rank is less than `length` away. 0.0
+    without draws. Costs the largest step and the draws.
     """
     different = set(draws)
     if not different:

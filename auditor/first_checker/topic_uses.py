@@ -1,6 +1,6 @@
 """What topics use ledgers for, as read at one look or at both.
 
-`auditor.first_checker.references` judges the ledgers by these uses.
+`auditor.first_checker.references` judges ledgers by these uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The age of an under-replication mark, whether it is acceptable, and why the mark stands.
+"""Judge an under-replication mark: its age, whether that is acceptable, and why the mark stands.
 
 This covers BP-34's progress in handling under-replication.
 """

@@ -79,7 +79,7 @@ def judge_zone_sizes(
         )
         return Adherence.UNKNOWN, why
     if size % write_quorum:
-        why = f"has {size} bookies, which is no multiple of the write quorum {write_quorum}"
+        why = f"has {size} bookies, which is not a multiple of the write quorum {write_quorum}"
         return Adherence.FAIL, why
     if write_quorum <= rule.min_num_zones_per_write_quorum:
         least = rule.min_num_zones_per_write_quorum

@@ -1,9 +1,9 @@
-"""Limits on the judging of one ledger within this process: its time and its memory.
+"""Limit the time and the memory of judging one ledger within this process.
 
-Python code is interrupted by a signal. C code that never looks for signals cannot be: after a
-quarter more of the time, spent computing, the kernel ends the process, and after twice the time,
-spent waiting, a thread does. Whoever runs it judges again in a child (`auditor.judging.isolation`).
-Not noticed: C code that waits for ever and keeps Python's lock meanwhile.
+A signal interrupts Python code. C code that never checks for signals ends the process instead: the
+kernel does it after a quarter more of the time spent computing, a thread after twice the time spent
+waiting. Whoever runs the process then judges again in a child (`auditor.judging.isolation`). Not
+noticed: C code that waits for ever and holds Python's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 TICKS = 4
-"""Parts the time limit is counted in. A process that is paused (SIGSTOP, a suspended host) misses
-all but one of them, so a pause is not taken for a loop.
+"""Parts in which the time limit is counted. A process that was paused (SIGSTOP, a suspended host)
+misses all parts but one, which keeps a pause from looking like a loop.
 """
 HARD_FACTOR = 1.25
-"""CPU seconds a wall second of the limit after which the kernel ends a process whose code does not
-heed the signal.
+"""CPU seconds for each second of the limit. The kernel then ends a process whose code ignores the
+signal.
 """
 
 
 WATCH_FACTOR = 2
-"""Times the limit after which a thread ends a process that has not been interrupted: then it waits
-for something in C code.
+"""Multiple of the limit after which a thread ends a process that was not interrupted: it waits for
+something in C code.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Judging a ledger did not come to its end. `why` says what happened, as half a sentence."""
+    """Judging a ledger was stopped. `why` says what happened, as half a sentence."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """Judging a ledger raised. `why` has the name of the exception and its words."""
+    """Judging a ledger raised an exception. `why` has its name and its message."""
 
     why: str
 
 
 class _TimeUp(BaseException):
-    """Raised by the signal. No `Exception`: code that catches those must not swallow it."""
+    """Raised by the signal. Not an `Exception`: code that catches those must not swallow it."""
 
 
 class Watch:
-    """A thread that ends this process, as the kernel does for its CPU time, when one ledger is at
-    work for too long.
+    """A thread that ends this process when one ledger takes too long, as the kernel does for CPU
+    time.
 
-    It counts how often it woke meanwhile, so a pause of the process is one tick here too.
+    It counts how often it woke meanwhile: a pause of the process counts as one tick here too.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -76,7 +76,7 @@ class Watch:
         self._ticks = 0
 
     def start(self) -> None:
-        with suppress(RuntimeError):  # no thread to be had: then there is no watch
+        with suppress(RuntimeError):  # no thread can be started: there is no watch
             self._thread.start()
 
     def end(self) -> None:
@@ -93,7 +93,7 @@ class Watch:
                 os.kill(os.getpid(), signal.SIGVTALRM)
 
     def tick(self) -> bool:
-        """Count a tick; return whether one ledger has been at work for too many."""
+        """Count a tick. Return whether one ledger has had too many."""
         is_same = self.is_at_work and self.begun == self._begun_before
         self._ticks = self._ticks + 1 if is_same else 0
         self._begun_before = self.begun
@@ -101,11 +101,10 @@ class Watch:
 
 
 class Guard:
-    """Limits in force while it is entered. `run` is called within, once a ledger; it costs some two
-    microseconds.
+    """Limits that hold while the guard is entered. Call `run` within, once a ledger. It costs some
+    two microseconds.
 
-    Where this is not the process's main thread Python takes no signals, and only the memory is
-    bounded.
+    Python handles signals in the main thread only: in any other, only the memory is limited.
     """
 
     def __init__(self, limits: JudgingLimits) -> None:
@@ -118,7 +117,7 @@ class Guard:
     def __enter__(self) -> Self:
         if self._takes_signals:
             self._handler: Any = signal.signal(signal.SIGALRM, self._tick)
-            self._watch.start()  # before the memory is bounded: its stack is none of a ledger's
+            self._watch.start()  # before memory is limited: its stack must not count
         self._memory = _limit_memory(self._limits.ledger_memory_max)
         return self
 
@@ -136,10 +135,10 @@ class Guard:
             self._watch.end()
 
     def run(self, work: Callable[[A], T], ledger: A) -> T | Stopped | Raised:
-        """Return what `work` makes of the ledger, or why it makes nothing.
+        """Return the result of `work` on the ledger, or why there is none.
 
-        This is the one place where an exception of judging becomes a value. Raises AssertionError,
-        which is a fault of ours and says nothing of the ledger.
+        Only here an exception of judging becomes a value. Raises AssertionError, which is our own
+        fault and says nothing about the ledger.
         """
         try:
             self._arm()
@@ -156,7 +155,7 @@ class Guard:
             )
         except AssertionError:
             raise
-        except (Exception, SystemExit) as error:  # whatever a ledger nobody foresaw may cause
+        except (Exception, SystemExit) as error:  # a ledger may cause anything
             return Raised(f"{type(error).__name__}: {error}")
 
     def _arm(self) -> None:
@@ -182,22 +181,22 @@ class Guard:
 
 
 def too_long(limits: JudgingLimits) -> str:
-    """The words for a time limit that was reached."""
+    """Return the words for a time limit that was reached."""
     return f"it took longer than {limits.ledger_time_max_ms / 1000:g} s"
 
 
 def _limit_memory(bytes_max: int) -> tuple[int, int] | None:
-    """Let this process have so much address space more than it has; returns the limits before, None
-    where none can be set.
+    """Limit the address space of this process to what it has and as much more. Return the limits
+    before, None if none can be set.
     """
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except OSError:  # no Linux: there is no such bound that the kernel would keep
+    except OSError:  # not Linux: the kernel enforces no such limit
         return None
     soft, hard = before = resource.getrlimit(resource.RLIMIT_AS)
     wanted = pages * os.sysconf("SC_PAGE_SIZE") + bytes_max
     if any(limit not in (resource.RLIM_INFINITY,) and limit < wanted for limit in (soft, hard)):
-        return None  # it is bounded more tightly already
+        return None  # a tighter limit is in force already
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
         return before

@@ -1,7 +1,7 @@
-"""Find the healthy ledgers of many in the columns of their evidence, before any becomes a value.
+"""Find healthy ledgers in the columns of the evidence, before any ledger becomes a Python value.
 
 Almost every ledger is healthy, and the lists that its bookies should give are known: the canonical
-form of what striping puts on each. So a healthy ledger costs one comparison of bytes a bookie.
+form of what striping puts on each. A healthy ledger costs one comparison of bytes for each bookie.
 
 A ledger is found healthy when all of this is certain:
 
@@ -104,8 +104,8 @@ def _is_as_expected(
     ensemble: Sequence[BookieId],
     lists: Mapping[BookieId, bytes],
 ) -> bool:
-    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and
-    nobody else any.
+    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and no
+    other bookie gave one.
     """
     if not len(set(ensemble)) == len(ensemble) == ensemble_size:
         return False

@@ -1,9 +1,8 @@
-"""Judging in a child: whatever a ledger does to the process that judges it, this one lives, and
-knows which ledger it was.
+"""Judge ledgers in a child process: a ledger that ends it does not end the run, and is known.
 
-A child judges ledgers one after another and sends each result as soon as it is there. When it dies,
-the ledger whose result is next is the one that killed it, the kernel says how, and another child
-goes on with the ledger behind it. Costs a fork, and some ten microseconds a ledger.
+A child judges ledgers one after another and sends each result at once. When it dies, the ledger
+whose result is due is the one that killed it, and the kernel says how. Another child continues with
+the next ledger. Costs a fork, and some ten microseconds a ledger.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 GRACE_MS = 5_000
-"""How much longer than the time limit a child may stay silent, which watches the limit itself,
-before it is killed.
+"""How much longer than the time limit a child may stay silent before it is killed. The child checks
+the limit itself.
 """
 WAITS = 5
-"""Parts that wait is counted in, so that a pause of the whole machine is not taken for silence."""
+"""Parts in which that wait is counted: a pause of the whole machine must not look like silence."""
 FILES_MAX = 65_536
-"""File descriptors closed in a child: it inherits sockets it has nothing to do with."""
+"""File descriptors closed in a child: it inherits sockets that it does not need."""
 _LENGTH = struct.Struct(">Q")
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What a child raised: no property of a ledger, but our own fault."""
+    """What a child raised. It is our own fault, not a property of a ledger."""
 
     words: str
 
@@ -77,7 +76,7 @@ def _child_on(
             message = _receive(reading, limits)
             if message is None:
                 break
-            result = pickle.loads(message)  # noqa: S301 - our own child's words, over a pipe that nobody else holds
+            result = pickle.loads(message)  # noqa: S301 - our own child wrote it, to a pipe that nobody else holds
             if isinstance(result, _Failed):
                 raise AssertionError(result.words)
             yield result
@@ -94,22 +93,26 @@ def _child_on(
 def _serve(
     writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
 ) -> NoReturn:
-    """The child: it judges, sends, and ends without a trace of the process it was made from."""
+    """Judge the ledgers and send the results, then end without running the parent's exit
+    handlers.
+    """
     try:
         _stand_apart(writing)
         with Guard(limits) as guard:
             for ledger in ledgers:
                 sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
                 _send(writing, sent if isinstance(sent, bytes) else pickle.dumps(sent))
-    except BaseException as error:  # told to the parent, which raises it
+    except BaseException as error:  # sent to the parent, which raises it
         _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))
     finally:
-        os._exit(0)  # also where nothing can be sent
+        os._exit(0)  # also if nothing can be sent
 
 
 def _stand_apart(writing: int) -> None:
-    """Let go of the parent's files; be the first to go where memory runs out; leave no core."""
-    gc.freeze()  # finalizers of the parent's objects may wait for threads that are not here
+    """Detach the child: drop the parent's files, be the first victim of a lack of memory, write no
+    core.
+    """
+    gc.freeze()  # finalizers of the parent's objects may wait for threads a child lacks
     os.closerange(3, writing)
     os.closerange(writing + 1, FILES_MAX)
     with contextlib.suppress(OSError, ValueError):
@@ -125,7 +128,7 @@ def _send(writing: int, message: bytes) -> None:
 
 
 def _receive(reading: int, limits: JudgingLimits) -> bytes | None:
-    """The next message, or None where the child has ended or stays silent."""
+    """Return the next message, None if the child ended or stays silent."""
     head = _read(reading, _LENGTH.size, limits)
     return None if head is None else _read(reading, _LENGTH.unpack(head)[0], limits)
 
@@ -162,7 +165,7 @@ def _end(child: int) -> int | None:
 
 
 def _kill(child: int) -> None:
-    """Kill a child that was not collected yet, and collect it."""
+    """Kill a child that was not waited for yet, and wait for it."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     _wait(child, 0)
@@ -170,13 +173,13 @@ def _kill(child: int) -> None:
 
 _END_POLLS = 500
 _END_POLL_S = 0.002
-"""A child has a second to end: writing its last message, or being taken apart by the kernel."""
+"""How long a child may take to end: to write its last message, or to be removed by the kernel."""
 
 
 def _wait(child: int, options: int) -> tuple[int, int]:
     try:
         return os.waitpid(child, options)
-    except ChildProcessError:  # whoever runs this process has children collected for it
+    except ChildProcessError:  # whoever runs this process waits for children itself
         return child, 0
 
 

@@ -15,8 +15,9 @@ from auditor.model.evidence import LedgerEvidence
 T = TypeVar("T")
 
 POISON_MAX = 20
-"""Maximum number of ledgers on which one task may be stopped. Each costs up to the time limit. A
-fault that stops more of them does not lie in the ledgers."""
+"""Maximum number of ledgers on which one task may be stopped. Each costs up to the time limit. If
+there are more, the fault is not in the ledgers.
+"""
 
 
 class TooManyPoisoned(AuditorError):

@@ -1,4 +1,4 @@
-"""Judge a ledger, or set it aside, and make its row of VERDICTS, equal in run and replay."""
+"""Judge a ledger or set it aside, and make its VERDICTS row, the same in run and replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.model.verdict import Unknown, Verdict
 
 
 def judge_to_row(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
-    """Return where the ledger stands, and its row of VERDICTS. Raises what a ledger may cause."""
+    """Return where the ledger stands and its VERDICTS row. Raises whatever a ledger may cause."""
     step, detail = settle_and_check(evidence, terms)
     return step, verdict_row(evidence, step, terms, facts, detail)
 
@@ -20,10 +20,10 @@ def judge_to_row(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) ->
 def judge_claimed(
     evidence: LedgerEvidence, claimed: Verdict, terms: Terms, facts: ClusterFacts
 ) -> tuple[Step, Row]:
-    """Judge a ledger of which the columns of its evidence gave the verdict `claimed`, as
+    """Judge a ledger whose verdict was `claimed` from the columns of its evidence, as
     `judge_to_row` does.
 
-    Where another verdict comes of it, or none yet, the ledger is withheld.
+    The ledger is withheld if the verdict is another one or is not final.
     """
     step, row = judge_to_row(evidence, terms, facts)
     found = step.verdict

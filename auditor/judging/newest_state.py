@@ -1,6 +1,6 @@
-"""What was seen of the newest state of one ledger: the looks that saw the same metadata, merged.
+"""Merge what was seen of the newest state of one ledger: the looks that saw the same metadata.
 
-Pure. A bookie may say something else at each look; this module decides which word counts.
+Pure. A bookie may say something else at each look. This module decides which word counts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from auditor.model.evidence import Look, Terms
 from auditor.model.identity import BookieId
 
 READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
-"""Answers after which reading entries of that bookie may teach something."""
+"""Answers after which a read on that bookie may add something."""
 
 CORRUPT_READS_MIN = 2
-"""Looks at which a wrong digest must have been read before it accuses; before that its copy is
-unknown.
+"""Looks that must read a wrong digest before the copy is reported. Until then the copy is unknown.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NewestState:
-    """All that was seen of one ledger, read from its looks once.
+    """All that was seen of one ledger, derived from its looks once.
 
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
-    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read
-    with a wrong digest at too few of them to accuse.
+    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies that too
+    few of these looks read with a wrong digest.
     """
 
     looks: Sequence[Look]
@@ -58,9 +57,9 @@ class NewestState:
 def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
 
-    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back
-    what it listed before, and holds until it is back, whatever it says then. A wrong digest is
-    conclusive too: no failure to read the copy again, and no list, makes it a good one.
+    "Cannot list" is conclusive if the bookie is probed instead. "Gone" cancels what the bookie
+    listed before, and holds until the bookie is back. A wrong digest is conclusive too: neither a
+    later failure to read nor a list makes the copy good.
     """
     if len(chain) == 1:
         return chain[0].answers, chain[0].reads
@@ -83,14 +82,14 @@ def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
 
 
 def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
-    """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
+    """Return the copies that were read with a wrong digest at too few looks to be reported."""
     wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
     return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)
 
 
 def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
-    """The looks that read a wrong digest since the last one that read the copy rightly, or found
-    none.
+    """Return how many looks read a wrong digest since the last look that read the copy well or
+    found none.
     """
     times = 0
     for look in chain:

@@ -1,4 +1,7 @@
-"""What is said of a ledger that is set aside. Needs no Arrow: `auditor ledger` uses it."""
+"""The step and the detail of a ledger that is set aside.
+
+This module does not load Arrow, because `auditor ledger` uses it.
+"""
 
 from __future__ import annotations
 

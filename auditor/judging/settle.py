@@ -1,8 +1,8 @@
-"""From evidence to a verdict, or to what must still be asked: the one function that run, ledger and
-replay all call.
+"""Judge evidence: return a verdict, or what must still be asked. `run`, `ledger` and `replay` call
+it.
 
-Pure: the first checker judges, the rules of commitment say when that is final, and the second
-checker whether it may stand. Nothing here looks at the cluster.
+Pure: the first checker judges, the rules of `recheck` say when the verdict is final, and the second
+checker says whether it may stand. Nothing here contacts the cluster.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ class Todo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a ledger stands. The verdict is final when nothing is left to do, speculative until
+    """Where a ledger stands. The verdict is final when nothing is left to do, provisional until
     then.
 
-    `questions` go with LISTS, `reads` with READS (`are_searches`: they look for entries outside
-    their write sets); `wait` with LOOK: the next look is a second opinion, after the delay.
+    `questions` belong to LISTS. `reads` belong to READS; `are_searches` means that they look for
+    entries outside their write sets. `wait` belongs to LOOK: the next look comes after the
+    second-look delay.
     """
 
     verdict: Verdict
@@ -56,7 +57,7 @@ class Step:
 
 
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
-    """Judge what was seen of one ledger, and say what must be seen before that verdict may
+    """Judge what was seen of one ledger, and return what must be seen before the verdict may
     stand.
     """
     state = NewestState.of(evidence.looks, terms)
@@ -86,20 +87,22 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
 
 
 def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
-    """Return whom to ask about a ledger that wants lists: at the first look each one does, whatever
-    the verdict will be; later those do of which `settle` said so.
+    """Return which bookies to ask for lists. At the first look this is so for every ledger,
+    whatever its verdict will be, later only for those for which `settle` demanded lists.
 
-    Nothing is judged: that costs a fifth of `settle`. Raises whatever a ledger may cause.
+    Does not judge, which saves four fifths of the cost of `settle`. Raises whatever a ledger may
+    cause.
     """
     newest = evidence.looks[-1]
     return () if newest.answers else questions_of(newest.record)
 
 
 def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
-    """Settle a ledger, and have the second checker agree to a final verdict where `is_due`.
+    """Settle a ledger, and compare a final verdict with the second checker's where `is_due`.
 
-    What the two differ on is withheld (checkers_disagree); the text has what each of them says,
-    else it is empty. Raises whatever a ledger may cause: `auditor.judging.judge` sets it aside.
+    A verdict on which the two differ is withheld (checkers_disagree). The text says how they
+    differ, "" if they agree. Raises whatever a ledger may cause: `auditor.judging.judge` sets it
+    aside.
     """
     step = settle(evidence, terms)
     if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
@@ -111,14 +114,17 @@ def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]
 
 
 def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
-    """The end of a ledger of which nothing is said but why."""
+    """Return the final step of a ledger that is indeterminate for the reason `why` and was not
+    judged.
+    """
     return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(why,)), Todo.NOTHING)
 
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
-    """Rounds of reading at one look after which every ledger has what it wants: each makes one more
-    read of it at least, and each of so many bookies is good for a bounded number. What a sweep
-    reads, it reads in the first of them.
+    """Return how many rounds of reading one look needs at most before every ledger is done.
+
+    Each round makes at least one more read of a ledger, and the reads of a ledger on one bookie are
+    bounded. The reads of a sweep are all in the first round.
     """
     of_a_bookie = (
         terms.confirming_reads_max
@@ -130,8 +136,8 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
 
 
 def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
-    """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a
-    loss.
+    """Return the bookies to ask about the ledger as it was read. A marked ledger is asked about
+    too: its mark may hide a loss.
     """
     return questions(record.metadata) if record.metadata is not None else ()
 
@@ -139,10 +145,10 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
 def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
-    First of what lists lack, and of each copy that was read with a wrong digest: that it is listed
-    by now does not make it a good one. Then searches, for entries without a copy, on other bookies.
-    They are chosen for the verdict that will be given, so from all that was heard, and sent to
-    bookies that answered at this look.
+    First come entries that lists lack, and each copy that was read with a wrong digest: a list that
+    names it by now does not make it good. Then come searches on other bookies, for entries without
+    a copy. All evidence decides which reads are chosen. They are sent only to bookies that answered
+    at this look.
     """
     newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
@@ -160,20 +166,23 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
 
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:
-    """Return whether the bookie answered at this look, so that a read may teach something."""
+    """Return whether the bookie answered at this look: otherwise a read would teach nothing."""
     return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
 
 
 def _commit(state: NewestState, verdict: Verdict) -> Verdict:
-    """Return the verdict as it stands. A remark is only made of what was read twice alike."""
+    """Return the verdict as it stands. A finding of severity info needs two equal reads of the
+    metadata.
+    """
     if verdict.standing is Standing.VIOLATED or state.is_stable:
         return verdict
     return replace(verdict, findings=())
 
 
 def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
-    """Return what is known of a ledger that kept changing: a mark beyond grace, if it stood through
-    it all, else nothing."""
+    """Return the verdict on a ledger that kept changing: a mark beyond grace if both of the newest
+    looks saw it, else nothing.
+    """
     if verdict.standing < Standing.INDETERMINATE:
         return replace(verdict, findings=())
     ledger_id, looks, newest = verdict.ledger_id, state.looks, state.newest.record
@@ -215,11 +224,10 @@ def _suspicion(verdict: Verdict) -> Suspicion:
 
 
 def _may_hide_a_loss(state: NewestState, verdict: Verdict) -> bool:
-    """Return whether a registered bookie of a marked ledger gave no valid word yet: at another look
-    it may lack what others lack.
+    """Return whether a registered bookie of a marked ledger gave no valid word yet.
 
-    One that is not registered is what the mark is for (and no reason), and one in maintenance will
-    not be back for it.
+    At another look it may lack what others lack. A bookie that is not registered is what the mark
+    is for, and gives no reason. A bookie in maintenance will not be back for the next look.
     """
     passing = set(verdict.unknowns) - _FIXED_UNKNOWNS
     if state.newest.record.mark is None or not passing:
@@ -232,7 +240,7 @@ def _may_hide_a_loss(state: NewestState, verdict: Verdict) -> bool:
 
 
 _PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}
-"""Answers that may be another at the next look."""
+"""Answers that may differ at the next look."""
 
 _FIXED_UNKNOWNS = frozenset({Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN})
-"""Reasons that stay what they are for the whole run."""
+"""Reasons that do not change during a run."""

@@ -1,11 +1,10 @@
-"""What becomes of verdicts that rest on lists of a lister which its bookie contradicted later in
-the run.
+"""Correct verdicts that rest on lists of a lister which its bookie contradicted later in the run.
 
-They were given before anybody knew. A list that names too much hides losses: so what was sound or
-exempt is unknown (`answer_invalid`). What was violated stays so, because each absence was confirmed
-by a read on the bookie itself; it gets the reason too.
+Such a list may name too much, which hides losses: a verdict that was sound or exempt becomes
+unknown (`answer_invalid`). A violation stays, because a read on the bookie itself confirmed each
+absence. It gets the reason too.
 
-This module does not load Arrow, because `auditor ledger` uses it; `spoiled_rows` does.
+This module does not load Arrow, because `auditor ledger` uses it. `spoiled_rows` does.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _ORDER = {unknown: number for number, unknown in enumerate(Unknown)}
 
 
 def spoil_verdict(verdict: Verdict) -> Verdict:
-    """Return the verdict of a ledger some of whose lists do not count any more."""
+    """Return the verdict of a ledger some of whose lists no longer count."""
     if verdict.exempt is Exempt.DELETED:
         return verdict
     unknowns = sorted({*verdict.unknowns, Unknown.ANSWER_INVALID}, key=_ORDER.__getitem__)

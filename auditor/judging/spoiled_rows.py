@@ -1,4 +1,4 @@
-"""`spoiled`, for verdicts as rows."""
+"""Correct VERDICTS rows as `spoiled` corrects verdicts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
 
 
 def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
-    """Return VERDICTS rows in which those of these ledgers are as `spoil_verdict` has them.
+    """Return the rows with those of these ledgers corrected as by `spoil_verdict`.
 
-    A mark on such a ledger is not stale: nobody knows that every copy is there.
+    The mark of such a ledger is not stale: nobody knows whether every copy is there.
     """
     hit = pc.and_(
         pc.is_in(rows["ledger_id"], ledger_ids),
@@ -28,11 +28,11 @@ def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
     columns["unknowns"] = pa.array(
         [
             (
-                sorted({*(told or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__)
+                sorted({*(reasons or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__)
                 if is_hit
-                else told
+                else reasons
             )
-            for told, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
+            for reasons, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
         ]
     )
     for name in ("is_mark_stale", "only_maintenance"):

@@ -17,10 +17,11 @@ FLUSHED_AFTER_MS = 600_000
 
 
 def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
-    """Return the bookies whose index lost entries of this ledger, each with the lowest that was
+    """Return the bookies whose index lost entries of this ledger, each with the lowest entry it
     sent.
 
-    A bookie that contradicted its lister is left out: that may read the index of another directory.
+    A bookie that contradicted its lister is left out: the lister may read another directory's
+    index.
     """
     stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
     if not stamps:

@@ -1,4 +1,4 @@
-"""Reads from a bookie's own configuration file what a lister needs: directories, id and address.
+"""Read from a bookie's own configuration file what a lister needs: directories, id and address.
 
 The file is a Java properties file (bookkeeper.conf). Only the keys below are read; secrets in other
 keys are never kept.
@@ -16,9 +16,9 @@ from auditor.model.address import PORT_DIGITS_MAX, PORT_MAX
 from auditor.model.identity import BookieId
 
 DEFAULT_BOOKIE_PORT = 3181
-"""bookiePort where the file does not set it."""
+"""The value of bookiePort if the file does not set it."""
 DEFAULT_LEDGER_DIRECTORIES = ("/tmp/bk-data",)  # noqa: S108 - BookKeeper's own default
-"""ledgerDirectories where the file does not set it."""
+"""The value of ledgerDirectories if the file does not set it."""
 DB_LEDGER_STORAGE = "DbLedgerStorage"
 
 _LEDGER_DIRECTORIES = "ledgerDirectories"

@@ -1,8 +1,7 @@
-"""One client of a lister: its requests are read while lists are made, and each list leaves when it
-is made.
+"""Serve one client of a lister: read its requests while lists are made, and send each list at once.
 
-So a client that waits for long lists hears of the short ones before, and GET_BOOKIE_INFO is
-answered at any time. A lister with TLS refuses all that is asked before START_TLS (EUA).
+A client that waits for long lists gets the short ones first, and GET_BOOKIE_INFO is answered at any
+time. A lister with TLS refuses everything that is asked before START_TLS (EUA).
 """
 
 from __future__ import annotations
@@ -24,14 +23,15 @@ REQUEST_BYTES_MAX = 64 * 2**10
 SEND_TIMEOUT_S = 60.0
 """How long a client may take to accept what it asked for. Then the connection is closed."""
 CLIENT_IDLE_S = 600.0
-"""How long a client may ask nothing while nothing is owed to it. Then the connection is closed: an
-audit connects again when it needs to."""
+"""How long a client may ask nothing while no answer is due. Then the connection is closed: an audit
+connects again when it needs to.
+"""
 HANDSHAKE_TIMEOUT_S = 10.0
 """How long a TLS handshake may take. It is three messages and some milliseconds of computing."""
 
 
 class Desk(Protocol):
-    """Who makes the answers."""
+    """Makes the answers for connections."""
 
     @property
     def speaks_tls(self) -> bool:
@@ -124,7 +124,7 @@ class Connection:
     async def _start_tls(self, request: wire.OtherRequest) -> None:
         """Agree to TLS and do the handshake. Raises OSError, and PeerProtocolError.
 
-        Nothing is read between: what comes behind our consent must be read as TLS.
+        Nothing is read in between: what follows our consent must be read as TLS.
         """
         context = await self._desk.tls_context()
         self._writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def _is_start_tls(request: wire.Request | wire.WrongVersion) -> TypeGuard[wire.O
 
 
 def _refuse_in_clear(request: wire.Request | wire.WrongVersion) -> bytes:
-    """Refuse as a bookie does that wants a login: without a sub-message."""
+    """Return the refusal of a bookie that wants a login: a response without a sub-message."""
     if isinstance(request, wire.WrongVersion):
         return wire.encode_wrong_version(request)
     return wire.encode_status(request, Status.EUA)

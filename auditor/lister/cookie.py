@@ -1,4 +1,4 @@
-"""Parses the cookie (`current/VERSION`) by which a directory says whose it is.
+"""Parse the cookie (`current/VERSION`) by which a directory names its bookie.
 
 The first line is a layout version, the rest is protobuf text (DataFormats.CookieFormat). The cookie
 is the same in every directory of a bookie.
@@ -132,12 +132,12 @@ def _directories(value: str) -> tuple[str, ...]:
 
 
 def _decode_escapes(value: str) -> str:
-    """Return a string of protobuf's text format as it was: escaped are bytes, of which a character
-    may have several.
+    """Return a string of protobuf's text format without its escapes. Each escape is a byte, and a
+    character may have several.
     """
     return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:
-    told = match[1]
-    return bytes([int(told, 8)]) if told.isdigit() else _PLAIN.get(told, told)
+    escaped = match[1]
+    return bytes([int(escaped, 8)]) if escaped.isdigit() else _PLAIN.get(escaped, escaped)

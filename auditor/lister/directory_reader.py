@@ -1,4 +1,4 @@
-"""The lister's side of one reader process: one request at a time, restarted when it dies."""
+"""Control one reader process from the lister: one request at a time, a new process when it dies."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from auditor.lister.reader_process import encode_message, read_exactly, receive
 from auditor.model.availability import MissingLog
 
 READ_TIMEOUT_S = 60.0
-"""How long one request to a reader process may take: a disk that hangs, or an index read at less
-than any useful rate. The process is then killed."""
+"""How long one request to a reader process may take before the process is killed: a disk hangs, or
+the index is read too slowly to be useful.
+"""
 Lists = list[LedgerList | None]
-"""The lists of some ledgers in their order; None where nothing may be said of one."""
+"""The lists of some ledgers in their order; None for a ledger about which nothing may be said."""
 COMMAND = (sys.executable, "-m", "auditor.lister.reader_process")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one request to a reader process came to, beside its lists.
+    """The result of one request to a reader process, beside its lists.
 
-    `reasons` says why nothing is said of some ledgers. `missing_logs` counts by path the entries
+    `reasons` says why nothing is said about some ledgers. `missing_logs` counts by path the entries
     that lists left out. `was_lost`: the process did not answer and was ended.
     """
 
@@ -160,7 +161,7 @@ class DirectoryReader:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    with suppress(OSError):  # what is still buffered has nowhere to go
+                    with suppress(OSError):  # what is still buffered can go nowhere
                         pipe.close()
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ _WAL_DIRECTORY = re.compile(r"^\s*wal_dir=(.*)$", re.MULTILINE)
 
 
 class NoWholeView(IndexInDoubt):
-    """The index as a whole is in doubt: nothing can be said of any ledger."""
+    """The index as a whole is in doubt: nothing can be said about any ledger."""
 
 
 class Stamp(NamedTuple):

@@ -1,4 +1,4 @@
-"""Makes the list of one ledger's entries from an index view and the names of the entry logs."""
+"""Make the list of one ledger's entries from an index view and the names of the entry logs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LedgerLists:
         Raises IndexInDoubt, or AnswerTooLong: then nothing may be said of the ledger.
         """
         if ledger_id < 0:
-            raise IndexInDoubt(f"{ledger_id} is no ledger id")
+            raise IndexInDoubt(f"{ledger_id} is not a ledger id")
         self._refresh_if_old()
         payload, named = self._scan(ledger_id, frozenset())
         if not named or named <= self._recent_logs():
@@ -107,8 +107,8 @@ class LedgerLists:
         for first, size, log in self.view.runs_of(ledger_id, self._pay):
             if log in lost:
                 lost[log].add(first, first + size - 1)
-        told = tuple(entries.of(self.logs / f"{log:x}.log") for log, entries in lost.items())
-        return LedgerList(self._scan(ledger_id, missing)[0], told)
+        left_out = tuple(entries.of(self.logs / f"{log:x}.log") for log, entries in lost.items())
+        return LedgerList(self._scan(ledger_id, missing)[0], left_out)
 
     def _refresh_if_old(self) -> None:
         seen_at = self.view.seen_at

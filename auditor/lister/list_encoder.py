@@ -1,4 +1,4 @@
-"""Encodes a list of entries while its runs come in, in memory bounded by the answer's groups."""
+"""Encode a list of entries while its runs arrive, in memory bounded by the answer's groups."""
 
 from __future__ import annotations
 

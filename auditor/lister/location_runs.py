@@ -1,4 +1,4 @@
-"""Reads the runs of entries that a `locations` index (RocksDB) has of one ledger.
+"""Read the runs of entries that a `locations` index (RocksDB) has of one ledger.
 
 A key is ledger id and entry id, a value entry log id and offset, all big-endian.
 """
@@ -22,7 +22,7 @@ _KEY = struct.Struct(">qq")
 
 
 class IndexInDoubt(AuditorError):
-    """The index could not be read in a way that proves what it holds: no list is made of it."""
+    """The index could not be read in a way that proves what it holds: no list is made from it."""
 
 
 class Run(NamedTuple):

@@ -1,9 +1,9 @@
 """The process that reads one directory's index: `python -m auditor.lister.reader_process`.
 
-rocksdict holds Python's lock while it reads, so each directory has a process. It reads requests
-from stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the lister. A
-request is a big-endian int32 length and that many bytes of JSON; an answer likewise, followed by
-the lists.
+rocksdict holds Python's lock while it reads; each directory therefore has a process. It reads
+requests from stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the
+lister. A request is a big-endian int32 length and that many bytes of JSON; an answer likewise,
+followed by the lists.
 """
 
 from __future__ import annotations
@@ -122,9 +122,7 @@ def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
 
 
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Read the first message, which says what to read, and serve. Signals are the parent's
-    affair.
-    """
+    """Read the first message, which says what to read, and serve. The parent handles signals."""
     os.nice(NICENESS)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open

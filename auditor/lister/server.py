@@ -1,8 +1,8 @@
-"""Serves lists in the bookie protocol: GET_LIST_OF_ENTRIES_OF_LEDGER and GET_BOOKIE_INFO.
+"""Serve lists in the bookie protocol: GET_LIST_OF_ENTRIES_OF_LEDGER and GET_BOOKIE_INFO.
 
-Any doubt is EIO. No ledger is ever answered with ENOLEDGER: without the bookie's index of ledgers,
-which holds its master keys and is never opened, a lister cannot know. A ledger without an indexed
-entry has an empty list; the audit reads each absent entry on the bookie itself.
+Any doubt is EIO. No ledger is ever answered with ENOLEDGER: a lister never opens the bookie's index
+of ledgers, which holds its master keys, and cannot know. A ledger without an indexed entry has an
+empty list; the audit reads each absent entry on the bookie itself.
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ class ListerServer:
                 return wire.encode_status(request, Status.EBADREQ)
 
     async def _info(self, request: wire.BookieInfo) -> bytes:
-        """Say whose lists these are, and how full the disks are. EIO where the bookie does not
-        serve.
+        """Return the response that says whose lists these are and how full the disks are. EIO if
+        the bookie does not serve.
         """
         if await self._problem():
             return wire.encode_info(request, Status.EIO)
@@ -220,7 +220,7 @@ def _disk_usage(directories: Sequence[Path]) -> tuple[int, int]:
 def report_to(
     logger: BoundLogger, metrics: ListerMetrics, directory: str
 ) -> Callable[[Report], None]:
-    """Return what logs and counts the reports of one directory's reader."""
+    """Return a function that logs and counts the reports of one directory's reader."""
 
     def on_report(report: Report) -> None:
         for reason in report.reasons[:REASONS_LOGGED_MAX]:
@@ -238,6 +238,6 @@ def report_to(
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Notice clients whose machine is gone: their connection would stay open."""
+    """Notice clients whose machine is gone: otherwise their connections would stay open."""
     connection = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

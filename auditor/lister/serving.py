@@ -1,6 +1,6 @@
-"""Decides whether the lister may speak: the bookie serves, and the directories are still its own.
+"""Decide whether the lister may answer: the bookie serves, and the directories are still its own.
 
-After a crash the index is short until the journal is replayed. A bookie listens only after that, so
+After a crash the index is short until the journal is replayed. A bookie listens only after that:
 one that answers GET_BOOKIE_INFO has indexed its journal.
 """
 

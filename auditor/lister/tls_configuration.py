@@ -1,7 +1,7 @@
-"""Decides whether a lister speaks TLS, and with which files: its own settings, or its bookie's.
+"""Decide whether a lister speaks TLS, and with which files: its own settings, or its bookie's.
 
-A certificate of its own goes before the bookie's, with key and password. That the bookie wants
-certificates of clients holds for the lister too: it is never dropped in silence.
+A certificate of its own replaces the bookie's, with key and password. If the bookie demands
+certificates of clients, so does the lister: this is never dropped silently.
 """
 
 from __future__ import annotations

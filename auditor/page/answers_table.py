@@ -1,4 +1,4 @@
-"""Who says what of a finding: bookies by looks, and bookies by the entries that are hit."""
+"""The tables of who says what of a finding: bookies by looks, and bookies by affected entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.report.layout import duration, moment, printable, ranges
 BOOKIES_MAX = 40
 """Bookies shown of one finding, those that lack entries first."""
 LOOKS_MAX = 8
-"""Looks shown of one finding: of more, the first one and the last ones."""
+"""Looks shown of one finding: the first one and the last ones if there are more."""
 RANGES_MAX = 20
 """Ranges of entries shown of one finding: as many as findings.jsonl has."""
 
@@ -21,8 +21,8 @@ LACKS, LACKS_SOME, CORRUPT, HOLDS, UNKNOWN, NOT_ASKED, NOTHING_SAID = (
 )  # fmt: skip
 """What a cell says of one bookie and one range of entries.
 
-NOTHING_SAID: the bookie gave its list, and is not said to lack any of these: it holds them, or
-should not hold them.
+NOTHING_SAID: the bookie gave its list and lacks none of these: it holds them, or should not hold
+them.
 """
 
 _VALID = frozenset(status.value for status in VALID_ANSWERS)
@@ -85,7 +85,7 @@ def who_says_what(finding: FindingRow) -> dict[str, Any]:
 
 
 def _bookies(finding: FindingRow) -> Iterator[str]:
-    """Yield each bookie that the finding speaks of once: those that lack entries first."""
+    """Yield each bookie of the finding once: those that lack entries first."""
     answered = {bookie for look in finding.get("looks") or () for bookie in look.get("answers", {})}
     segment = finding.get("segment") or {}
     order = [
@@ -121,12 +121,12 @@ def _overlap(runs: Ranges, first: int, last: int) -> int:
 
 
 def _newest_answer(finding: FindingRow, bookie: str) -> str | None:
-    told = [
+    statuses = [
         str(look["answers"][bookie])
         for look in finding.get("looks") or ()
         if bookie in look.get("answers", {})
     ]
-    return told[-1] if told else None
+    return statuses[-1] if statuses else None
 
 
 def _facts(finding: FindingRow) -> Mapping[str, Any]:
@@ -151,7 +151,7 @@ def _found_first(finding: FindingRow) -> dict[str, int]:
 
 
 def _part(finding: FindingRow, bookie: str) -> str:
-    """Return why the bookie is in the table; "" where only its answer is known."""
+    """Return why the bookie is in the table; "" if only its answer is known."""
     facts, segment = _facts(finding), finding.get("segment") or {}
     if bookie in (facts.get("write_set") or ()):
         return f"should hold entry {facts['worst_entry']}"

@@ -1,4 +1,4 @@
-"""What became of each finding since the run before, as `auditor diff` tells it."""
+"""What became of each finding since the run before, as `auditor diff` shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from auditor.summary.changes.differences import Change, Difference
 SHOWN_MAX = 100
 """Findings listed of each change, the most severe first; `auditor diff --format json` has all."""
 _LISTED = [change for change in Change if change is not Change.STILL]
-"""Findings that stand as before are in the table of findings, and only counted here."""
+"""Changes that are only counted here: findings that stand as before are in the table of
+findings.
+"""
 
 Json = dict[str, Any]
 
@@ -51,12 +53,12 @@ def _class(change: Change) -> str:
     return change.value.replace(" ", "_")
 
 
-def _other_count(counts: Mapping[Change, int], told: Mapping[str, Any]) -> list[str]:
+def _other_count(counts: Mapping[Change, int], counted: Mapping[str, Any]) -> list[str]:
     """Return why the first screen has other numbers, if it has."""
-    if all(told.get(_class(change), number) == number for change, number in counts.items()):
+    if all(counted.get(_class(change), number) == number for change, number in counts.items()):
         return []
     return [
-        "The first screen counts otherwise: it also knows findings that earlier runs handed on"
+        "The first screen counts otherwise: it includes findings that earlier runs passed on"
         " because they could not be checked again."
     ]
 

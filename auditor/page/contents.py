@@ -42,7 +42,7 @@ class PastRun:
     violated: int
     indeterminate: int
     verified_ratio: float | None
-    """None where no copy was expected, or by a version that did not count copies."""
+    """None if no copy was expected, or for a version that did not count copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class ChangesSeen:
 class PageContents:
     """All that the page shows. `findings` has the lines of findings.jsonl; `report` is report.txt.
 
-    `bookies`, `topics`, `history`, `margin` and `changes` are None where they could not be read,
-    or there is nothing to read. `topics` has the lines of topics.jsonl, `history` the runs from the
-    oldest to this one. `problems` are sentences on what could not be read.
+    `bookies`, `topics`, `history`, `margin` and `changes` are None if they could not be read or do
+    not exist. `topics` has the lines of topics.jsonl, `history` the runs from the oldest to this
+    one. `problems` are sentences on what could not be read.
     """
 
     summary: Mapping[str, Any]

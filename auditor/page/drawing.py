@@ -41,7 +41,9 @@ def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
 
 
 def _widths(sizes: Sequence[int], width: float, least: float) -> list[float]:
-    """Share `width` by size. What is not 0 gets at least `least`, at the cost of the largest."""
+    """Share `width` by size. Each size above 0 gets at least `least`, at the cost of the
+    largest.
+    """
     total = sum(sizes)
     if not total:
         return [0.0 for _ in sizes]

@@ -21,7 +21,7 @@ from auditor.report.layout import printable
 from auditor.witness.next_commands import CHANGES
 
 FULL_BYTES_MAX = 16 * 2**20
-"""Bytes of all findings in full together: what a browser reads in a moment, whatever is in them."""
+"""Bytes of all findings in full together: what a browser reads in a moment."""
 BOOKIES_OF_A_ROW_MAX = 64
 """Bookies that a row can be filtered by. A row of more of them is shown for every bookie."""
 COMMANDS_MAX = 20
@@ -94,16 +94,16 @@ def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
     full: dict[str, Json] = {}
     left = FULL_BYTES_MAX
     for place in choose_in_full(listed):
-        told = finding_in_full(listed[place])
-        left -= len(json.dumps(told))
+        finding = finding_in_full(listed[place])
+        left -= len(json.dumps(finding))
         if left < 0:
             break
-        full[str(place)] = told
+        full[str(place)] = finding
     return full
 
 
 def finding_in_full(finding: FindingRow) -> Json:
-    """Return all that the page tells of one finding when it is opened."""
+    """Return everything that the page shows of one finding when it is opened."""
     look, change = _commands(finding)
     return {
         "line": one_line(finding),

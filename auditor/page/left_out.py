@@ -1,4 +1,4 @@
-"""Says which parts a page does not have, and why."""
+"""Say which parts a page does not have, and why."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _no_history(summary: Summary) -> str:
 
 
 def _is_told(contents: PageContents, what: str) -> bool:
-    """Return whether a problem says already why this part is not there."""
+    """Return whether a problem already says why this part is missing."""
     return any(problem.startswith(what) for problem in contents.problems)
 
 

@@ -11,12 +11,13 @@ from auditor.report.layout import count, moment, of, printable
 from auditor.report.margin_text import Row, limits_of, rank_exposure, rank_racks
 
 LEDGERS_MAX = 250_000
-"""Ledgers of a run up to which its page computes the margin. 500,000 took 400 MB and 16 s of one
-core, which is too much for the end of every run; `auditor margin` does it for any number."""
+"""Largest run whose page has the margin, in ledgers. 500,000 ledgers took 400 MB and 16 s of one
+core, which is too much for the end of every run. `auditor margin` takes any number.
+"""
 SHOWN_MAX = 20
 """Bookies, and locations, in the tables: those whose loss would harm most ledgers."""
 _FEWEST_IN_ORDER = 2
-"""Confirmed copies below which the loss of one bookie may be the loss of an entry."""
+"""If an entry has fewer confirmed copies than this, the loss of one bookie may lose it."""
 
 Json = dict[str, Any]
 
@@ -46,7 +47,7 @@ def _sentence(seen: MarginSeen) -> str:
     began = moment(basis.started_at)
     of_what = "the ledgers that were named" if basis.is_partial else "the cluster"
     return (
-        f"From what this run heard from {began:%Y-%m-%d %H:%M} UTC on, of"
+        f"From the evidence of this run, from {began:%Y-%m-%d %H:%M} UTC on, of"
         f" {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}. The older that"
         " is, the less it says: ask again before you stop a bookie."
     )
@@ -66,7 +67,7 @@ def _bars(by_copies: Mapping[int, int]) -> Iterator[Json]:
 
 
 def _table(what: str, rows: Sequence[Row]) -> Json | None:
-    """Return the worst rows; None if the loss of none of them would harm a ledger."""
+    """Return the worst rows; None if no loss would harm a ledger."""
     harmful = [row for row in rows if any(row[1:])]
     if not harmful:
         return None

@@ -1,6 +1,6 @@
 """What the template shows: every part of the page as plain values, sentences and pictures.
 
-A part without data is None; `left_out` then says why it is not there.
+A part without data is None; `left_out` then says why it is missing.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _topics(contents: PageContents) -> Json | None:
         for one in topics[:TOPICS_SHOWN_MAX]
     ]
     left = max(0, int(summary.get("topics_hit") or 0) - len(rows))
-    # The report names some topics, deeper indented: the table has them.
+    # The report names some topics, indented deeper: the table has them.
     return {
         "lines": [line for line in lines if line.depth == 0] if rows else lines,
         "rows": rows,
@@ -197,8 +197,13 @@ def _history(runs: Sequence[PastRun]) -> Json | None:
         return None
     first, last = moment(runs[0].started_at), moment(runs[-1].started_at)
     charts: list[tuple[str, str, Callable[[PastRun], float | None], Callable[[float], str]]] = [
-        ("Ledgers in violation", "violated", lambda run: run.violated, _whole),
-        ("Ledgers that could not be judged", "unknown", lambda run: run.indeterminate, _whole),
+        ("Ledgers in violation", "violated", lambda run: run.violated, _whole_number),
+        (
+            "Ledgers that could not be judged",
+            "unknown",
+            lambda run: run.indeterminate,
+            _whole_number,
+        ),
         ("Copies verified", "sound", lambda run: run.verified_ratio, share),
     ]
     drawn = [
@@ -213,7 +218,7 @@ def _history(runs: Sequence[PastRun]) -> Json | None:
     }
 
 
-def _whole(number: float) -> str:
+def _whole_number(number: float) -> str:
     return count(int(number))
 
 
@@ -241,7 +246,7 @@ def _chart(
 
 
 def _margin_command(run_dir: str) -> Json:
-    """Return the command that says what may fail, and whether it is shown as it is."""
+    """Return the command that shows what may fail, and whether it is shown as it is."""
     command = f"auditor margin {shlex.quote(run_dir)}"
     shown = printable(command, 1_000)
     return {"text": shown, "copy": shown == command}

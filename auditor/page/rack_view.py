@@ -51,7 +51,7 @@ def racks_view(bookies: Sequence[BookieSeen]) -> Json:
 
 
 def _left_words(left: Sequence[BookieSeen]) -> str:
-    """Return how many bookies are not drawn, and whether all of them are in order; "" for none."""
+    """Return how many bookies are not drawn, and whether all of them are healthy; "" for none."""
     if not left:
         return ""
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")

@@ -1,4 +1,4 @@
-"""Renders report.html: one file that loads nothing, with a policy that lets nothing be loaded."""
+"""Render report.html: one file that loads nothing, with a policy that forbids loading."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def render_page(contents: PageContents) -> str:
 
 
 def _source(name: str) -> Markup:
-    """Return our own style sheet or script, which stands in the page as it is."""
+    """Return our own style sheet or script, which is put into the page unchanged."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])  # noqa: S704

@@ -1,4 +1,4 @@
-"""Chooses which findings the page lists, and which of them it holds in full."""
+"""Choose which findings the page lists, and which of them it holds in full."""
 
 from __future__ import annotations
 

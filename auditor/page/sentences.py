@@ -1,4 +1,4 @@
-"""Sentences of the text report, whole: the page says what the report says, in its words."""
+"""Whole sentences of the text report: the page uses the report's words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNBROKEN = 1_000_000
 
 
 class Line(NamedTuple):
-    """A line of a section, and how deep it is indented: 0 is a sentence of its own."""
+    """A line of a section, and its indentation: 0 is a sentence of its own."""
 
     depth: int
     text: str

@@ -32,14 +32,14 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how sure a run of lost entries was found on a bookie that cannot list.
+    """Yield how likely a run of lost entries was found on a bookie that cannot list.
 
     Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
     """
-    told = summary.get(SAMPLING)
-    if not told or not (summary.get("assurance") or {}).get(PROBED):
+    sampling = summary.get(SAMPLING)
+    if not sampling or not (summary.get("assurance") or {}).get(PROBED):
         return
-    alone, together = told["bounds"], told["accumulated"] or {}
+    alone, together = sampling["bounds"], sampling["accumulated"] or {}
     if not alone:
         yield (
             "No chance can be given that a run of lost entries was found there: none was read by"
@@ -52,10 +52,10 @@ def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         )
     else:
         yield (
-            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries"
-            " that such a bookie should hold was read, other ones in each run. A run of entries of"
-            f" one such ledger that one bookie lost was found with a chance of {_chances(alone)} in"
-            " this run."
+            f"Of each of these that was judged in full, 1 in {count(sampling['step'])} of the"
+            " entries that such a bookie should hold was read, other ones in each run. A run of"
+            f" entries of one such ledger that one bookie lost was found with a chance of"
+            f" {_chances(alone)} in this run."
         )
     if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
         yield (

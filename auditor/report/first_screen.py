@@ -48,7 +48,7 @@ class Whereabouts:
     """Where the full report is. `run_dir`: the run's directory as commands take it.
 
     `again` is the command that prints the report with --full. `is_stored`: the files in `run_dir`
-    are those of this report; they are not after a replay.
+    belong to this report; after a replay they do not.
     """
 
     run_dir: str
@@ -83,8 +83,8 @@ def render_first_screen(
 ) -> str:
     """Return at most `lines_max` lines of at most `width` columns, the machine line last. Pure.
 
-    Only the machine line and a command may be longer, and wrapped by the terminal; the rows that
-    they take then count. The text is printable ASCII except for colours.
+    Only the machine line and a command may be longer. The terminal wraps them, and the rows that
+    they then take count. The text is printable ASCII except for colours.
     """
     width = max(WIDTH_MIN, min(width, WIDTH_MAX))
     head = _head(summary, width, color)
@@ -147,7 +147,7 @@ def _next_command(findings: Sequence[FindingRow], where: Whereabouts) -> str:
 
 
 def _next_sentence(summary: Mapping[str, Any]) -> str:
-    """Return what to do about what could not be judged, where nothing was found."""
+    """Return what to do about what could not be judged, if nothing was found."""
     if summary["ledgers"]["listed"] == 0 and summary["exit_code"] != 0:
         return "auditor doctor shows what the metadata service has at this address"
     reasons = most_frequent(summary)

@@ -22,8 +22,8 @@ SEGMENTS_SHOWN_MAX = 20
 WITNESS_LINES_MAX = 20
 
 _WITHHELD = (
-    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies"
-    " are withheld: to accuse a bookie takes a whole run."
+    "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
+    " are withheld: they need a whole run."
 )
 _HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violated": "red"}
 
@@ -122,7 +122,7 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
             f"could not be judged ({unknown.value}): {means}; to do: {to_do}", width, "  "
         )
     if ledger.get("only_maintenance"):
-        yield from wrap("nothing but bookies in planned maintenance stood in the way", width, "  ")
+        yield from wrap("only bookies in planned maintenance prevented judging it", width, "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
         read = f"{of(probes, 'entry was', 'entries were')} read there instead"

@@ -1,4 +1,4 @@
-"""Chooses what fits on a screen of few lines: each section says what it had to leave out."""
+"""Choose what fits on a screen of few lines. Each section says what it had to leave out."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ class MarginBasis:
     """What the answer rests on. `age_s`: seconds since the run started; negative: its clock is
     wrong.
 
-    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: those with
-    some entry that has none. The answer leaves out `others`: still written, in recovery, empty,
+    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: closed ledgers
+    with an entry that has none. The answer leaves out `others`: still written, in recovery, empty,
     gone or unreadable.
     """
 
@@ -43,9 +43,9 @@ class MarginBasis:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The question of `--without`: what was named, and which bookies that is.
+    """The question of `--without`: the given names, and which bookies they stand for.
 
-    `unlocated`: bookies that ledgers name and whose location is not known, if a location was named:
+    `unlocated`: bookies that ledgers name and whose location is unknown, if a location was given:
     they may be there too.
     """
 
@@ -233,7 +233,7 @@ def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _location_note(answer: Without | Cluster) -> str:
-    """Return a sentence on bookies that may be at a location without anybody knowing, or ""."""
+    """Return a sentence on bookies that may be at a location unnoticed, or ""."""
     if not answer.unlocated:
         return ""
     return (

@@ -58,7 +58,9 @@ def outcome_sentences(summary: Mapping[str, Any]) -> str:
 
 
 def headline(summary: Mapping[str, Any]) -> str:
-    """Return the same without `sampled_words`, which the claim of a SOUND outcome contains."""
+    """Return the sentences of `outcome_sentences` without `sampled_words`, which the claim of a
+    SOUND outcome contains.
+    """
     outcome = str(summary["outcome"])
     say = {
         "SOUND": _sound,
@@ -71,7 +73,7 @@ def headline(summary: Mapping[str, Any]) -> str:
 
 
 def exit_code_words(summary: Mapping[str, Any]) -> str:
-    """Return why the exit code is not that of findings although there are some; else ""."""
+    """Return why the exit code does not stand for findings although there are some; else ""."""
     code = int(summary["exit_code"])
     if summary["outcome"] != "VIOLATED" or code == 1:
         return ""
@@ -183,8 +185,8 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def _is_of_references(facts: KindFacts) -> bool:
-    """Return whether a kind is on a ledger and changes no standing, so that no ledger counts as
-    violated by it.
+    """Return whether a kind is on a ledger and changes no standing: no ledger counts as violated by
+    it.
     """
     return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
 
@@ -202,7 +204,7 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             "no ledger was listed at all. Is this the right cluster, and the right root?"
             " (--allow-empty accepts an empty one.)"
         )
-    head = "nothing wrong was found, but this is no clean bill:"
+    head = "nothing wrong was found, but the result is not complete:"
     if summary.get("nobody_answered") or (bookies["registered"] and not bookies["answered"]):
         return (
             f"no bookie answered this host: all {count(bookies['registered'])} registered bookies"
@@ -210,7 +212,7 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             " about them; no ledger could be judged by its entries."
         )
     if not ledgers["indeterminate"] and summary.get("withheld"):
-        return f"{head} what could not be judged is told below."
+        return f"{head} what could not be judged is shown below."
     if not ledgers["indeterminate"]:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
     return (

@@ -51,5 +51,5 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
             f" {minutes:>8.1f}"
         )
     if len(costs) > BOOKIES_SHOWN_MAX:
-        lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} bookies more")
+        lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} more bookies")
     return "\n".join(lines) + "\n"

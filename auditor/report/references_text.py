@@ -13,9 +13,7 @@ TOPICS_SHOWN_MAX = 5
 
 
 def references_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Yield lines on topics; none where no topics were looked for. Stored runs may lack the
-    fields.
-    """
+    """Yield lines on topics; none if no topics were looked for. Stored runs may lack the fields."""
     references = summary.get("references")
     if not references:
         return
@@ -36,13 +34,17 @@ def _read_words(references: Mapping[str, Any]) -> str:
         of(references["cursors"], "cursor"),
         of(references["schemas"], "schema"),
     ]
-    told = (
+    sentence = (
         f"{', '.join(parts)} were read; they reference"
         f" {of(references['ledgers_referenced'], 'ledger')}"
     )
     unread = int(references["unreadable"])
-    told = f"{told}; of {of(unread, 'topic')} something could not be read" if unread else told
-    return f"{told}; not all topics could be listed" if references.get("not_listed") else told
+    sentence = (
+        f"{sentence}; of {of(unread, 'topic')} something could not be read" if unread else sentence
+    )
+    return (
+        f"{sentence}; not all topics could be listed" if references.get("not_listed") else sentence
+    )
 
 
 def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
@@ -90,8 +92,10 @@ def hit_words(summary: Mapping[str, Any]) -> str:
     lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
     possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
     namespaces = of(int(worst.get("namespaces") or 0), "namespace")
-    told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
-    return f"{told}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}"
+    sentence = (
+        f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
+    )
+    return f"{sentence}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}"
 
 
 def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:

@@ -66,12 +66,14 @@ def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow])
         facts.severity.word.upper(),
         kind.value,
         hit,
-        _of_these(summary, kind, findings),
+        _new_and_muted_words(summary, kind, findings),
         _example(findings),
     ]
 
 
-def _of_these(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]) -> str:
+def _new_and_muted_words(
+    summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]
+) -> str:
     """Return how many of the findings are new, and how many are muted."""
     new = int(((summary.get("changes") or {}).get("new_by_kind") or {}).get(kind.value, 0))
     muted = sum(1 for finding in findings if finding.get("muted"))
@@ -158,7 +160,7 @@ def topics_section(summary: Mapping[str, Any], width: int) -> Section:
 
 
 def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return each reason why ledgers could not be judged, then what else could not be said."""
+    """Return each reason why ledgers could not be judged, then what else could not be decided."""
     unheard = summary.get("bookies_unheard") or {}
     items = [
         list(
@@ -177,8 +179,8 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
 
 
 def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return that auto-recovery is disabled, and which bookies are not reported as lost
-    therefore.
+    """Return that auto-recovery is disabled, and which bookies are therefore not reported as
+    lost.
     """
     sentence = upgrade_sentence(summary) or (
         REPLICATION_DISABLED if summary.get("replication_disabled") else ""

@@ -15,7 +15,7 @@ from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; further ones are only counted."""
 AWAY_NAMED_MAX = 3
-"""Bookies named that are away for an upgrade: the sentence ends with what to do."""
+"""Bookies named that are away for an upgrade. The sentence ends with what to do."""
 SENTENCE_LINES_MAX = 6
 RENAMED_SHOWN_MAX = 3
 """Renamed bookies that get a sentence each; summary.json has all of them."""

@@ -114,7 +114,7 @@ def render_fault(
     where = ""
     if run_dir:
         path = printable(run_dir, 1_000 if lines_max is None else 200)
-        where = f" What was heard is kept in {path}."
+        where = f" The evidence is kept in {path}."
     after = (
         f"This is the auditor's own fault, not the cluster's: no counts are published.{where}"
         " Please report it."
@@ -187,7 +187,7 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     if resumed := summary.get("resumed_at"):
         last = moment(resumed[-1])
         times = f" {len(resumed)} times, last" if len(resumed) > 1 else ""
-        yield f"{_HANG}cut down and gone on with{times} at {last:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"{_HANG}interrupted and resumed{times} at {last:%Y-%m-%d %H:%M:%S} UTC"
     yield ""
 
 

@@ -1,6 +1,4 @@
-"""The report of `auditor topic`: who can read a topic to its end, and which of its ledgers stand in
-the way.
-"""
+"""The report of `auditor topic`: who can read a topic to its end, and which ledgers prevent it."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ PROBLEMS_SHOWN_MAX = 5
 FINDINGS_SHOWN_MAX = 10
 
 _WITHHELD = (
-    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies"
-    " are withheld: to accuse a bookie takes a whole run."
+    "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
+    " are withheld: they need a whole run."
 )
 _HUES: Final = {
     Answer.READABLE: "green",
@@ -177,7 +175,7 @@ def _reading_words(reading: Mapping[str, Any], answer: Answer, missing: Collecti
 
 
 def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: Answer) -> str:
-    """Return what may be otherwise if the subscription was moved back since ZooKeeper has its
+    """Return what may differ if the subscription was moved back after ZooKeeper got its
     position.
     """
     if (
@@ -271,7 +269,7 @@ def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
         yield f"    bookkeeper shell ledgermetadata -l {worst}"
         if (name := printable(topic["topic"], 1_000)) == topic[
             "topic"
-        ]:  # an escaped name would be another topic
+        ]:  # an escaped name would be the name of another topic
             yield f"    pulsar-admin topics stats-internal {shlex.quote(name)}"
     yield ""
 

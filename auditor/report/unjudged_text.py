@@ -127,7 +127,7 @@ def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
         bookies = list(unheard.get(greeting) or ())
         if bookies:
             named = ", ".join(printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX])
-            # summary.json names at most ten bookies, so there may be more than ten.
+            # summary.json names at most ten bookies: there may be more
             parts.append(
                 f"{named}{' ...' if len(bookies) >= BOOKIES_NAMED_MAX else ''} {_STATES[greeting]}"
             )

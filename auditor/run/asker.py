@@ -1,4 +1,4 @@
-"""How single ledgers are asked about: the cluster's metadata, the limits, the clock."""
+"""What an audit of single ledgers needs to ask: the cluster's metadata, the limits, the clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How the bookies are reached. `wait` sleeps so many seconds, or raises when the command is to
+    """How the bookies are reached. `wait` sleeps for some seconds, or raises if the command must
     stop.
     """
 
@@ -25,11 +25,11 @@ class Asker:
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     known_unable: frozenset[BookieId] = frozenset()
     """Bookies that an earlier run recorded as unable to list: entries are read there at once,
-    beside the lists.
+    without waiting for their lists.
     """
     search_reads_max: int | None = None
-    """Times one bookie is read for entries that it should not hold; None: no bound."""
+    """Maximum reads on one bookie of entries that it should not hold; None: no limit."""
     listers: Listers | None = None
-    """Where the bookies' listers are; None where none is asked."""
+    """Where the bookies' listers are; None if no lister is asked."""
     set_aside: dict[LedgerId, str] = field(default_factory=dict)
-    """Filled on the way: why a ledger could not be judged."""
+    """Gets the reason why a ledger could not be judged."""

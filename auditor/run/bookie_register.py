@@ -1,5 +1,5 @@
-"""The bookies of a cluster over the looks of one run: where each was, how it greeted us, and how
-long to wait for it.
+"""Keep track of the bookies over one run: where each was, how it greeted us, how long to wait for
+it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from auditor.summary.cluster.bookies import (
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LAST = 0
-"""The look of what is read behind all looks."""
+"""The number that stands for a look after all looks."""
 GAP_MARGIN_MS = 1_000
-"""Beyond the gap two looks at a lost bookie must have, so that rounding does not undercut it."""
+"""Added to the gap that two looks at a lost bookie need: rounding must not make it too short."""
 
 
 @dataclass(slots=True)
@@ -59,27 +59,27 @@ class BookieRegister:
     journal: Journal
     facts: ClusterFacts
     maintenance: frozenset[BookieId] = frozenset()
-    """Bookies that are known to be down: nothing is waited for on their account."""
+    """Bookies that are known to be down: the run does not wait for them."""
     search_reads_max: int = 0
-    """How often one bookie is read in a run for entries that it should not hold."""
+    """Maximum reads on one bookie in a run of entries that it should not hold."""
     resumptions: int = 0
-    """How often the run was gone on with."""
+    """How often the run was resumed."""
     listers: Listers | None = None
-    """Where the bookies' listers are; None where none is asked."""
+    """Where the bookies' listers are; None if no lister is asked."""
     seen: list[BookieRecord] = field(default_factory=list)
-    """Every bookie at every look that is over, with how it greeted us."""
+    """Every bookie at every look that is over, with its greeting."""
     registered: list[BookieRecord] = field(default_factory=list)
-    """The bookies as the metadata service has them at the present look."""
+    """The bookies as ZooKeeper has them at the current look."""
     _listed: set[BookieId] = field(default_factory=set)
-    """Bookies that listed a ledger in this run, whatever they did later."""
+    """Bookies that gave a list in this run, whatever they did later."""
     _unable: set[BookieId] = field(default_factory=set)
-    """Bookies that showed in some conversation of this run that they cannot list."""
+    """Bookies that showed in this run that they cannot list."""
     _silent: set[BookieId] = field(default_factory=set)
     """Bookies that were silent, or refused, in their newest conversation of this run."""
     _denied: dict[BookieId, str] = field(default_factory=dict)
-    """By bookie, what it denied in this run of what its lister had listed."""
+    """By bookie, what it denied in this run of its lister's lists."""
     _searches: Counter[BookieId] = field(default_factory=Counter)
-    """How often each bookie was read in this run for entries that it should not hold."""
+    """Reads on each bookie in this run of entries that it should not hold."""
     _new_answers: NewRows = field(init=False)
     _new_reads: NewRows = field(init=False)
 
@@ -88,8 +88,8 @@ class BookieRegister:
         self._new_reads = NewRows(self.run, "evidence/reads", READS)
 
     def directory(self, look: int) -> Directory:
-        """Where the bookies are now, and which the cluster knows; which can list, and which cannot,
-        was found out before.
+        """Return where the bookies are now, which ones the cluster knows, and which can list, as
+        far as this run has learnt.
         """
         if look != 1 or self._was_asked():
             self.store.sync()
@@ -104,10 +104,10 @@ class BookieRegister:
         return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
-        """Return the directory with how often each bookie may still be read for entries that it
+        """Return the directory with the number of reads left on each bookie of entries that it
         should not hold.
 
-        Counted from the reads that are written, so a resumed run continues the count. Costs reading
+        The reads are counted from what is written: a resumed run continues the count. Costs reading
         three columns of the reads that were written since the last call, batch by batch.
         """
         for batch in self._new_reads.batches(["bookie_id", "is_search", "status"]):
@@ -123,11 +123,11 @@ class BookieRegister:
         return replace(directory, searches_left=left)
 
     def directory_behind(self) -> Directory:
-        """Where the bookies are behind the last look."""
+        """Return where the bookies are after the last look."""
         return self.directory(LAST)
 
     def record_greetings(self, look: int) -> None:
-        """Keep how each bookie was registered at this look and how it greeted us ->
+        """Record how each bookie was registered at this look and how it greeted us ->
         evidence/bookies.
         """
 
@@ -139,17 +139,16 @@ class BookieRegister:
                 f"look-{look:02}",
             )
 
-        self.journal.once(f"look {look}: bookies", work)
+        self.journal.run_once(f"look {look}: bookies", work)
         self.seen += bookie_records(
             self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look)
         )
 
     def refresh_registrations(self) -> None:
-        """In a run that goes on: who was gone at the last look and is back was not gone all the
-        time -> evidence/bookies.
+        """Record which bookies came back before a resumed run continues -> evidence/bookies.
 
-        Else a bookie that restarts twice, before the run was cut down and after, would pass for one
-        that never came back.
+        Without this, a bookie that restarts twice, before the interruption and after, would look
+        like one that never came back.
         """
 
         def work() -> None:
@@ -173,17 +172,17 @@ class BookieRegister:
             self.seen += back
 
         if self.resumptions:
-            self.journal.once(f"resumption {self.resumptions}: bookies that are back", work)
+            self.journal.run_once(f"resumption {self.resumptions}: bookies that are back", work)
 
     def has_silent(self) -> bool:
-        """Whether a registered bookie must be asked again although no ledger may need it."""
+        """Return whether a registered bookie must be asked again even if no ledger needs it."""
         return any(
             record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance
             for record in self.seen
         )
 
     def silent(self) -> frozenset[BookieId]:
-        """The bookies that did not answer, or refused, at the last look that is over."""
+        """Return the bookies that did not answer, or refused, at the last look that is over."""
         return frozenset(
             one.bookie_id
             for one in self._newest()
@@ -191,20 +190,21 @@ class BookieRegister:
         )
 
     def silent_so_far(self) -> frozenset[BookieId]:
-        """Return the bookies that were silent, or refused, when they were asked last. Nothing is
-        judged by it: a look that is under way may still hear them.
+        """Return the bookies that were silent, or refused, when they were asked last.
+
+        It is for the progress display: a look that is under way may still hear them.
         """
         self._note_abilities()
         return frozenset(self._silent)
 
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
-        """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is
+        """Return how long to wait before `look`: the delay, or longer if a bookie with a cookie is
         gone.
 
-        It may be restarting, and the cluster may know. Nothing is waited for where telling that
-        would take longer than `longest_ms`: then the bookie is accused by a later run, which knows
-        since when it is gone. Nor while auto-recovery is disabled: then a bookie that has a cookie
-        is not accused at all (`first_checker.reachability.withheld` says so).
+        That bookie may be restarting, and the cluster may know. If finding out would take longer
+        than `longest_ms`, the run does not wait: a later run, which knows since when the bookie is
+        gone, reports it. Nor does the run wait while auto-recovery is disabled: then a bookie with
+        a cookie is never reported (`first_checker.reachability.withheld` says why).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
         if (
@@ -227,13 +227,14 @@ class BookieRegister:
         marks = self.run.read_table(
             "evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY
         )
-        unregistered = unmarked_rows(
-            unregistered, marks
-        )  # who is named by marked ledgers alone is missed already
+        # the cluster already misses a bookie that only marked ledgers name
+        unregistered = unmarked_rows(unregistered, marks)
         return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
-        """The bookies as of the last look that is over; none where there is no bookie at all."""
+        """Return the bookies as of the last look that is over; none if there is no bookie at
+        all.
+        """
         return [record for look in by_look(self.seen)[-1:] for record in look.values()]
 
     def _was_asked(self) -> bool:
@@ -273,7 +274,7 @@ class BookieRegister:
                 self._silent.discard(bookie)
 
     def _answer_statuses(self, look: int) -> pa.Table:
-        """How the bookies of one look behaved; what they hold stays where it is."""
+        """Return how the bookies of one look behaved, without reading what they hold."""
         return self.run.read_table(
             "evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING
         )

@@ -1,5 +1,5 @@
-"""The end of a run: the ledgers are accounted for, the findings gathered, the summary counted. Only
-from what was written.
+"""End a run: account for the ledgers, gather the findings, count the summary. Reads only what was
+written.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Conclusion:
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
-    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a
-    ledger.
+    """Ids of ledgers by the file's name: those of each cause, of stale marks, and of marks without
+    a ledger.
     """
     topics: Sequence[str] | None = None
     """The lines of topics.jsonl, worst first; None if no topics were looked for."""
@@ -86,22 +86,26 @@ def conclude(
     finished_at: str,
     duration_s: Mapping[str, float],
 ) -> Conclusion:
-    """Account for every listed ledger, then count. Raises AccountingError, and then nothing is
+    """Account for every listed ledger, then count. Raises AccountingError before anything is
     counted.
     """
     listed = run.read_table("evidence/listing", LISTING)["ledger_id"]
     account(listed, verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
-    agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    on_others = [*_lines(agreed, seen, about), *clustered.findings]
+    agreed = bookies_agreed(run, about, bookies, verdicts, _bookie_findings(seen, about))
+    on_others = [*_finding_lines(agreed, seen, about), *clustered.findings]
     hits = topic_hits(run, findings_of(verdicts, on_others))
-    not_there = _not_there(run, verdicts) if about.partial else []
+    not_there = _missing_ledgers(run, verdicts) if about.partial else []
     facts = RunFacts(
         finished_at=finished_at,
         duration_s=duration_s,
         not_there=len(not_there),
-        withheld=(*_missing_sentences(not_there), *clustered.withheld, *_of_bookies(seen, about)),
+        withheld=(
+            *_missing_sentences(not_there),
+            *clustered.withheld,
+            *_withheld_sentences(seen, about),
+        ),
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
         differ=(*agreed.differ, *clustered.differ),
         topics={"references": clustered.referenced.counts, **hits.summary},
@@ -110,7 +114,7 @@ def conclude(
         **_facts_of(about),
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    costs, copies = count_requests(run), _copies(run, about)
+    costs, copies = count_requests(run), _fullest_copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     summary = add_unindexed(summary, run) | why.as_json()
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
@@ -138,7 +142,7 @@ _NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _stale_marks_file(verdicts: TableScan) -> Mapping[str, Ids]:
-    """Return the file if it has anything in it."""
+    """Return the file of stale marks, nothing if there are none."""
     stale = stale_ledgers(verdicts)
     return {STALE_MARKS: stale} if len(stale) else {}
 
@@ -198,9 +202,10 @@ def _renamed_json(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
     ]
 
 
-def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
-    """The findings on bookies. Most of the ledgers that an operator named is not most of what a
-    bookie should hold.
+def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
+    """Return the findings on bookies.
+
+    If an operator named the ledgers, losses of most of them say little of all that a bookie holds.
     """
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
@@ -212,8 +217,8 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
 
-def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
-    """The findings on bookies, as lines."""
+def _finding_lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
+    """Return the findings on bookies as lines."""
     on_bookies = []
     for finding in agreed.findings:
         records = [one for one in seen.records if one.bookie_id == finding.bookie_id]
@@ -221,32 +226,32 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
     return on_bookies
 
 
-def _of_bookies(seen: _Bookies, about: About) -> list[str]:
-    """What could not be said of bookies."""
+def _withheld_sentences(seen: _Bookies, about: About) -> list[str]:
+    """Return what could not be decided about bookies, as sentences."""
     alone: list[str] = []
     if about.partial:
         alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
-    away, found = _bookies_in_maintenance(about), _on_bookies(seen, about)
+    away, found = _bookies_in_maintenance(about), _bookie_findings(seen, about)
     lost = withheld_lost_logs(seen.logs, found, away)
     return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
 
 
 def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:
-    """Bookies in planned maintenance: nothing is found on them."""
+    """Return the bookies in planned maintenance: they get no findings."""
     return about.terms.around.maintenance
 
 
-def _not_there(run: Place, verdicts: TableScan) -> list[int]:
-    """Return ledgers that an operator named and that were gone at the first look already."""
+def _missing_ledgers(run: Place, verdicts: TableScan) -> list[int]:
+    """Return the ledgers that an operator named and that did not exist at the first look."""
     gone = (pc.field("look") == 1) & (pc.field("status") == RecordStatus.GONE.value)
     at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
     deleted = verdicts.table(["ledger_id"], pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
 
 
-def _copies(run: Place, about: About) -> float:
-    """How many entries the fullest bookie should hold. Not counted where nothing was swept: that
-    costs a scan.
+def _fullest_copies(run: Place, about: About) -> float:
+    """Return how many entries the fullest bookie should hold; 0 without a sweep, as counting costs
+    a scan.
     """
     if about.terms.sweep.step == 0:
         return 0.0

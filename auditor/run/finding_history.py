@@ -1,7 +1,7 @@
-"""Adds to a run's findings since when they are seen and which are muted, and to the summary what
+"""Add to a run's findings since when they are seen and which are muted, and to the summary what
 changed.
 
-What is judged does not depend on it: it is done behind the conclusion of a run.
+No verdict depends on it: it is done after the conclusion of a run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutes:
-    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, if so."""
+    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, "" if it
+    could.
+    """
 
     mutes: Sequence[Mute]
     today: date
@@ -49,7 +51,7 @@ def add_history(
     found = [keep_compared(json.loads(line)) for line in conclusion.findings]
     try:
         history = _history(conclusion, found, about, verdicts, bookies, earlier)
-    except Exception as error:  # files of an earlier run are never worth a verdict
+    except Exception as error:  # files of an earlier run must not cost the verdicts of this one
         history = unknown_history(
             found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})"
         )
@@ -79,8 +81,8 @@ def restore_history(
 ) -> Conclusion:
     """Return the conclusion of a replay with the history and the mutes that the run stored.
 
-    Of a finding that the run did not store nothing is known: its fields are null. A run of an
-    earlier version has stored no history of any finding, and none is added.
+    The history fields of a finding that the run did not store are null. A run of an earlier version
+    stored no history, and none is added.
     """
     if summary and "changes" not in summary:
         return conclusion
@@ -101,8 +103,8 @@ def restore_history(
 
 
 def _stored_row(stored: Mapping[str, Any] | None, line: str) -> tuple[Any, ...]:
-    """Return HISTORY_FIELDS of a finding as the run stored them. A mute does not hide that it is
-    worse now.
+    """Return HISTORY_FIELDS of a finding as the run stored them. A mute does not hide a finding
+    that is worse now.
     """
     if stored is None:
         return (None,) * len(HISTORY_FIELDS)
@@ -114,13 +116,13 @@ def _stored_row(stored: Mapping[str, Any] | None, line: str) -> tuple[Any, ...]:
 
 
 def _apply(mutes: Mutes, lines: Sequence[str], found: Sequence[Json]) -> tuple[Applied, str | None]:
-    """Return what is muted, and why nothing is if the file is not what `auditor mute` writes."""
+    """Return what is muted, and why nothing is if `auditor mute` did not write this file."""
     try:
         return (
             apply_mutes(mutes.mutes, _read_muted(lines, found, mutes.mutes), mutes.today),
             mutes.problem,
         )
-    except Exception as error:  # a file of mutes is never worth a verdict
+    except Exception as error:  # a file of mutes must not cost the verdicts of a run
         return (
             Applied({}),
             (
@@ -133,7 +135,7 @@ def _apply(mutes: Mutes, lines: Sequence[str], found: Sequence[Json]) -> tuple[A
 def _read_muted(
     lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]
 ) -> Iterator[Json]:
-    """Yield the findings that mutes name, whole."""
+    """Yield the findings that mutes name, with all fields."""
     ids = {mute.id for mute in mutes}
     return (json.loads(line) for line, one in zip(lines, found, strict=True) if one["id"] in ids)
 
@@ -160,7 +162,7 @@ def _history(
 
 
 def _exit_code(summary: Mapping[str, Any], loud: Sequence[Json], fail_on: str) -> int:
-    """Return the exit code of a run whose findings are all muted but for `loud`."""
+    """Return the exit code of a run in which only the findings in `loud` are not muted."""
     code = int(summary["exit_code"])
     return code if code != 1 or reaches(loud, fail_on) else int(summary["exit_code_if_clean"])
 

@@ -1,4 +1,4 @@
-"""The judgings of a run: which look each belongs to, and what each left to do."""
+"""Run the judgings of a run: each belongs to a look, and leaves some ledgers to do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from auditor.summary.spoiled_lists import spoiled_ledgers
 from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
-"""Ledgers of one judging on which the checkers may differ for the others to be judged again without
-them.
+"""Maximum number of ledgers of one judging on which the checkers may differ. Up to it, the other
+ledgers are judged again without them.
 """
 
 
@@ -40,7 +40,7 @@ class Judging(NamedTuple):
 
 @dataclass(slots=True)
 class Judgings:
-    """Every judging of the run, oldest first, also those that were written before it went on."""
+    """Every judging of the run, oldest first, including those before it was resumed."""
 
     stages: StagesBySize
     run: Place
@@ -53,22 +53,22 @@ class Judgings:
         return self.done[-1].number
 
     def judge(self, look: int, shard: Shard, only: tuple[int, Todo] | None = None) -> None:
-        """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look
+        """Judge a shard's open ledgers once more. `only`: those that judging `only[0]` of this look
         left with that todo.
         """
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
         name = steps_name(look, number)
-        self.journal.once(name, self._judge, look, number, shard, only)
+        self.journal.run_once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
 
     def _judge(
         self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None
     ) -> StageResult:
-        """Once; or twice, where the first time shows that the process that judged cannot be trusted
-        (design: a MAJOR fault).
+        """Judge a shard, and once more if the process that judged cannot be trusted.
 
-        Then nothing of that job counts, and the shard is judged again from the same evidence
-        without the ledger that caused it.
+        That is so if the checkers differ or the process died. The first result is then removed, and
+        the shard is judged again from the same evidence, without the ledgers on which the checkers
+        differ.
         """
         name = steps_name(look, number)
         try:
@@ -84,15 +84,16 @@ class Judgings:
         return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
 
     def _differences(self, name: str) -> dict[LedgerId, str]:
-        """The ledgers of a judging on which the two checkers differ, and in what; none where it is
-        so many that it is a rule that is wrong and no process.
+        """Return the ledgers of a judging on which the two checkers differ, and how.
+
+        Empty above DIFFERING_MAX: that many differences mean a wrong rule, not a broken process.
         """
         rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
         differing = dict(disputed_ledgers(rows))
         return differing if len(differing) <= DIFFERING_MAX else {}
 
     def count_left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
-        """How many ledgers, or how many of a shard, some judging of a look left with that todo."""
+        """Return how many ledgers (of a shard) some judging of a look left with that todo."""
         mine = [
             one
             for one in self.done
@@ -101,28 +102,29 @@ class Judgings:
         return sum(self._count(one, pc.field("todo") == todo.value) for one in mine)
 
     def count_left_by_latest(self, todo: Todo) -> int:
-        """How many ledgers the newest judging left with that todo."""
+        """Return how many ledgers the newest judging left with that todo."""
         return self._count(self.done[-1], pc.field("todo") == todo.value)
 
     def wants_second_opinion(self, look: int) -> bool:
-        """Whether an open ledger wants to be asked about again, not just its metadata read once
-        more.
+        """Return whether the bookies must be asked again about some ledger, not just its metadata
+        read.
         """
         waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
         return any(self._count(one, waiting) for one in self.done if one.look == look)
 
     def commit(self) -> None:
-        """One verdict a ledger, from whichever judging settled it. The judgings stay until the run
-        is over.
+        """Write one verdict a ledger, from the judging that settled it. The judgings stay until the
+        run ends.
         """
-        self.journal.once(
+        self.journal.run_once(
             "verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts")
         )
 
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all judgings with nothing left to do, batch by batch.
+        """Yield the rows of all judgings with nothing left to do, batch by batch.
 
-        Some may rest on lists that a bookie contradicted in a later shard: those count no more.
+        Some may rest on lists that a bookie contradicted in a later shard: these verdicts are
+        corrected.
         """
         spoiled = spoiled_ledgers(self.run)
         for one in self.done:

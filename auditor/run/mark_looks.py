@@ -1,8 +1,7 @@
-"""Looking at marks whose ledger the listing did not name: once when the marks are listed, and again
-at the end of the run.
+"""Look at marks whose ledger the listing did not name: when the marks are listed, and at the end.
 
-A ledger may have been created after the listing, or deleted since, so each such mark and its
-ledger's znode are read by themselves, after a sync. What was seen is written to evidence/marks.
+A ledger may have been created after the listing, or deleted since. Each such mark and its ledger's
+znode are therefore read by themselves, after a sync. What was seen is written to evidence/marks.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 MARKS_LOOKED_AT_MAX = 10_000
-"""Marks of one run whose ledgers were not listed and that are looked at one by one, the oldest
-first: three reads each, twice. The others are counted as they were listed.
+"""Maximum number of unlisted ledgers whose marks one run looks at, the oldest first: three reads
+each, twice. The other marks are counted as they were listed.
 """
 
 
 @dataclass(slots=True)
 class MarkLooks:
-    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, so nothing
-    can be said of others.
+    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, and marks
+    of other ledgers say nothing.
     """
 
     store: MetadataStore
@@ -63,8 +62,8 @@ class MarkLooks:
         self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")
 
     def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
-        """Look again at each suspect, `delay_ms` after the first look at the earliest. Return a
-        sentence where that failed.
+        """Look again at each suspect, at least `delay_ms` after the first look. Return a sentence
+        if that failed.
         """
         if self.is_partial:
             return None
@@ -80,7 +79,7 @@ class MarkLooks:
         return None
 
     def _unlisted_marks(self, marks: Marks) -> list[LedgerId]:
-        """The marked ledgers that were not listed, the oldest mark first."""
+        """Return the marked ledgers that were not listed, the oldest mark first."""
         marked = np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger))
         if not len(marked):
             return []
@@ -106,7 +105,7 @@ class MarkLooks:
 def _rows(
     records: Iterable[LedgerRecord], listed: Callable[[LedgerId], Mark | None]
 ) -> Iterator[Row]:
-    """A row for each record. Where a mark or a ledger could not be read, the mark stands as it was
+    """Yield a row for each record. If a mark or a ledger could not be read, its mark stands as
     listed.
     """
     for record in records:
@@ -120,7 +119,7 @@ def _rows(
 
 
 def _has_metadata(record: LedgerRecord) -> bool | None:
-    """Whether the ledger's znode is there; None where its mark or the znode could not be read."""
+    """Return whether the ledger's znode exists; None if its mark or the znode could not be read."""
     if record.status is RecordStatus.GONE:
         return False
     return True if record.stamp is not None else None

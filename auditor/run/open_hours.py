@@ -1,4 +1,4 @@
-"""Has a run work only in the hours that the operator allows (`--window`)."""
+"""Let a run work only in the hours that the operator allows (`--window`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from auditor.stop import StopRequest
 from auditor.telemetry.progress import PAUSE, Progress
 
 NAP_S = 60.0
-"""Longest sleep at once. The clock is read again after it: somebody may have set it, and a laptop
-may have slept."""
+"""Longest single sleep. The clock is read again after it: it may have been set, or a laptop
+suspended.
+"""
 
 
 @dataclass(slots=True)
@@ -29,10 +30,10 @@ class OpenHours:
     now: Callable[[], datetime] = utc_now
 
     def await_open(self, then: str) -> None:
-        """Return at once within the window, and else when it opens. Raises Interrupted.
+        """Return at once within the window, otherwise when it opens. Raises Interrupted.
 
-        Called between shards: what a shard began is finished also outside the window. The time
-        counts for no stage of the run; `then` is the stage that goes on after it.
+        Called between shards: a shard that has begun is finished, even outside the window. The wait
+        counts for no stage of the run. `then` is the stage that follows it.
         """
         if self.window is None or not (seconds := self.window.seconds_until_open(self.now())):
             return

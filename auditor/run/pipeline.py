@@ -3,7 +3,7 @@
 Evidence first, judgement second: each stage writes one table, and the next stage reads it. Every
 ledger is looked at once, every suspect at least twice (BP-34). Nothing is reported before its
 metadata was read again after the evidence. The same tables let a killed run resume:
-`journal.once` skips a stage that is written already.
+`journal.run_once` skips a stage that is written already.
 """
 
 from __future__ import annotations
@@ -69,23 +69,23 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
     """
     run.progress.stage("load")
-    topics_at = run.journal.once(REFERENCES, run.reference_looks.record_first).get(TOPICS_AT)
+    topics_at = run.journal.run_once(REFERENCES, run.reference_looks.record_first).get(TOPICS_AT)
     shards = list_ledgers(run, ledger_ids)
-    run.journal.once("referenced ledgers", run.reference_looks.read_unlisted)
+    run.journal.run_once("referenced ledgers", run.reference_looks.read_unlisted)
     take_first_look(run, shards)
     run.progress.stage("second look")
     take_further_looks(run, shards)
     run.hours.await_open("second look")
-    run.journal.once("marks again", _look_at_marks_again, run)
-    run.journal.once(
+    run.journal.run_once("marks again", _look_at_marks_again, run)
+    run.journal.run_once(
         "references again",
         run.reference_looks.look_again,
         run.waits_ms[0],
         run.stop.wait,
         topics_at,
     )
-    run.journal.once("listing again", _relist, run)
-    run.journal.once("renames", run.rename_search.ask, run.bookies.silent())
+    run.journal.run_once("listing again", _relist, run)
+    run.journal.run_once("renames", run.rename_search.ask, run.bookies.silent())
     run.judgings.commit()
     keep_poison(run.directory)
     return run.bookies.seen
@@ -93,7 +93,7 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
 
 def list_ledgers(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[Shard]:
     """Write the listing before anything is read, and return the shards to go through."""
-    result = run.journal.once(LISTED, _write_listing, run, ledger_ids)
+    result = run.journal.run_once(LISTED, _write_listing, run, ledger_ids)
     run.relisting.began_at_ms = result["began_at_ms"]
     listing = run.directory.read_table("evidence/listing", LISTING)
     return cut_shards(listing["ledger_id"], result["shard_ledgers"])
@@ -135,19 +135,21 @@ def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
 
 
 def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
-    """Ask every bookie about every closed ledger, and read there what its list lacks."""
+    """Ask every bookie about every closed ledger, and read there the entries that its list
+    lacks.
+    """
     listed = run.directory.count("evidence/listing", LISTING)
     for shard in shards:
         part = f"look 1 shard {shard.number}"
         run.hours.await_open("load")
         is_new = not run.journal.has(f"{part}: lists")
         ledgers = LedgersDone(listed * shard.number // len(shards), listed) if is_new else None
-        run.journal.once(f"{part}: metadata", read_metadata, run, shard)
+        run.journal.run_once(f"{part}: metadata", read_metadata, run, shard)
         if shard.number == 0:
             _fix_terms(run, shard, len(shards))
         addresses = run.bookies.directory(1)
         run.progress.stage("ask", len(addresses.addresses), ledgers)
-        run.journal.once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
+        run.journal.run_once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
         run.progress.silent(run.bookies.silent_so_far())
         run.progress.stage("judge", ledgers=ledgers)
         run.judgings.judge(1, shard)
@@ -156,7 +158,7 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
 
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
-    """Have everything judged from here on by the terms that fit the number of entries there are."""
+    """Judge everything from here on by terms that fit the number of entries."""
     run.stages = run.judgings.stages = run.stages.with_terms(
         run.sweep_planner.terms_by(first, shards)
     )
@@ -183,16 +185,18 @@ def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
         asked = [_look_again(run, look, shard) for shard in shards if _is_due(run, look, shard)]
         if any(asked):
             run.bookies.record_greetings(look)
-        run.journal.once(f"look {look}: over", dict)
+        run.journal.run_once(f"look {look}: over", dict)
 
 
 def _is_due(run: AuditRun, look: int, shard: Shard) -> bool:
-    """Whether a shard takes part in a look: it has suspects left, or its bookies are greeted."""
+    """Return whether a shard takes part in a look: it has suspects left, or its bookies are
+    greeted.
+    """
     return _greets(look, shard) or run.judgings.count_left(look - 1, Todo.LOOK, shard) > 0
 
 
 def _greets(look: int, shard: Shard) -> bool:
-    """Whether every bookie is greeted again with this shard: once, at the second look."""
+    """Return whether every bookie is greeted again with this shard: once, at the second look."""
     return look == 2 and shard.number == 0
 
 
@@ -201,12 +205,14 @@ def _look_again(run: AuditRun, look: int, shard: Shard) -> bool:
     part = f"look {look} shard {shard.number}"
     run.hours.await_open("second look")
     addresses = run.bookies.directory(look)
-    run.journal.once(f"{part}: metadata", run.stages.read_ledgers, look, shard)
+    run.journal.run_once(f"{part}: metadata", run.stages.read_ledgers, look, shard)
     run.judgings.judge(look, shard)
     judging = run.judgings.latest
     asks = _greets(look, shard) or run.judgings.count_left_by_latest(Todo.LISTS) > 0
     if asks:
-        run.journal.once(f"{part}: lists", run.stages.ask_lists, look, addresses, shard, judging)
+        run.journal.run_once(
+            f"{part}: lists", run.stages.ask_lists, look, addresses, shard, judging
+        )
         run.progress.silent(run.bookies.silent_so_far())
         run.judgings.judge(look, shard, (judging, Todo.LISTS))
     _read_missing_entries(run, look, shard, addresses)
@@ -214,8 +220,8 @@ def _look_again(run: AuditRun, look: int, shard: Shard) -> bool:
 
 
 def _read_missing_entries(run: AuditRun, look: int, shard: Shard, addresses: Directory) -> None:
-    """Read entries and judge again with them, until no ledger wants another read."""
-    around = run.stages.terms.around  # in a resumed run, bookies may be gone by now
+    """Read entries and judge with them, until no ledger needs another read."""
+    around = run.stages.terms.around  # in a resumed run, bookies may have gone meanwhile
     bookies = max(len(addresses.addresses), len(around.writable | around.readonly))
     rounds, rounds_max = 0, reading_rounds_max(run.stages.terms, bookies)
     while run.judgings.count_left_by_latest(Todo.READS):
@@ -224,7 +230,7 @@ def _read_missing_entries(run: AuditRun, look: int, shard: Shard, addresses: Dir
         judging = run.judgings.latest
         allowed = run.bookies.with_searches_left(addresses)
         stage = f"look {look}: reads of judging {judging}"
-        run.journal.once(stage, run.stages.read_entries, look, judging, allowed)
+        run.journal.run_once(stage, run.stages.read_entries, look, judging, allowed)
         run.judgings.judge(look, shard, (judging, Todo.READS))
 
 

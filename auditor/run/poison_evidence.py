@@ -1,9 +1,9 @@
-"""`poison/` in a run's directory: what is known of each ledger that could not be judged, so that a
-person can look into it.
+"""Keep what is known of each ledger that could not be judged in `poison/`, for a person to look
+into.
 
-`poison/ledger-<id>/` is laid out as a run's directory with one ledger in it: `auditor replay`
-judges that one alone, with today's code. `poison/stopped` names the ledgers on which judging was
-stopped: replaying the whole run sets them aside again.
+`poison/ledger-<id>/` has the layout of a run's directory with one ledger in it: `auditor replay`
+judges that ledger alone, with today's code. `poison/stopped` names the ledgers on which judging was
+stopped: a replay of the whole run sets them aside again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _OWN_FOLDER = "poison/ledger-<id>"
 STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
 """A ledger on which judging was stopped, and how. Key: ledger_id."""
 KEPT_MAX = 100
-"""Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as
-well.
+"""Maximum number of ledgers of each sort that get a directory. The evidence on the others is in
+`evidence/` only.
 """
 
 _OF_LEDGERS = (("evidence/listing", LISTING), *TABLES)
@@ -34,7 +34,7 @@ _OF_LEDGERS = (("evidence/listing", LISTING), *TABLES)
 
 def keep_poison(run: Place) -> None:
     """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the
-    checkers differ. Nothing is written where there is none.
+    checkers differ. Writes nothing if there are none.
 
     Costs a scan of one column of the verdicts, and where there are any, of each table of evidence.
     Raises OutputError.
@@ -53,8 +53,8 @@ def keep_poison(run: Place) -> None:
 
 
 def stopped_ledgers(run: Place) -> dict[int, str]:
-    """Why judging was stopped, by ledger; empty where it never was, or where the run did not come
-    so far.
+    """Return why judging was stopped, by ledger; empty if it never was, or if the run ended
+    before.
     """
     if not run.has_table(_STOPPED_TABLE):
         return {}

@@ -1,8 +1,8 @@
-"""How many znodes a run read: counted where they are read, added up from what was written.
+"""Count how many znodes a run read, from what was written.
 
-Each task that reads ZooKeeper writes its counts into the last of its rows, so a task that Spark
-does twice counts once. What the driver reads itself is counted in its process, kept in the journal,
-and written when the run ends.
+Each task that reads ZooKeeper writes its counts into the last of its rows. A task that Spark runs
+twice therefore counts once. The driver counts its own reads in its process, keeps them in the
+journal, and writes them when the run ends.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def write_read_counts(run: Place, counts: ReadCounts) -> None:
 
 
 def count_silent_parents(run: Place, name: str, listing: Listing, counts: ReadCounts) -> None:
-    """Add to the driver's counts the parents that tasks listed without finding a ledger: such a
-    task writes no row.
+    """Add to the driver's counts the parents in which tasks found no ledger: such a task writes no
+    row.
 
-    A list that was repeated is taken for another one here.
+    A parent that was listed twice counts twice.
     """
     parents = sum(len(portion.parents) for portion in listing.partitions)
     silent = max(0, parents - _counts_in(run, name)[0])

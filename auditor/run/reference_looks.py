@@ -1,11 +1,10 @@
-"""Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of
-the run.
+"""Look at what Pulsar's topics reference: before the ledgers are listed, and at the end of the run.
 
 A broker creates a ledger before it references it, and removes the reference before it deletes the
-ledger, except when it deletes a topic: then the ledgers go first. So at each look the references
-are read first and the ledgers after them, each after a sync, and the looks are LOOKS_APART_MIN_MS
-apart at least. What was seen is written to evidence/references and evidence/referenced_ledgers;
-`summary.reference_findings` concludes from it.
+ledger, except when it deletes a topic: then the ledgers go first. Each look therefore reads the
+references first and the ledgers after them, each after a sync. The looks are at least
+LOOKS_APART_MIN_MS apart. What was seen is written to evidence/references and
+evidence/referenced_ledgers; `summary.references.reference_findings` concludes from it.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from auditor.zookeeper.session import ReadCounts
 from auditor.zookeeper.topics import TopicsAddress, TopicStore
 
 TOPICS_IN_PROCESS_MAX = 2_000
-"""Topics that this process reads itself: it takes less time than a Spark job, which costs a second
-or two.
+"""Maximum number of topics that this process reads itself: it takes less time than a Spark job,
+which costs a second or two.
 """
 TOPICS_AT = "topics_at"
 """The field of the journal that says where the first look read topics."""
 _NO_TOPICS = "no Pulsar topics were found any more"
 _Problem = tuple[str | None, str]
-"""The namespace of which topics may be missed (None: any), and why."""
+"""The namespace in which topics may be missed (None: any), and why."""
 ROWS_AT_ONCE = 10_000
 """Topics, or ledgers, read between two files of a table. Memory holds their rows."""
 
@@ -84,10 +83,10 @@ class PulsarTopics:
 
 @dataclass(slots=True)
 class ReferenceLooks:
-    """The looks of one run at references. `pulsar` is None where there is no Pulsar, or only named
-    ledgers are audited.
+    """The looks of one run at references. `pulsar` is None without Pulsar, or if only named ledgers
+    are audited.
 
-    `on_spark` returns the stages that Spark does. Its first call may start Spark.
+    `on_spark` returns the stages that run on Spark. Its first call may start Spark.
     """
 
     pulsar: PulsarTopics | None
@@ -98,8 +97,8 @@ class ReferenceLooks:
     stop: StopRequest
 
     def record_first(self) -> StageResult | None:
-        """Read all topics -> evidence/references. Writes nothing where there is no Pulsar. Never
-        raises StoreUnavailable.
+        """Read all topics -> evidence/references. Writes nothing without Pulsar. Never raises
+        StoreUnavailable.
         """
         if self.pulsar is None:
             return None
@@ -122,12 +121,11 @@ class ReferenceLooks:
     def look_again(
         self, delay_ms: int, wait: Callable[[float], None], topics_at: str | None = None
     ) -> StageResult | None:
-        """Read the suspects and their topics again, `delay_ms` after the first look at the
-        earliest.
+        """Read the suspects and their topics again, at least `delay_ms` after the first look.
 
         Suspects are ledgers not found or cut short, and those that no topic references. Returns a
-        problem where that failed: what was not read twice is unknown. `topics_at` is where the
-        first look read topics.
+        problem if that failed: what was not read twice is unknown. `topics_at` is where the first
+        look read topics.
         """
         if not were_references_read(self.run):
             return None
@@ -160,7 +158,7 @@ class ReferenceLooks:
         return None
 
     def _check_topics(self, topics_at: str | None) -> None:
-        """Make sure that the topics are those of the first look. Raises StoreUnavailable."""
+        """Check that the topics are those of the first look. Raises StoreUnavailable."""
         if self.pulsar is None or self.pulsar.store is None:
             raise StoreUnavailable(self.pulsar.problem if self.pulsar else _NO_TOPICS)
         if topics_at not in (None, self.pulsar.place):
@@ -174,7 +172,9 @@ class ReferenceLooks:
                 raise StoreUnavailable(_NO_TOPICS)
 
     def _orphans(self) -> list[LedgerRecord]:
-        """The first ledgers without a reference that a second look may show to be orphans."""
+        """Return the first ledgers without a reference that a second look may prove to be
+        orphans.
+        """
         known = known_topics(self.run)
         if known.is_blind:
             return []
@@ -184,8 +184,8 @@ class ReferenceLooks:
         return list(islice(decided, SUSPECTS_MAX))
 
     def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[_Problem]]:
-        """List all topics. Return also why some could not be listed, with their namespace if only
-        it is in doubt.
+        """Return all topics, and why some could not be listed, with the namespace if only one is in
+        doubt.
         """
         if pulsar.store is None:
             return [], [(None, pulsar.problem)]
@@ -212,7 +212,7 @@ class ReferenceLooks:
         return list(dict.fromkeys(names)), problems
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
-        """Read topics in this process, or in Spark tasks where they are many."""
+        """Read topics in this process, or in Spark tasks if they are many."""
         assert self.pulsar is not None
         if self.pulsar.store is None or self.pulsar.address is None:
             return
@@ -225,7 +225,7 @@ class ReferenceLooks:
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{look}")
 
     def _read_ledgers(self, look: int, ids: Sequence[LedgerId]) -> None:
-        """Read ledgers after a sync. An empty table says that there was none to read."""
+        """Read ledgers after a sync. Writes an empty table if there is none to read."""
         self.run.write_table(LEDGERS_WHERE, table(LEDGERS, []), f"look-{look}-none")
         if ids:
             self.store.sync()
@@ -253,7 +253,7 @@ def _odd_names(paths: Sequence[str]) -> Iterable[_Problem]:
 
 
 class _Counted:
-    """Adds what a store of topics reads inside `with` to the counts of the run."""
+    """Adds the topic reads inside `with` to the counts of the run."""
 
     def __init__(self, topics: TopicStore, counts: ReadCounts) -> None:
         self._topics, self._counts = topics, counts

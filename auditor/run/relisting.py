@@ -1,5 +1,6 @@
-"""Listing all ledgers again at the end of a run that listed far fewer than the last one: no
-accusation on one look.
+"""List all ledgers again at the end of a run that listed far fewer than the last run.
+
+One listing alone is not reported as a drop.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(slots=True)
 class Relisting:
-    """What the listings of a whole run are held against. `last_run` is where the last run's
-    evidence lies, if it still does.
+    """The listings of a whole run, to compare with the last run. `last_run` is where the last run's
+    evidence is, None if it was removed.
     """
 
     stages: StagesBySize
@@ -33,19 +34,19 @@ class Relisting:
     began_at_ms: int = 0
 
     def start(self) -> None:
-        """The listing that is to be audited begins."""
+        """Note when the listing that is audited begins."""
         self.began_at_ms = now_ms()
 
     def record_first(self) -> None:
-        """Write down when the listing began, where there is something to hold it against."""
+        """Record when the listing began, if there is a run to compare with."""
         if self.last is not None:
             self._write(FIRST)
 
     def relist_if_dropped(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
-        """List all ledgers once more if far fewer were listed than by the last run, `delay_ms`
-        after that at the earliest.
+        """List all ledgers again if far fewer were listed than by the last run.
 
-        Returns a sentence where it failed: that is no end of the run.
+        Waits until `delay_ms` after the first listing. Returns a sentence if the listing failed:
+        that does not end the run.
         """
         if self.last is None or not has_dropped(self.last, self.run.count(WHERE[FIRST], LISTING)):
             return None
@@ -67,8 +68,8 @@ class Relisting:
         self.run.write_table("evidence/listings", table(LISTINGS, [row]), f"listing-{listing}")
 
     def _gone_ledgers(self) -> list[int]:
-        """Some ledgers that the last run listed and that are gone; none where its evidence was
-        removed meanwhile.
+        """Return some ledgers that the last run listed and that are gone; none if its evidence was
+        removed.
         """
         if self.last_run is None:
             return []

@@ -1,9 +1,9 @@
-"""Asks registered bookies, after the last look, for what gone bookies should hold: a renamed one is
-there under another name.
+"""Ask registered bookies, after the last look, for what gone bookies should hold.
 
-A small step in the driver: at most RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each,
-one conversation with each registered bookie that these ledgers do not name. What they say is
-written down; `summary.renames` concludes from it.
+A renamed bookie has these entries under another name. This is a small step in the driver: at most
+RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
+registered bookie that these ledgers do not name. The answers are written down; `summary.cluster.renames`
+draws the conclusion.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from auditor.summary.cluster.renames import NAME, rename_cases
 from auditor.zookeeper.metadata_store import MetadataStore
 
 RENAME_DEADLINE_MS = 60_000
-"""How long the conversation with one bookie may take: no verdict depends on what it says."""
+"""How long the conversation with one bookie may take. No verdict depends on it."""
 BOOKIES_AT_ONCE_MAX = 64
-"""Bookies asked side by side."""
+"""Bookies asked in parallel."""
 LAST = 0
-"""The look of what is asked behind all looks."""
+"""The number that stands for a look after all looks."""
 _LEDGER = RENAMES.get_field_index("ledger_id")
 
 
 @dataclass(frozen=True, slots=True)
 class RenameSearch:
-    """`directory` says where the bookies are now; `silent`: bookies not asked again. `can_read`:
-    entries may be read.
+    """The search of one run. `directory` returns where the bookies are now. `silent` bookies are
+    not asked again. `can_read`: entries may be read.
     """
 
     store: MetadataStore
@@ -50,11 +50,10 @@ class RenameSearch:
     can_read: bool = True
 
     def ask(self, silent: Collection[BookieId]) -> None:
-        """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing where no
+        """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing if no
         bookie is gone.
 
-        What was said of a ledger that has changed by then is kept and is about no gone bookie.
-
+        Answers about a ledger that has changed meanwhile are kept, but count for no gone bookie.
         Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises
         StoreUnavailable.
         """
@@ -69,10 +68,10 @@ class RenameSearch:
             self.run.write_table(NAME, table(RENAMES, kept), "asked")
 
     def _changed_ledgers(self, cases: Sequence[RenameCase]) -> set[LedgerId]:
-        """Return the ledgers whose metadata is no longer what they were asked for.
+        """Return the ledgers whose metadata changed after they were asked about.
 
-        Auto-recovery copies what a gone bookie held to another and then names that one: this is not
-        a rename.
+        Auto-recovery copies what a gone bookie held to another bookie and then names that one. This
+        is not a rename.
         """
         asked_for = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
         self.store.sync()
@@ -115,7 +114,7 @@ class RenameSearch:
 
 
 class _Conversation:
-    """What one registered bookie is asked."""
+    """The conversation with one registered bookie."""
 
     def __init__(
         self,
@@ -134,7 +133,7 @@ class _Conversation:
         }
 
     async def rows(self, *, can_list: bool, can_read: bool) -> list[Row]:
-        """RENAMES rows: how the bookie greeted us, its lists, and the entries read."""
+        """Return RENAMES rows: the bookie's greeting, its lists, and the entries read."""
         try:
             answers = (
                 await self._lane.lists([ListQuestion(i) for i in self._ledgers])

@@ -1,4 +1,4 @@
-"""Judging written evidence again: no cluster, no Java, and the same findings to the byte."""
+"""Judge written evidence again: without a cluster or Java, with the same findings to the byte."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ DEFAULT_LIMITS = JudgingLimits()
 
 
 def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS) -> pa.Table:
-    """A verdict for every ledger that the evidence has, as VERDICTS rows in order of ledger id.
+    """Return a verdict for every ledger in the evidence, as VERDICTS rows in order of ledger id.
 
-    Evidence that stops half way is judged as it is: what was not asked is unknown. A ledger on
-    which the run had to be stopped is set aside again in the same words; a new one is found in a
-    child, which may die of it. Costs one scan of each table for every LEDGERS_AT_ONCE ledgers.
+    Incomplete evidence is judged as it is: what was not asked is unknown. A ledger on which the run
+    had to stop judging is set aside again in the same words. A further one is found in a child
+    process, which may die of it. Costs one scan of each table for every LEDGERS_AT_ONCE ledgers.
     Raises TooManyPoisoned.
     """
     spoiled = spoiled_ledgers(run)
@@ -66,6 +66,6 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
 
 
 def _evidence_batches(run: Place, low: int, high: int) -> list[pa.RecordBatch]:
-    """SEEN rows of the ledgers from `low` to `high`."""
+    """Return SEEN rows of the ledgers from `low` to `high`."""
     within = (pc.field("ledger_id") >= low) & (pc.field("ledger_id") <= high)
     return read_seen_rows(run, within)

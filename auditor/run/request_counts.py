@@ -1,4 +1,4 @@
-"""What a run asked of ZooKeeper and the bookies, counted from what was written."""
+"""Count what a run asked of ZooKeeper and the bookies, from what was written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.summary.paces import paces_json
 
 @dataclass
 class _Requests:
-    """What was asked, added up over one table of evidence: `sums` of the columns `_SUMS`.
+    """Requests added up over one table of evidence: `sums` of the columns `_SUMS`.
 
     `unanswered` were sent and got no status that counts.
     """
@@ -64,8 +64,8 @@ def count_requests(run: Place) -> Costs:
 def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
     """Add up a table.
 
-    Greetings, which are about no ledger, cost the requests that were sent. The last one to a bookie
-    that is silent is unanswered.
+    A greeting, which has no ledger, costs the requests that were sent. The last request to a silent
+    bookie is unanswered.
     """
     total = _Requests()
     columns = ["bookie_id", "ledger_id", "status", *_SUMS]
@@ -81,15 +81,15 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -
 
 
 def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
-    """Return how many questions were sent and not answered with one of these statuses. What was
-    never sent did not fail.
+    """Return how many requests were sent and not answered with one of these statuses. A request
+    that was never sent did not fail.
     """
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
 
 
 def _count_silent(greetings: pa.RecordBatch) -> int:
-    """Return how many bookies were connected and are silent."""
+    """Return how many bookies accepted a connection and stayed silent."""
     was_sent = pc.greater(greetings["requests"], 0)
     return _sum_of(pc.and_(was_sent, pc.equal(greetings["status"], Greeting.SILENT.value)))
 

@@ -1,6 +1,6 @@
-"""One look at single ledgers: the bookies are asked for lists and entries in one event loop.
+"""Take one look at single ledgers: ask the bookies for lists and entries in one event loop.
 
-Every ledger here fits in memory with all that was said of it.
+All ledgers fit in memory with everything that was said about them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from auditor.run.single_ledger_state import AuditState
 
 
 class SingleLook:
-    """One look at single ledgers: its conversations with the bookies, side by side."""
+    """One look at single ledgers, with its parallel conversations."""
 
     def __init__(self, state: AuditState, look: int) -> None:
         self._state, self._asker, self._look = state, state.asker, look
@@ -33,9 +33,9 @@ class SingleLook:
         self._known = AddressTable.from_records(self._asker.store.bookies(look, self._asker.now_ms))
 
     async def ask(self, ids: Iterable[LedgerId]) -> None:
-        """Ask for the lists that are due, then read entries until no ledger wants another.
+        """Ask for the lists that are due, then read entries until no ledger needs another read.
 
-        Where lists are overdue, entries are read beside them. A list that comes late is judged as
+        While a list is overdue, entries are read on its bookie. A list that comes late is judged as
         if it had been in time.
         """
         ids = list(ids)
@@ -88,7 +88,7 @@ class SingleLook:
         return answers
 
     def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
-        """Remember for the looks to come whether the bookie can list, and what of its lister it
+        """Remember for later looks whether the bookie can list, and which lists of its lister it
         denied.
         """
         lane = self._lane(bookie)
@@ -104,7 +104,7 @@ class SingleLook:
             self._state.listed.add(bookie)
 
     async def _settle_late_lists(self) -> bool:
-        """Wait for the overdue lists; return whether the word of any bookie has changed."""
+        """Wait for the overdue lists. Return whether the answer of any bookie changed."""
         late = [bookie for bookie, lane in self._lanes.items() if lane.has_late_lists]
         settled = await asyncio.gather(
             *(self._lanes[bookie].settle_late_lists() for bookie in late)

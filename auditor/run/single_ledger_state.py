@@ -1,5 +1,5 @@
-"""What an audit of single ledgers knows so far: their looks as they grow, where each ledger stands,
-and what was learned of the bookies.
+"""Hold what an audit of single ledgers knows: their looks, where each ledger stands, and what was
+learnt of the bookies.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from auditor.run.asker import Asker
 
 @dataclass(slots=True)
 class LedgerLooks:
-    """One ledger's looks as they grow."""
+    """The looks at one ledger so far."""
 
     records: list[LedgerRecord] = field(default_factory=list)
     answers: dict[int, dict[BookieId, Answer]] = field(default_factory=dict)
     reads: dict[int, dict[tuple[BookieId, EntryId], EntryRead]] = field(default_factory=dict)
 
     def drop_probes(self, look: int, bookie: BookieId) -> None:
-        """Forget what was read on a bookie while its list was overdue, but for wrong digests, which
-        accuse it.
+        """Forget the reads on a bookie while its list was overdue, except those of a wrong digest.
 
-        The ledger is then judged as if the list had come in time. Probes would use up the
+        The ledger is then judged as if the list had come in time. Otherwise probes would use up the
         confirming reads of that bookie.
         """
         reads = self.reads.get(look, {})
@@ -49,8 +48,8 @@ class LedgerLooks:
 class AuditState:
     """The state of one audit, kept from look to look.
 
-    `unsupported` bookies cannot list, `listed` ones gave a list of their own. `denied` has what a
-    bookie contradicted of its lister.
+    `unsupported` bookies cannot list. `listed` bookies gave a list of their own. `denied` has what
+    a bookie contradicted of its lister's lists.
     """
 
     asker: Asker
@@ -64,7 +63,7 @@ class AuditState:
 
     @classmethod
     def of(cls, asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> AuditState:
-        """Return the state before the first look. Listers no longer believe what gets into
+        """Return the state before the first look. A lister is not believed once its bookie is in
         `denied`.
         """
         denied: dict[BookieId, str] = {}
@@ -76,8 +75,10 @@ class AuditState:
         return cls(asker, terms, searches, {one: LedgerLooks() for one in ids}, denied)
 
     def settle(self, ids: Iterable[LedgerId]) -> None:
-        """Set where each of these ledgers stands. Judged in a child: one that cannot be judged is
-        set aside, and the command lives.
+        """Set where each of these ledgers stands.
+
+        They are judged in a child: a ledger that cannot be judged is set aside, and the command
+        survives.
         """
         ledgers = [self.looks[i].evidence() for i in ids]
 

@@ -1,5 +1,5 @@
-"""The same audit for a handful of ledgers, without Spark: the same questions, the same judgement,
-an answer in about a second.
+"""Audit a handful of ledgers without Spark: the same requests and judgement as a run, in about a
+second.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from auditor.run.single_ledger_state import AuditState
 def audit_ledgers(
     asker: Asker, ids: Sequence[LedgerId], terms: Terms
 ) -> list[tuple[LedgerEvidence, Step]]:
-    """Each ledger's evidence and final step, in the order of `ids`: looks until every verdict may
-    stand, within the terms.
+    """Return each ledger's evidence and final step, in the order of `ids`.
+
+    Takes looks until every verdict may stand, as the terms allow.
     """
     state = AuditState.of(asker, ids, terms)
     asker, looks, steps = state.asker, state.looks, state.steps
@@ -46,7 +47,7 @@ def audit_ledgers(
 def _spoil(
     judged: tuple[LedgerEvidence, Step], denied: frozenset[BookieId]
 ) -> tuple[LedgerEvidence, Step]:
-    """Take back what rests on lists that a bookie contradicted since."""
+    """Correct a verdict that rests on lists which a bookie contradicted later."""
     evidence, step = judged
     answers = (
         answer

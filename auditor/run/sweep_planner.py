@@ -1,4 +1,4 @@
-"""Fixes which entries a run reads by rank, as soon as it knows how many entries there are."""
+"""Set which entries a run reads by rank, as soon as the number of entries is known."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 class SweepPlanner:
     """Derives the step of the sweep from the first shard, and keeps it in run.json.
 
-    It is the same for a run that is resumed: what it is derived from is written. `about` is what
-    run.json says.
+    A resumed run gets the same step: what it is derived from is written. `about` is the content of
+    run.json.
     """
 
     run: Place
@@ -29,8 +29,8 @@ class SweepPlanner:
     def terms_by(self, first: Shard, shards: int) -> Terms:
         """Return the terms of judgement with the step, before anything is judged.
 
-        The metadata of the first of `shards` shards must have been read. They hold equal numbers of
-        ledgers, so it stands for the others; what the last whole run counted stands beside it.
+        The metadata of the first of `shards` shards must have been read. The shards hold equal
+        numbers of ledgers: the first stands for the others, beside what the last whole run counted.
         """
         sweep = self.about.terms.sweep
         if sweep.budget > 0 and self.about.terms.probe_entries > 0:
@@ -41,7 +41,7 @@ class SweepPlanner:
         return self.about.terms
 
     def _copies(self, first: Shard, shards: int) -> float:
-        """Return how many entries the fullest bookie should hold; estimated if there are more
+        """Return how many entries the fullest bookie should hold, estimated if there are more
         shards.
         """
         mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)

@@ -1,5 +1,5 @@
-"""Audits all ledgers of a few topics, without Spark: the references, the ledgers, then what is
-suspect again.
+"""Audit all ledgers of a few topics without Spark: references, then ledgers, then suspects
+again.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def holds(text: str) -> tuple[Run, ...]:
     for word in text.split():
         match = _RUN.fullmatch(word)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f"{word!r} is no run of entries; write 7 or 3-9: {text!r}")
+            raise ValueError(f"{word!r} is not a run of entries; write 7 or 3-9: {text!r}")
         runs.append((int(match[1]), int(match[2] or match[1])))
     return tuple(runs)
 
@@ -138,7 +138,7 @@ def _tokens(text: str) -> Iterable[dict[str, str]]:
         at = match.end()
         yield match.groupdict(default="")
     if text[at:].strip():
-        raise ValueError(f"{text[at:].split()[0]!r} is no part of a ledger: {text!r}")
+        raise ValueError(f"{text[at:].split()[0]!r} is not a part of a ledger: {text!r}")
 
 
 def _last_written(metadata: LedgerMetadata) -> EntryId:

@@ -27,11 +27,11 @@ from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.sound_ledgers import sound_ledgers
 from auditor.sandbox.stories_of_ensembles import LOCATIONS
-from auditor.sandbox.telling import (
+from auditor.sandbox.story import (
     LOST,
     LOST_AND_MARKED,
     SILENT,
-    TELLERS,
+    STORY_WRITERS,
     UNLISTABLE,
     Story,
     with_owner,
@@ -39,7 +39,7 @@ from auditor.sandbox.telling import (
 
 __all__ = [
     "STORY_LEDGER_FIRST",
-    "TELLERS",
+    "STORY_WRITERS",
     "Story",
     "demo_cluster",
     "seed_exempt",
@@ -54,7 +54,7 @@ STORY_MODULES = (
     stories_of_references,
     stories_of_bookies,
 )
-"""The modules with the stories. Importing them fills `TELLERS`."""
+"""The modules with the stories. Importing them fills `STORY_WRITERS`."""
 
 DEMO_BOOKIES = len(LOCATIONS)
 STORY_LEDGER_FIRST = 100
@@ -62,8 +62,9 @@ STORY_LEDGER_FIRST = 100
 TAKES_TWO_RUNS = frozenset({Kind.LEDGER_POPULATION_DROPPED})
 """Kinds that one run cannot show."""
 NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
-"""Kinds that only a lister of a real index can tell of: sandbox bookies have neither an index nor
-entry logs, and the demo does without the extra that reads one."""
+"""Kinds that only a lister of a real index can detect. Sandbox bookies have neither an index nor
+entry logs, and the demo works without the extra that reads one.
+"""
 EXEMPT_LEDGER_FIRST = 50
 SOUND_LEDGERS = 200
 
@@ -83,14 +84,14 @@ def seed_stories(cluster: SandboxCluster) -> list[Story]:
     The cluster must have at least DEMO_BOOKIES bookies and none of these ledgers.
     """
     kinds = story_kinds()
-    missing = [kind.value for kind in kinds if kind not in TELLERS]
-    assert not missing, f"no story tells {', '.join(missing)}: add one to {__name__}"
+    missing = [kind.value for kind in kinds if kind not in STORY_WRITERS]
+    assert not missing, f"no story shows {', '.join(missing)}: add one to {__name__}"
     assert len(cluster.bookie_ids) >= DEMO_BOOKIES, f"the stories need {DEMO_BOOKIES} bookies"
     cluster.stop_bookie(SILENT)
     for bookie in (LOST, LOST_AND_MARKED):
         cluster.lose_bookie(bookie)
     return [
-        TELLERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number)
+        STORY_WRITERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number)
         for number, kind in enumerate(kinds)
     ]
 

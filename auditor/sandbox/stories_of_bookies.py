@@ -7,7 +7,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import (
+from auditor.sandbox.story import (
     FAILING,
     FAILING_ONCE,
     LOST,
@@ -17,14 +17,14 @@ from auditor.sandbox.telling import (
     WIPED,
     Story,
     put,
-    tells,
+    story_of,
 )
 
 LEDGERS_OF_A_CONTENT = 4
 """Ledgers on the bookie that lost its content. Its twin has as many."""
 
 
-@tells(Kind.BOOKIE_SILENT_YET_REGISTERED)
+@story_of(Kind.BOOKIE_SILENT_YET_REGISTERED)
 def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 49")
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
@@ -36,7 +36,7 @@ def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.BOOKIE_SILENT_YET_REGISTERED, *ids, fact, (n, n + 1))
 
 
-@tells(Kind.BOOKIE_LOST_UNNOTICED)
+@story_of(Kind.BOOKIE_LOST_UNNOTICED)
 def _lost_unnoticed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
     put(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
@@ -50,7 +50,7 @@ def _lost_unnoticed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.BOOKIE_LOST_UNNOTICED, *ids, fact, (n, n + 1))
 
 
-@tells(Kind.BOOKIE_LOST_CONTENT)
+@story_of(Kind.BOOKIE_LOST_CONTENT)
 def _lost_content_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     ids = tuple(range(n, n + 2 * LEDGERS_OF_A_CONTENT))
     for ledger_id in ids:
@@ -66,7 +66,7 @@ def _lost_content_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     )
 
 
-@tells(Kind.BOOKIE_FAILING_REQUESTS)
+@story_of(Kind.BOOKIE_FAILING_REQUESTS)
 def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
     ids = tuple(range(n, n + 2 * FAILING_LEDGERS_MIN))
     for ledger_id in ids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import BESIDE_B1, Story, put, tells
+from auditor.sandbox.story import BESIDE_B1, Story, put, story_of
 
 _ZONES_AND_DOMAINS = (
     *((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 3)),
@@ -21,7 +21,7 @@ The policy rack compares whole locations, the policy zone their two parts.
 """
 
 
-@tells(Kind.ENSEMBLE_DUPLICATE_BOOKIE)
+@story_of(Kind.ENSEMBLE_DUPLICATE_BOOKIE)
 def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
     # The write set of entry 2 would be b1 twice. With two entries, only the ensemble is wrong.
     put(cluster, n, "e3 w2 a2 0:[b1 b2 b1] closed 1")
@@ -33,7 +33,7 @@ def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.ENSEMBLE_DUPLICATE_BOOKIE, n, n + 1, fact, (n, n + 1))
 
 
-@tells(Kind.PLACEMENT_FAILED)
+@story_of(Kind.PLACEMENT_FAILED)
 def _placement_failed(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 {BESIDE_B1} b3] closed 49")
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 49")
@@ -44,7 +44,7 @@ def _placement_failed(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.PLACEMENT_FAILED, n, n + 1, fact, (n, n + 1))
 
 
-@tells(Kind.PLACEMENT_SOFT)
+@story_of(Kind.PLACEMENT_SOFT)
 def _placement_soft(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w3 a2 0:[b1 b2 b4] closed 49")
     put(cluster, n + 1, "e3 w3 a2 0:[b1 b2 b3] closed 49")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import UNLISTABLE, Story, tells, twins
+from auditor.sandbox.story import UNLISTABLE, Story, story_of, twins
 
 
-@tells(Kind.ENTRY_WITHOUT_REPLICA)
+@story_of(Kind.ENTRY_WITHOUT_REPLICA)
 def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w2 a2 0:[b1 b2 b3] closed 99"
     fact = (
@@ -18,7 +18,7 @@ def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
     return twins(cluster, Kind.ENTRY_WITHOUT_REPLICA, n, text, {"b1": "42", "b2": "42"}, fact)
 
 
-@tells(Kind.ENTRY_BELOW_ACK_QUORUM)
+@story_of(Kind.ENTRY_BELOW_ACK_QUORUM)
 def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e5 w3 a2 0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b5 b4] closed 1999"
     fact = (
@@ -28,7 +28,7 @@ def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     return twins(cluster, Kind.ENTRY_BELOW_ACK_QUORUM, n, text, {"b4": "1504", "b1": "1504"}, fact)
 
 
-@tells(Kind.ENTRY_BELOW_WRITE_QUORUM)
+@story_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
 def _below_write_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w3 a2 0:[b2 b3 b4] closed 499"
     fact = (
@@ -38,7 +38,7 @@ def _below_write_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
     return twins(cluster, Kind.ENTRY_BELOW_WRITE_QUORUM, n, text, {"b3": "100-199"}, fact)
 
 
-@tells(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
+@story_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
 def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
     story = twins(
         cluster,
@@ -53,7 +53,7 @@ def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
     return story
 
 
-@tells(Kind.ENTRY_CORRUPT)
+@story_of(Kind.ENTRY_CORRUPT)
 def _corrupt(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = f"e3 w3 a2 0:[b1 b2 {UNLISTABLE}] closed 99"
     fact = (

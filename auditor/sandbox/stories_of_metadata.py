@@ -9,7 +9,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.model.topic import DataLedger
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import Story, put, put_topic, tells, twins, with_owner
+from auditor.sandbox.story import Story, put, put_topic, story_of, twins, with_owner
 
 MARK_AGE_MS = 10 * 24 * 3600 * 1000
 """Age of the marks that are beyond any grace, by their ctime field: ten days."""
@@ -17,7 +17,7 @@ OPEN_AGE_MS = 60 * 24 * 3600 * 1000
 """Age of the ledger that is still open, by its metadata: sixty days."""
 
 
-@tells(Kind.UNDERREPLICATED_BEYOND_GRACE)
+@story_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
 def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id in (n, n + 1):
         put(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
@@ -29,7 +29,7 @@ def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.UNDERREPLICATED_BEYOND_GRACE, n, n + 1, fact, (n, n + 1))
 
 
-@tells(Kind.MARK_WITHOUT_LEDGER)
+@story_of(Kind.MARK_WITHOUT_LEDGER)
 def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     now_ms = int(time.time() * 1000)
     for ledger_id, marked_ms in ((n, now_ms - MARK_AGE_MS), (n + 1, now_ms)):
@@ -41,7 +41,7 @@ def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.MARK_WITHOUT_LEDGER, n, n + 1, fact, ())
 
 
-@tells(Kind.METADATA_MALFORMED)
+@story_of(Kind.METADATA_MALFORMED)
 def _malformed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
     put(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
@@ -52,7 +52,7 @@ def _malformed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.METADATA_MALFORMED, n, n + 1, fact, (n, n + 1))
 
 
-@tells(Kind.UNDERREPLICATED_UNRECOVERABLE)
+@story_of(Kind.UNDERREPLICATED_UNRECOVERABLE)
 def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
     text = "e3 w2 a2 0:[b3 b4 b5] closed 49"
     fact = (
@@ -67,7 +67,7 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
     return story
 
 
-@tells(Kind.ENTRIES_BEYOND_END)
+@story_of(Kind.ENTRIES_BEYOND_END)
 def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
@@ -78,7 +78,7 @@ def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.ENTRIES_BEYOND_END, n, n + 1, fact, (n, n + 1))
 
 
-@tells(Kind.LEDGER_STUCK)
+@story_of(Kind.LEDGER_STUCK)
 def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
     now_ms = int(time.time() * 1000)
     for ledger_id, made_ms in ((n, now_ms - OPEN_AGE_MS), (n + 1, now_ms)):

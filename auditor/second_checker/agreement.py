@@ -71,7 +71,7 @@ def differ_text(sentences: tuple[str, ...]) -> str:
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
-    """Return what the second checker has against a final verdict, as sentences.
+    """Return the objections of the second checker to a final verdict, as sentences.
 
     If there is none, the verdict is confirmed and may be committed.
     """

@@ -46,7 +46,7 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
         and verdict.standing is not Standing.VIOLATED
         and not same
     ):
-        yield "a remark is made on metadata that was not read twice alike"
+        yield "a finding of severity info rests on metadata that was not read twice alike"
     if Unknown.UNSETTLED in verdict.unknowns:
         yield from _of_unsettled(verdict, evidence, terms)
     else:

@@ -42,7 +42,7 @@ class CrossCheckFinding:
 
     `segment` is set if the finding is about a segment, `entries` if it is about entries.
     `missing_on` and `copies` are set if it is about copies of them. In PlacementFacts, `shown`
-    omits the write sets in `left_open` (the positions where they begin): they were too open to be
+    omits the write sets in `left_open` (the positions where they begin), which were too open to be
     tried.
     """
 

@@ -19,7 +19,7 @@ _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStat
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What was heard at the looks that saw the newest state of the metadata.
+    """What bookies said at the looks that saw the newest state of the metadata.
 
     `answers` and `reads` have the newest conclusive word, else the newest word. A wrong digest is
     conclusive. A list that a bookie gave before it was gone is ignored.
@@ -46,7 +46,7 @@ def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
 
 
 def words(looks: Sequence[Look], terms: Terms) -> Words:
-    """Return what was heard at the newest looks, as far back as they saw the same metadata."""
+    """Return what bookies said at the newest looks, as far back as they saw the same metadata."""
     newest = looks[-1].record
     spoken = _SPOKEN | {AnswerStatus.UNSUPPORTED} if terms.probe_entries > 0 else _SPOKEN
     chain: list[Look] = []

@@ -71,7 +71,7 @@ def _rack(one: WriteSet) -> str:
 def _sizes(one: WriteSet) -> str:
     size, least = len(one.members), one.rule.min_num_zones_per_write_quorum
     if size % one.write_quorum:
-        return f"has {size} bookies, which is no multiple of the write quorum {one.write_quorum}"
+        return f"has {size} bookies, which is not a multiple of the write quorum {one.write_quorum}"
     return (
         f"has a write quorum of {one.write_quorum}, and it must be more than the {least} zones"
         " needed"

@@ -28,9 +28,9 @@ def read_recorded(metadata: LedgerMetadata) -> str:
     try:
         config = json.loads(str(values[0], "utf-8"))
     except (ValueError, RecursionError):
-        return "a policy that cannot be read: no JSON"
+        return "a policy that cannot be read: not JSON"
     if not isinstance(config, Mapping):
-        return "a policy that cannot be read: no JSON object"
+        return "a policy that cannot be read: not a JSON object"
     text = (
         str(config["policyClass"]).split(".")[-1]
         if config.get("policyClass")

@@ -104,7 +104,7 @@ def reference_facts(
 def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], _Need]:
     """Return what a topic needs of the ledger at one look, by role and name.
 
-    Left out is what long-term storage has, and what the topic knows to be empty.
+    Leaves out what long-term storage has, and what the topic knows to be empty.
     """
     needs: dict[tuple[str, str], _Need] = {}
     data = [row.ledger_id for row in rows if row.row == "data" and row.ledger_id is not None]
@@ -141,7 +141,9 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
 
 
 def _recorded_entries(row: TopicRow, end: tuple[int, int] | None) -> int:
-    """Return how many entries a data ledger has by the topic, NOT_RECORDED if it does not say."""
+    """Return how many entries the topic records for a data ledger, NOT_RECORDED if it does
+    not say.
+    """
     if row.entries is not None:
         return row.entries
     if end is None or row.ledger_id is None or row.ledger_id < end[0]:

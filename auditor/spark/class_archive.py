@@ -1,10 +1,9 @@
-"""The class-data archive: JVM classes that Spark loads at start, kept ready in one file. Made once,
-at set-up.
+"""Keep JVM classes that Spark loads at start in one file, the class-data archive. Made at set-up.
 
-With it a run starts some seconds sooner. It fits one Java and one Spark in one place only, which
-its name says. The JVM passes over an archive that does not fit, and does not mention it. From Java
-25 on it is an ahead-of-time cache (JEP 514), which has the classes linked and needs no archive of
-the JDK's own beside it; earlier versions write a dynamic archive (JEP 350).
+With it a run starts some seconds sooner. An archive fits one Java and one Spark in one place, and
+its name says which. The JVM silently ignores an archive that does not fit. From Java 25 on it is an
+ahead-of-time cache (JEP 514), which has the classes linked and needs no archive of the JDK beside
+it. Earlier versions write a dynamic archive (JEP 350).
 """
 
 from __future__ import annotations
@@ -22,9 +21,11 @@ from pyspark import __version__ as spark_version
 from auditor.java import JavaHome, cache_dir, find_java
 
 MAKING_TIMEOUT_S = 300
-"""How long making it may take; it needs about half a minute, with Java 25 a minute."""
+"""How long making the archive may take. It needs about half a minute, with Java 25 a minute."""
 PLACE_DIGITS = 8
-"""Length of the hash of Spark's folder in an archive's name: several environments keep theirs."""
+"""Length of the hash of Spark's folder in an archive's name. Each environment keeps its own
+archive.
+"""
 AOT_CACHE_JAVA_MIN = 25
 """Oldest Java that makes an ahead-of-time cache in one step (`-XX:AOTCacheOutput`)."""
 
@@ -39,7 +40,7 @@ def archive_path(java: JavaHome) -> Path:
 def writing_options(java: JavaHome, archive: Path) -> list[str]:
     """Return the options of a JVM that writes the archive when it ends.
 
-    An ahead-of-time cache is written with the garbage collector that uses it.
+    An ahead-of-time cache works only with the garbage collector it was written with.
     """
     if _has_aot_cache(java):
         return ["-XX:+UseSerialGC", f"-XX:AOTCacheOutput={archive}"]
@@ -47,10 +48,10 @@ def writing_options(java: JavaHome, archive: Path) -> list[str]:
 
 
 def reading_options(java: JavaHome) -> list[str]:
-    """Return the options of a JVM that uses the archive; none where it was not made.
+    """Return the options of a JVM that uses the archive; none if it was not made.
 
-    Neither stops a JVM that finds the archive unfit. `-Xshare`, even `auto`, is refused beside an
-    ahead-of-time cache.
+    The JVM starts even if the archive does not fit. With an ahead-of-time cache `-Xshare`, even
+    `auto`, is refused.
     """
     archive = archive_path(java)
     if not archive.is_file():

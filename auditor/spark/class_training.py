@@ -1,8 +1,7 @@
-"""The small Spark job whose classes go into the class-data archive: the stages of a run on made-up
-evidence, without a cluster.
+"""The small Spark job whose classes go into the class-data archive: a run's stages on made-up
+evidence.
 
-Its one bookie cannot be dialled, as nobody could read its registration, so nothing is asked of
-anybody.
+No cluster is needed and nobody is asked: the only bookie has a registration that cannot be read.
 """
 
 from __future__ import annotations
@@ -89,7 +88,9 @@ def _stages(spark: SparkSession, uri: str) -> Stages:
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What reading the listed ledgers would give: closed, of one entry, on the one bookie."""
+    """Yield what reading the listed ledgers would give: closed, of one entry, on the only
+    bookie.
+    """
     segments = (Segment(0, (BOOKIE,)),)
     metadata = LedgerMetadata(
         3, LedgerState.CLOSED, 1, 1, 1, last_entry_id=0, length=8, segments=segments

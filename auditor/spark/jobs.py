@@ -1,4 +1,4 @@
-"""How Spark jobs are run: in a thread, watched, and cancelled cleanly when asked to stop.
+"""Run Spark jobs in a thread, watch them, and cancel them cleanly on a signal.
 
 What a job raised becomes an operating error, as text.
 """
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 JOB_GROUP = "bookkeeper-auditor"
 POLL_S = 0.1
-"""How often a running job is looked at: for progress, and for a signal."""
+"""How often a running job is checked: for progress, and for a signal."""
 
 
 def run_job(
@@ -39,11 +39,11 @@ def run_job(
     tick: Callable[[int], None],
     stall_max_s: float,
 ) -> T:
-    """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work,
-    now and then.
+    """Run one Spark action in a thread, and call `tick` regularly with the finished tasks of the
+    running stages.
 
     Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
-    SparkStalled if no task of it finished for `stall_max_s`.
+    SparkStalled if no task finished for `stall_max_s`.
     """
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -52,7 +52,7 @@ def run_job(
         spark.sparkContext.setJobGroup(JOB_GROUP, "audit", interruptOnCancel=True)
         try:
             outcome.append(action())
-        except BaseException as error:  # carried to the caller's thread, whatever it is
+        except BaseException as error:  # raised again in the caller's thread
             failure.append(error)
 
     thread = InheritableThread(target=work, session=spark)
@@ -63,7 +63,7 @@ def run_job(
         spark.sparkContext.cancelJobGroup(JOB_GROUP)
         thread.join(_CANCEL_S)
         raise
-    stop.check()  # a signal to the whole group ends the JVM first: that is no failure of the job
+    stop.check()  # a signal to the whole group ends the JVM first: the job did not fail
     if failure:
         raise _ours(failure[0])
     return outcome[0]
@@ -88,20 +88,19 @@ def _watch(
 
 
 def renew_workers(spark: SparkSession) -> None:
-    """Let jobs begun from now on use none of the Python workers there are: Spark tells them apart
-    by their environment.
-    """
+    """Make later jobs start new Python workers: Spark tells workers apart by their environment."""
     environment = spark.sparkContext.environment
     environment[_WORKERS] = str(int(environment.get(_WORKERS, "0")) + 1)
 
 
 _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
-"""Says which generation of workers a process belongs to."""
+"""Names the generation of workers that a process belongs to."""
 
 
 def _ours(failure: BaseException) -> AuditorError:
-    """What failed, as text: Spark's own exceptions cannot be read any more once the session has
-    ended.
+    """Return an operating error with the failure as text.
+
+    Spark's own exceptions cannot be read once the session has ended.
     """
     text = str(failure)
     if isinstance(failure, (Py4JNetworkError, OSError)) or type(failure) is Py4JError:
@@ -131,21 +130,19 @@ _NOT_WRITTEN = re.compile(
     r"Exception: ((?:No space left on device|Disk quota exceeded|File too large"
     r"|Read-only file system)\b[^\n]*)"
 )
-"""What the JVM says of a file system that takes no more: the directory of the run, or Spark's
-own.
-"""
+"""What the JVM says of a full file system: the run's directory, or Spark's own."""
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
-"""A process that judged is gone: it was killed, or it ended itself. What it may have printed before
-is none of ours.
+"""What Spark says when a process that judged is gone: it was killed, or it ended itself. What it
+may have printed before is not our text.
 """
 _RAISED = re.compile(
     r"^(?:pyspark\.errors\.exceptions\.base\.)?"
     r"([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+: .*)$",
     re.MULTILINE,
 )
-"""The last lines of Python tracebacks: what was raised in the task."""
+"""The last lines of Python tracebacks: the exception of the task."""
 _CANCEL_S = 10.0
-"""How long a cancelled job may take to give up its thread."""
+"""How long a cancelled job may take to end its thread."""
 
 
 _STALLED = (
@@ -156,11 +153,11 @@ _STALLED = (
 
 
 def _progress(spark: SparkSession) -> tuple[frozenset[int], int]:
-    """Return the stages at work and how many of their tasks have finished."""
+    """Return the running stages, and how many of their tasks have finished."""
     tracker = spark.sparkContext.statusTracker()
     try:
         active = list(tracker.getActiveStageIds())
         stages = [tracker.getStageInfo(stage) for stage in active]
     except (Py4JError, OSError):
-        return frozenset(), 0  # the JVM is gone: the job that was at work says so
+        return frozenset(), 0  # the JVM is gone, which the running job reports
     return frozenset(active), sum(info.numCompletedTasks for info in stages if info is not None)

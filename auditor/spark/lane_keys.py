@@ -8,7 +8,7 @@ costs half a second of a small audit. A test holds the two hashes equal.
 from __future__ import annotations
 
 KEYS_TRIED_PER_LANE = 60
-"""Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
+"""Integers hashed for each lane. The chance that a given lane gets none is e^-60."""
 
 SPARK_SEED = 42
 """The seed of Spark's Murmur3Hash expression, by which it partitions."""

@@ -1,7 +1,8 @@
-"""The work of tasks that ask bookies for lists and entries, in conversations that end with them.
+"""The work of tasks that ask bookies for lists and entries, in conversations that end with the
+task.
 
-A lane of `auditor.spark.lanes` has one bookie. In this process, where no Spark is used, all bookies
-are asked side by side by the same functions.
+A lane of `auditor.spark.lanes` has one bookie. Without Spark, the same functions ask all bookies in
+parallel in this process.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from auditor.zookeeper.session import ReadCounts
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one for how each bookie greeted
-    us.
+    """Return work on QUESTIONS rows: an ANSWERS row for each ledger, and one for each bookie's
+    greeting.
 
-    In a lane there is one bookie; where there are more, they are asked side by side.
+    In a lane there is one bookie. Several bookies are asked in parallel.
     """
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
             asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
-            # A lister may be contradicted by the last batch: then none of its lists is believed.
+            # If the bookie contradicts its lister, even in the last batch, no list counts.
             for answers in asked if directory.listers is None else list(asked):
                 believed = [board.unless_contradicted(answer) for answer in answers]
                 yield table(PACED_ANSWERS, [(*answer_row(answer), None) for answer in believed])
@@ -69,8 +70,8 @@ async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]
 def entry_reader(
     directory: Directory, limits: BookieLimits, look: int, address: StoreAddress
 ) -> Work:
-    """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by
-    side.
+    """Return work on WANTED rows: a READS row for each, with read counts. Bookies are read in
+    parallel.
     """
 
     def work(batches: Batches) -> Batches:
@@ -108,8 +109,8 @@ async def _read_entries(
 def _passwords(
     batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts
 ) -> dict[LedgerId, bytes | None]:
-    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere.
-    Adds to `counts`.
+    """Read the passwords that HMAC digests need from ZooKeeper, for this batch only. Adds to
+    `counts`.
     """
     pairs = zip(
         batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True
@@ -123,13 +124,11 @@ def _passwords(
             counts.add(store.counts)
             return passwords
     except StoreUnavailable:
-        return {}  # then the ids alone tell whether what is read is the entry
+        return {}  # then only the ids show whether this is the entry
 
 
 def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[list[int], ...]]:
-    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one
-    bookie.
-    """
+    """Return the named columns of the batch as lists, bookie by bookie. A lane has one bookie."""
     found: dict[BookieId, tuple[list[int], ...]] = {}
     cells = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
     for bookie, row in zip(batch.column("bookie_id").to_pylist(), cells, strict=True):
@@ -143,7 +142,7 @@ def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[lis
 def _hold_conversation(
     directory: Directory, limits: BookieLimits, look: int
 ) -> Iterator[tuple[asyncio.AbstractEventLoop, _Switchboard]]:
-    """Open an event loop of the caller's own, and conversations in it that end with the context."""
+    """Open an event loop, and conversations in it that end with the context."""
     loop = asyncio.new_event_loop()
     board = _Switchboard(directory, limits, look)
     try:
@@ -154,9 +153,9 @@ def _hold_conversation(
 
 
 class _Switchboard:
-    """The conversations of one task or of this process, LANES_AT_ONCE_MAX at a time, one a bookie.
+    """The conversations of one task or process, one a bookie, at most LANES_AT_ONCE_MAX at a time.
 
-    Bookies that cannot be dialled are answered for here, each with its reason.
+    For a bookie that cannot be dialled, its answers say why.
     """
 
     def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
@@ -172,7 +171,7 @@ class _Switchboard:
             await lane.close()
 
     async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
-        """Ask a bookie for lists; without a question it is only greeted, if it can be dialled."""
+        """Ask a bookie for lists. Without a question, only greet it if it can be dialled."""
         undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
         if undialled is not None:
             return undialled
@@ -204,7 +203,7 @@ class _Switchboard:
         return lane.unless_contradicted(answer) if isinstance(lane, LaneWithLister) else answer
 
     def greetings(self) -> list[tuple[object, ...]]:
-        """How each dialled bookie as a whole behaved."""
+        """Return how each dialled bookie behaved over all its requests."""
         rows = []
         for bookie, lane in self._open.items():
             greeting, detail = lane.greeting()
@@ -217,7 +216,7 @@ class _Switchboard:
         return rows
 
     def with_paces(self, reads: Iterable[Row]) -> Iterator[Row]:
-        """Return rows of reads with the cell PACE: a pace in the last row of each bookie."""
+        """Yield rows of reads with the cell PACE: set in the last row of each bookie."""
         rows = list(reads)
         last = {row[0]: number for number, row in enumerate(rows)}
         for number, row in enumerate(rows):
@@ -225,7 +224,7 @@ class _Switchboard:
             yield (*row, None if lane is None else pace_cells(lane.pace))
 
     async def _lane(self, bookie: BookieId) -> AsyncLane:
-        """The one conversation with this bookie; it begins with a greeting."""
+        """Return the only conversation with this bookie. It begins with a greeting."""
         if bookie not in self._open:
             lane = self._open[bookie] = open_lane(
                 bookie,

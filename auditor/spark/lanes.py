@@ -1,8 +1,8 @@
-"""One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with
-each of them.
+"""One Spark partition for each bookie, a lane: the whole job keeps one bounded conversation with
+it.
 
-A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane has
-a key of its own instead (`auditor.spark.lane_keys`).
+A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane
+therefore has a key of its own (`auditor.spark.lane_keys`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ QUESTIONS = pa.schema(
         ("expected_groups", pa.binary()),
     ]
 )
-"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie
-is only greeted. `expected_groups` is null where no lister is asked.
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). A row without ledger_id only greets
+the bookie. `expected_groups` is null if no lister is asked.
 """
 
 WANTED = pa.schema(
@@ -52,43 +52,40 @@ PACED_ANSWERS = with_pace(ANSWERS)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the registered bookies are, at one look. An address is None where the registration
-    could not be read.
+    """Where the registered bookies are at one look. An address is None if the registration could
+    not be read.
     """
 
     addresses: Mapping[BookieId, tuple[str, int] | None]
     unsupported: frozenset[BookieId]
-    """Bookies known from earlier in the run that they cannot list: not asked again, no time-out is
-    paid again. They are read from like all others.
+    """Bookies that cannot list, as earlier requests of the run showed. They are not asked for
+    lists, which saves the time-outs, but read like all others.
     """
     cookies: frozenset[BookieId] | None = None
     """Bookies with a cookie; None where the cookies are not known."""
     listed: frozenset[BookieId] = frozenset()
-    """Bookies that listed a ledger earlier in the run: that they can is settled."""
+    """Bookies that gave a list earlier in the run: they can list."""
     searches_left: Mapping[BookieId, int] | None = None
     """How often each bookie may still be read for entries that it should not hold; 0 for one that
-    is not named. None: as often as it is wanted.
+    is not named. None: no limit.
     """
     listers: Listers | None = None
-    """Where the bookies' listers are; None where none is asked."""
+    """Where the bookies' listers are; None if no lister is asked."""
 
     def lanes(self) -> list[BookieId]:
-        """The bookies with a lane of their own; all others share one more, in which nobody is
-        dialled.
+        """Return the bookies with a lane of their own. All others share one lane, in which nobody
+        is dialled.
         """
         return sorted(self.addresses)
 
     def greetings(self) -> pa.RecordBatch:
-        """Return a QUESTIONS row for each registered bookie.
-
-        Each is greeted although no ledger may name it.
-        """
+        """Return a QUESTIONS row for each registered bookie, even if no ledger names it."""
         nothing = [None] * (len(QUESTIONS) - 1)
         return table(QUESTIONS, [(bookie, *nothing) for bookie in self.lanes()])
 
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
-    """The rows, one partition a registered bookie, and one for all the bookies that are not
+    """Return the rows with one partition a registered bookie, and one for all bookies not
     registered.
     """
     bookies = directory.lanes()
@@ -108,6 +105,6 @@ def wanted_rows(
     *,
     are_searches: bool,
 ) -> Iterator[Row]:
-    """WANTED rows of one ledger."""
+    """Yield WANTED rows of one ledger."""
     for bookie, entry in reads:
         yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches

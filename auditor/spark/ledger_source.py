@@ -1,8 +1,8 @@
 """The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies,
 _underreplicated, _topics.
 
-A veneer over the readers of the run itself, and lazy as Spark's sources are: *every action reads
-ZooKeeper again*, so two actions see two clusters. Write what you mean to judge and judge what you
+These sources use the run's own readers and are lazy, as Spark's sources are: *every action reads
+ZooKeeper again*, and two actions see two clusters. Write what you mean to judge and judge what you
 wrote, as the run does (`auditor.run.pipeline`). docs/data-sources.md has the columns.
 """
 
@@ -40,11 +40,11 @@ def _without(schema: pa.Schema, *names: str) -> pa.Schema:
 
 
 LEDGER_COLUMNS = _without(LEDGERS, "look", "mark")
-"""A ledger as ZooKeeper has it. No mark: that would be a second read for each ledger; join
+"""A ledger as ZooKeeper has it, without its mark, which would take a second read: join
 bookkeeper_underreplicated.
 """
 BOOKIE_COLUMNS = _without(BOOKIES, "look", "greeting", "greeting_detail")
-"""A bookie that is registered or has a cookie. No greeting: nobody asks the bookie here."""
+"""A bookie that is registered or has a cookie, without a greeting: no bookie is asked here."""
 UNDERREPLICATED_COLUMNS = pa.schema([("ledger_id", pa.int64()), *MARK])
 """A ledger that is marked under-replicated."""
 
@@ -58,7 +58,7 @@ class LedgersPartition(InputPartition):
 
 
 class LedgersReader(DataSourceReader):
-    """Finds the parents of ledgers once for a DataFrame; lists and reads below them anew at each
+    """Finds the parents of ledgers once for a DataFrame, and lists and reads below them at each
     action.
     """
 
@@ -66,23 +66,23 @@ class LedgersReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """At most `readers` of them. Raises StoreUnavailable."""
+        """Return at most `readers` partitions. Raises StoreUnavailable."""
         with open_store(self._options.uri, self._options.settings.zookeeper_limits(1)) as store:
             portions = store.listing_partitions().partitions
             address = store.address
         parents = [parent for portion in portions for parent in portion.parents]
         readers = max(1, min(self._options.readers, len(parents)))
         shared = replace(address, limits=self._options.settings.zookeeper_limits(readers))
-        # Dealt in turn: the parents of the newest ledgers are neighbours, and the only ones that
-        # are full in small clusters.
+        # Dealt in turn: the parents of the newest ledgers are neighbours, and in small clusters
+        # they are the only ones with ledgers.
         return [
             LedgersPartition(shared, ListingPartition(tuple(parents[at::readers])))
             for at in range(readers)
         ]
 
     def read(self, partition: InputPartition) -> Batches:
-        """LEDGER_COLUMNS. Raises StoreUnavailable where the listing fails: ledgers left out would
-        not be noticed.
+        """Yield LEDGER_COLUMNS. Raises StoreUnavailable if the listing fails: ledgers would be
+        missed.
         """
         assert isinstance(partition, LedgersPartition), partition
         with partition.address.open() as store:
@@ -102,17 +102,17 @@ class WholeReader(DataSourceReader):
         self._batches = batches
 
     def partitions(self) -> list[InputPartition]:
-        """One."""
+        """Return the only partition."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Batches:
-        """The whole table."""
+        """Yield the whole table."""
         with open_store(self._options.uri, self._options.settings.zookeeper_limits(1)) as store:
             yield from self._batches(store)
 
 
 def bookie_batches(store: MetadataStore) -> Batches:
-    """BOOKIE_COLUMNS. Raises StoreUnavailable. Costs two reads a bookie and three lists."""
+    """Yield BOOKIE_COLUMNS. Raises StoreUnavailable. Costs two reads a bookie and three lists."""
     for batch in in_batches(
         (bookie_row(record) for record in store.bookies(LOOK, now_ms)), BOOKIES
     ):
@@ -120,9 +120,10 @@ def bookie_batches(store: MetadataStore) -> Batches:
 
 
 def underreplicated_batches(store: MetadataStore) -> Batches:
-    """UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, also where only a part of the marks may be
-    read: what is left out would pass for well replicated. Costs about one list and one read a mark,
-    and holds all marks.
+    """Yield UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, even if only some marks cannot be
+    read: these ledgers would look well replicated.
+
+    Costs about one list and one read a mark, and holds all marks.
     """
     marks = store.marks()
     if marks.problem:
@@ -137,7 +138,7 @@ def _mark_row(ledger_id: LedgerId, mark: Mark) -> tuple[object, ...]:
 
 
 class _Source(DataSource):
-    """What the four sources share: their options, and columns that nobody may choose."""
+    """What the four sources share: their options, and fixed columns."""
 
     FORMAT: ClassVar[str]
     COLUMNS: ClassVar[pa.Schema]
@@ -147,15 +148,15 @@ class _Source(DataSource):
         return cls.FORMAT
 
     def schema(self) -> StructType:
-        """The columns; raises ConfigError, so that a wrong option is told by `load()` and not by
-        the first action.
+        """Return the columns. Raises ConfigError here for a wrong option: `load()` fails, not the
+        first action.
         """
         source_options(self.options)
         return spark_type(self.COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Raises ConfigError: a wrong option, or columns asked for with `.schema(...)` that are not
-        the source's own.
+        """Return a reader. Raises ConfigError for a wrong option, or for `.schema(...)` with
+        columns other than the source's.
         """
         options = source_options(self.options)
         own = spark_type(self.COLUMNS).simpleString()
@@ -168,12 +169,12 @@ class _Source(DataSource):
 
     @abstractmethod
     def reader_of(self, options: SourceOptions) -> DataSourceReader:
-        """Reads COLUMNS."""
+        """Return a reader of COLUMNS."""
 
 
 class LedgerSource(_Source):
-    """`bookkeeper_ledgers`: a row for each ledger, also where its metadata is malformed or could
-    not be read.
+    """`bookkeeper_ledgers`: a row for each ledger, even if its metadata is malformed or could not
+    be read.
     """
 
     FORMAT = "bookkeeper_ledgers"
@@ -224,8 +225,6 @@ SOURCES: tuple[type[_Source], ...] = (
 
 
 def register(spark: SparkSession) -> None:
-    """Make the four formats known to this session, under their names. Nothing is contacted.
-    Harmless a second time.
-    """
+    """Register the four formats with this session. Contacts nothing. May be called again."""
     for source in SOURCES:
         spark.dataSource.register(source)

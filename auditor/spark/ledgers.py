@@ -1,6 +1,4 @@
-"""Ledger ids and metadata out of ZooKeeper, read in Spark tasks: the partition readers of the run
-and of the public source.
-"""
+"""Read ledger ids and metadata from ZooKeeper in Spark tasks, for the run and the public source."""
 
 from __future__ import annotations
 
@@ -20,20 +18,20 @@ from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
 from auditor.zookeeper.session import ReadCounts
 
 ROWS_PER_BATCH = 2_000
-"""Ledgers in one Arrow batch: memory stays flat, and a batch is worth its overhead."""
+"""Ledgers in one Arrow batch: few enough for flat memory, enough to be worth the overhead."""
 
 PARENTS = pa.schema([("parents", pa.list_(pa.string()))])
 """A portion of the listing: paths of znodes whose children are ledgers."""
 
 COUNTED_LISTING, COUNTED_LEDGERS = with_read_counts(LISTING), with_read_counts(LEDGERS)
-"""What the run writes: whoever reads these tables by LISTING or LEDGERS does not see the counts."""
+"""What the run writes. A reader that asks for LISTING or LEDGERS does not see the counts."""
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
 
 
 def lister(address: StoreAddress) -> Work:
-    """Work on PARENTS rows: list the ids below them, as LISTING rows with read counts."""
+    """Return work on PARENTS rows: list the ids below them, as LISTING rows with read counts."""
 
     def ids(store: MetadataStore, batches: Batches) -> Iterator[Row]:
         for batch in batches:
@@ -49,9 +47,7 @@ def lister(address: StoreAddress) -> Work:
 
 
 def with_counts(rows: Iterable[Row], counts: ReadCounts) -> Iterator[Row]:
-    """Return the rows with the cells of READ_COUNTS: nulls, and in the last row what was counted by
-    then.
-    """
+    """Yield the rows with the cells of READ_COUNTS: nulls, and in the last row the final counts."""
     last: Row | None = None
     for row in rows:
         if last is not None:
@@ -62,17 +58,17 @@ def with_counts(rows: Iterable[Row], counts: ReadCounts) -> Iterator[Row]:
 
 
 def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[LedgerId]:
-    """Every ledger id below the parents of one portion, once."""
+    """Yield every ledger id below the parents of one portion, once."""
     for parent in store.list_ids(partition):
         yield from parent.ledger_ids
 
 
 def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | None) -> Work:
-    """Work on rows with a ledger_id: read each ledger, as LEDGERS rows with read counts.
+    """Return work on rows with a ledger_id: read each ledger, as LEDGERS rows with read counts.
 
-    At the first look the marks were read before, all at once (`marks`). Later each ledger's own
-    mark is read just before its metadata (`marks` is None), after a sync, so that nothing older
-    than this look is seen.
+    At the first look the marks have been read before, all at once (`marks`). Later each ledger's
+    own mark is read just before its metadata (`marks` is None), after a sync: nothing older than
+    this look is seen.
     """
 
     def work(batches: Batches) -> Batches:
@@ -98,8 +94,8 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
 
 
 def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
-    """ZooKeeper was there when the run began and is not now: that is no verdict on any ledger, and
-    no end of the run.
+    """Yield rows for ledgers that ZooKeeper, lost during the run, did not return. This ends neither
+    the run nor says anything about a ledger.
     """
     for ledger_id in batch.column("ledger_id").to_pylist():
         yield ledger_row(
@@ -110,11 +106,10 @@ def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
 def ledger_batches(
     store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
 ) -> Batches:
-    """One LEDGERS row for each of `ids`, in order: what the public source reads ledgers with, and
-    the run as well.
+    """Yield one LEDGERS row for each of `ids`, in order, for the run and for the public source.
 
-    `marks` as in `reader`. Costs one read a ledger, two where the marks are None. Never raises for
-    a ledger.
+    `marks` as in `reader`. Costs one read a ledger, two if `marks` is None. Never raises for a
+    ledger.
     """
     return in_batches(_ledger_rows(store, ids, look, marks), LEDGERS)
 
@@ -132,7 +127,7 @@ def _with_mark(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRe
 
 
 def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:
-    """The rows in batches of ROWS_PER_BATCH, never an empty one."""
+    """Yield the rows in batches of ROWS_PER_BATCH, never an empty one."""
     pending: list[Row] = []
     for row in rows:
         pending.append(row)

@@ -1,4 +1,4 @@
-"""The Spark session of a run, started when a stage needs it: a run of few ledgers needs none."""
+"""Start the Spark session of a run when a stage needs it: a run of few ledgers needs none."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def spark_on_demand(
     verbose: bool = False,
     lock: int | None = None,
 ) -> Iterator[SparkOnDemand]:
-    """A `spark_session` that is started when it is needed, and stopped at the end if it was.
+    """Yield a `spark_session` that is started when it is needed, and stopped at the end if it was.
 
-    Under spark-submit it is started at once: YARN takes an application that never has a Spark
-    context for one that failed. Raises SparkUnavailable then.
+    Under spark-submit it is started at once: YARN counts an application that never has a Spark
+    context as failed. Raises SparkUnavailable then.
     """
     with ExitStack() as stack:
         spark = SparkOnDemand(

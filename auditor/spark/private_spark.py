@@ -1,9 +1,9 @@
-"""What is done to Spark behind its public API, and why. No other module names its private parts.
+"""Use Spark's private API where the public one is not enough. No other module uses it.
 
 PySpark has no public way to give descriptors to the JVM that it starts, to end that JVM while this
 process goes on, to tell whether the process has a context at all, or to be silent when the JVM ends
-first. Each function says what would break if
-PySpark changed; `tests/house` holds that nothing else of the kind stands elsewhere.
+first. Each function says why it exists. `tests/house` checks that no other module uses private
+names of Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Spark session of a run, with the settings that keep one conversation with each bookie."""
+"""Start the Spark session of a run, with settings that keep one conversation with each bookie."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from auditor.stop import StopRequest
 T = TypeVar("T")
 
 Session = SparkSession
-"""What `spark_session` gives, for those who hand it on and do nothing with Spark themselves."""
+"""What `spark_session` yields, for modules that only pass it on."""
 
 LAST_WORDS_BYTES = 2_000
-"""What is shown of a JVM's output when it could not be started."""
+"""Last part of a JVM's output that is shown if it could not be started."""
 
 
 @contextmanager
@@ -49,13 +49,13 @@ def spark_session(
     lock: int | None = None,
     lasting: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session for one run, stopped at the end; one that this process has already (a notebook's)
-    is used and left alone.
+    """Yield a session for one run, and stop it at the end. A session that this process already has
+    (a notebook's) is used and left running.
 
-    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that
-    is there. `lock`: a descriptor that a JVM started here keeps open: where this process is killed,
-    the lock lapses when nothing writes any more. `lasting`: it is for many runs, and its code is
-    worth compiling well. Raises SparkUnavailable with what to do.
+    `archive_to`: write a class-data archive there when the JVM ends, instead of using an existing
+    one. `lock`: a descriptor that a JVM started here keeps open: if this process is killed, the
+    lock ends only when nothing writes any more. `lasting`: the session is for many runs, and its
+    code is worth compiling well. Raises SparkUnavailable with what to do.
     """
     session = session_of_this_process()
     if session is not None:
@@ -72,7 +72,7 @@ def spark_session(
             stop.check()
             yield session
         finally:
-            # A JVM that was ended by a signal cannot be told anything any more.
+            # A JVM that a signal ended takes no calls any more.
             with suppress(Exception):
                 session.sparkContext.cancelJobGroup(JOB_GROUP)
                 session.stop()
@@ -86,9 +86,7 @@ def _start(
     options: list[str],
     lock: int | None,
 ) -> SparkSession:
-    """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to
-    start.
-    """
+    """Start a session. `spoken` gets the JVM's output, which matters only if it fails to start."""
     conf = _configuration(bookie_count, master, options)
     try:
         gateway = start_jvm(conf, spoken, () if lock is None else (lock,))
@@ -98,12 +96,12 @@ def _start(
         if (context.master or "").startswith("local") and not context.getConf().contains(
             _SHUFFLE_PARTITIONS
         ):
-            # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a
-            # handful of ledgers.
+            # Submitted to one machine: Spark's default would start 200 Python tasks for a handful
+            # of ledgers.
             session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
         return session
     except Exception as error:
-        # Whatever py4j or the JVM's launcher raises: to the operator it is one thing.
+        # py4j and the JVM's launcher raise many things: to the operator they are one.
         end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(
@@ -112,7 +110,9 @@ def _start(
 
 
 def _configuration(bookie_count: int, master: str | None, options: list[str]) -> SparkConf:
-    """Return the settings of the session. Tells this process's environment where Python is, too."""
+    """Return the settings of the session. Also sets where Python is in this process's
+    environment.
+    """
     # Hadoop sets the modes of files itself.
     settings = {**_SETTINGS, "spark.hadoop.fs.permissions.umask-mode": f"{_own_umask():03o}"}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -135,8 +135,8 @@ def _own_umask() -> int:
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:
-    """What `start` returns. PySpark takes SIGINT for itself and raises wherever it strikes: it is
-    put back as it was.
+    """Return what `start` returns, with our own handler of SIGINT: PySpark replaces it by one that
+    raises anywhere.
     """
     if threading.current_thread() is not threading.main_thread():
         return start()
@@ -148,7 +148,7 @@ def _with_our_signals(start: Callable[[], T]) -> T:
 
 
 def _last_words(spoken: IO[bytes] | None) -> str:
-    """The end of what the JVM said before it failed."""
+    """Return the end of the JVM's output before it failed."""
     if spoken is None:
         return ""
     size = spoken.seek(0, os.SEEK_END)
@@ -175,13 +175,13 @@ _SETTINGS = {
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started us and chose the master."""
+    """Return whether spark-submit started this process and chose the master."""
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:
-    """Options of a driver's JVM that we start: quick to be up, with the class-data archive where
-    there is one.
+    """Return the options of a driver's JVM: a quick start, and the class-data archive if there is
+    one.
     """
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
@@ -199,6 +199,6 @@ _ARROW_OPTIONS = (
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
-"""Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the
-JVM's time in a run.
+"""Options of Arrow's Java side: no bounds check at each value that Spark writes. The checks took a
+quarter of the JVM's time in a run.
 """

@@ -1,5 +1,5 @@
-"""The options of the public data sources: the run's own settings of ZooKeeper under Spark's
-spelling, with the same bounds.
+"""The options of the public data sources: the run's ZooKeeper settings in Spark's spelling, with
+the same bounds.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ PULSAR_OPTION: Final = "pulsarMetadataUri"
 READERS_OPTION: Final = "readers"
 READERS_DEFAULT: Final = 8
 READERS_MAX: Final = 1_000
-"""Spark partitions that read ledgers, each with a ZooKeeper session of its own; they share the rate
-between them.
-"""
+"""Spark partitions that read ledgers. Each has a ZooKeeper session; they share the rate."""
 
 
 def _spelt(key: str) -> str:
-    """A setting's key as Spark's users write options: zookeeper_batch_paths is
-    zookeeperBatchPaths.
+    """Return a setting's key as Spark's users write options: zookeeperBatchPaths for
+    zookeeper_batch_paths.
     """
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
@@ -37,10 +35,10 @@ ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {
     for s in SETTINGS
     if s.key.startswith("zookeeper_") and not s.key.endswith("_command")
 }
-"""Each option with the setting of docs/configuration.md that it stands for: unit, range and default
-are those.
+"""Each option with the setting of docs/configuration.md that gives its unit, range and default.
 
-No command is one: whoever may write a query must not be able to run programs."""
+No option is a command: whoever may write a query must not be able to run programs.
+"""
 
 OPTIONS: Final = (URI_OPTION, PULSAR_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
 
@@ -59,8 +57,8 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Spark's options, whose names know no case. Pure. Raises ConfigError naming the option, and
-    what to write.
+    """Return the options that Spark passed, whose names ignore case. Pure. Raises ConfigError with
+    the option, and what to write.
     """
     known = {name.lower(): name for name in OPTIONS}
     given: dict[str, str] = {}
@@ -68,7 +66,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         if name.lower() not in known:
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
             said = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
-            raise ConfigError(f"option {name} is none of this source: {said}")
+            raise ConfigError(f"this source has no option {name}: {said}")
         given[known[name.lower()]] = value
     flags = {
         s.key: _check(name, s, given[name])
@@ -115,9 +113,7 @@ def _readers(text: str | None) -> int:
 
 
 def _check(name: str, setting: Setting, text: str) -> str:
-    """`text` as it is, once its setting has accepted it: so that a complaint names the option, not
-    the setting.
-    """
+    """Return `text` once its setting has accepted it. Errors name the option, not the setting."""
     try:
         setting.parse(text)
     except ValueError as error:

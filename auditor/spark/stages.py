@@ -1,11 +1,10 @@
-"""The stages of a run on Spark: each reads what was written and writes one table more in the run's
+"""The stages of a run on Spark: each reads written tables and writes one more into the run's
 directory.
 
-Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each
-judging lies under `steps/`, one table a judging, until the run is over: a row that says `reads` or
-`lists` is superseded by the next table of the same look, a row that says `look` by the next look,
-and a row that says `nothing` is the ledger's verdict. Ledgers go through in shards: each method
-works on those of one.
+Evidence is under `evidence/`, where every look adds its rows. `steps/` has one table for each
+judging until the run is over, with one row a ledger: the next table of the same look replaces a row
+that says `reads` or `lists`, the next look one that says `look`. A row that says `nothing` is the
+ledger's verdict. Each method handles the ledgers of one shard.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from auditor.zookeeper.topics import TopicsAddress
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Everything a stage needs. `uri` names the run's directory, `readers` how many tasks read
+    """The stages of one run. `uri` names the run's directory. `readers` is how many tasks read
     ZooKeeper at once.
     """
 
@@ -55,16 +54,16 @@ class Stages:
     limits: BookieLimits
     readers: int
     tick: Callable[[int], None]
-    """Told the finished tasks of the job at work, now and then."""
+    """Called regularly with the finished tasks of the running job."""
     stall_max_s: float
-    """Seconds a job may go on without a task of it finishing."""
+    """Seconds that a job may run without finishing a task."""
     judging: JudgingLimits = field(default_factory=JudgingLimits)
 
     def list_ledgers(
         self, partitions: Sequence[ListingPartition], name: str = "evidence/listing"
     ) -> None:
-        """Every ledger id there is -> evidence/listing, or another table. Counted before any
-        metadata is read.
+        """List every ledger id -> evidence/listing, or another table. Counted before any metadata
+        is read.
         """
         portions = pa.RecordBatch.from_arrays(
             [pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS
@@ -77,7 +76,7 @@ class Stages:
     def read_ledgers(
         self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
     ) -> None:
-        """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
+        """Read the listed ledgers, after the first look the open ones -> evidence/ledgers."""
         ids = (
             _within(self._read("evidence/listing", LISTING), shard)
             if look == 1
@@ -89,7 +88,7 @@ class Stages:
         )
 
     def read_topics(self, look: int, names: Sequence[TopicName], address: TopicsAddress) -> None:
-        """What these topics reference -> evidence/references."""
+        """Read what these topics reference -> evidence/references."""
         cells = zip(*(name for name in names), strict=True)
         topics = pa.RecordBatch.from_arrays(
             [pa.array(one, pa.string()) for one in cells], schema=topic_table.NAMES
@@ -102,7 +101,7 @@ class Stages:
         self._write(rows, "evidence/references")
 
     def plan(self) -> list[BookieCost]:
-        """What the first look would ask each bookie: nothing is asked."""
+        """Return what the first look would ask each bookie. Nothing is asked."""
         questions = map_batches(
             self._evidence(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS
         )
@@ -115,11 +114,11 @@ class Stages:
     def ask_lists(
         self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
     ) -> None:
-        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the
-        bookie greeted us.
+        """Ask each bookie once for every list that is due -> evidence/answers, with each bookie's
+        greeting.
 
-        At the first look every ledger of the shard, later those that the given judging of the look
-        left wanting lists.
+        At the first look, these are the lists of every ledger of the shard; later, those that the
+        given judging of the look demanded.
         """
         ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
         asker = verdicts.asker_of(self.judging, has_listers=directory.listers is not None)
@@ -136,7 +135,9 @@ class Stages:
         )
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
-        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        """Make the confirming reads that the given judging of this look demanded ->
+        evidence/reads.
+        """
         steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
         wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
         lanes = by_lane(wanted.select(*WANTED.names), directory)
@@ -156,13 +157,13 @@ class Stages:
         *,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
-        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look
-        left with that todo.
+        """Judge each open ledger -> steps. `only`: those that an earlier judging of this look left
+        with that todo.
 
-        Raises WorkerDied where a ledger took its worker with it. `again_without`: once more,
-        trusting no process that judged before: in new workers, each ledger in the hands of a child,
-        which finds out which it was and sets it aside; without those on which the checkers are
-        known to differ, each with what in.
+        Raises WorkerDied if a ledger ended its worker. `again_without` judges once more without
+        trusting a process that judged before: in new workers, each ledger in a child, which sets
+        the fatal ledger aside. It has the ledgers on which the checkers are known to differ, and
+        how; these are not judged.
         """
         ids = None if only is None else self._ledgers_left(look, *only)
         if again_without is not None:
@@ -183,8 +184,8 @@ class Stages:
     def _evidence(
         self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None
     ) -> DataFrame:
-        """SEEN rows of the ledgers still open; with what bookies said where any was asked at this
-        or an earlier look.
+        """Return SEEN rows of the open ledgers, with answers if a bookie was asked at this or an
+        earlier look.
         """
         records = _within(self._read("evidence/ledgers", LEDGERS), shard)
         answers = (
@@ -204,13 +205,13 @@ class Stages:
         return verdicts.gather_evidence(records, answers, reads, first=look == 1)
 
     def _open(self, look: int, shard: Shard) -> DataFrame:
-        """The ledgers that a look left wanting another."""
+        """Return the ledgers for which a look demanded another look."""
         pattern = f"{self.uri}/{verdicts.steps_prefix(look)}*"
         steps = _within(read_tables(self.spark, [pattern], verdicts.STEPS), shard)
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
 
     def _ledgers_left(self, look: int, judging: int, todo: Todo) -> DataFrame:
-        """The ledgers that a judging left with that todo."""
+        """Return the ledgers that a judging left with that todo."""
         return self._steps(look, judging).where(f.col("todo") == todo.value).select("ledger_id")
 
     def _steps(self, look: int, judging: int) -> DataFrame:
@@ -229,7 +230,7 @@ class Stages:
         )
 
     def _spread(self, rows: DataFrame) -> DataFrame:
-        """The rows in as many partitions as ZooKeeper has readers."""
+        """Return the rows in as many partitions as there are readers of ZooKeeper."""
         return rows.repartition(self.readers)
 
     def _empty(self, schema: pa.Schema) -> DataFrame:
@@ -237,5 +238,5 @@ class Stages:
 
 
 def _within(rows: DataFrame, shard: Shard) -> DataFrame:
-    """The rows of a shard's ledgers."""
+    """Return the rows of a shard's ledgers."""
     return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))

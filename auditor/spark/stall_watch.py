@@ -1,4 +1,4 @@
-"""Notice a Spark job in which nothing ends any more: a worker or an executor that hangs."""
+"""Notice a Spark job in which no task ends any more: a worker or an executor hangs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class StallWatch:
     """Watches the progress of one job. `max_s`: seconds a job may go on without any progress.
 
     The bound is on the time between two tasks that finish, not on the whole job: a large cluster
-    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` every
-    moment: a longer pause between two calls is one of this process, which a shell stopped, and
-    counts PAUSE_MAX_S only.
+    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` often: a
+    longer pause between two calls means that this process was stopped, and counts as PAUSE_MAX_S
+    only.
     """
 
     def __init__(self, max_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -24,7 +24,7 @@ class StallWatch:
         self._called_s, self._spent_s = clock(), 0.0
 
     def is_stalled(self, progress: Hashable) -> bool:
-        """Record how far the job is, in any form; return whether it was there `max_s` ago too."""
+        """Record the progress, in any form. Return whether it was the same `max_s` ago."""
         now = self._clock()
         self._spent_s += min(now - self._called_s, PAUSE_MAX_S)
         self._called_s = now

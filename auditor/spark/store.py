@@ -1,6 +1,6 @@
-"""Tables between the stages: each is written once and read back with its schema asserted.
+"""Tables between the stages: each is written once, and read back with its schema asserted.
 
-A lazy table that asks the network would ask again at every use; here every stage reads only what
+A lazy table that asks the network would ask again at every use. Here every stage reads only what
 was written.
 """
 
@@ -22,28 +22,27 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def spark_type(schema: pa.Schema) -> StructType:
-    """The Spark schema that Arrow batches of `schema` arrive with."""
+    """Return the Spark schema of Arrow batches with the schema `schema`."""
     return from_arrow_schema(schema)
 
 
 def map_batches(
     rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema
 ) -> DataFrame:
-    """`work` over the rows' Arrow batches, giving rows of `schema`. Lazy: the one thing to do with
-    it is to write it.
+    """Return `work` applied to the rows' Arrow batches, as rows of `schema`.
+
+    The result is lazy: write it, and do nothing else with it.
     """
     return rows.mapInArrow(work, spark_type(schema))
 
 
 def append(rows: DataFrame, path: str) -> None:
-    """Write rows behind what the table holds already. The only consumer a stage that asks the
-    network may have.
-    """
+    """Append rows to a table. A stage that asks the network may have no other consumer."""
     rows.write.mode("append").parquet(path)
 
 
 def keep(batch: pa.RecordBatch, path: str) -> None:
-    """Write rows this process holds as a table of one file, without a Spark job. Raises
+    """Write rows that this process holds as a table of one file, without a Spark job. Raises
     OutputError.
     """
     keep_all([batch], batch.schema, path)
@@ -69,12 +68,12 @@ def keep_all(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str) ->
 
 
 def read_tables(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) -> DataFrame:
-    """The rows of written tables, with exactly the columns of `schema`."""
+    """Return the rows of written tables, with exactly the columns of `schema`."""
     rows = spark.read.schema(spark_type(schema)).parquet(*paths)
     assert rows.columns == schema.names, (rows.columns, schema.names)
     return rows
 
 
 def local_rows(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
-    """Rows this process holds, as a Spark table."""
+    """Return rows that this process holds as a Spark table."""
     return spark.createDataFrame(pa.Table.from_batches([batch]))

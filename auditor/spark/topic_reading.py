@@ -1,4 +1,4 @@
-"""What Pulsar's topics reference, read in Spark tasks."""
+"""Read what Pulsar's topics reference in Spark tasks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from auditor.zookeeper.topics import TopicsAddress
 NAMES = pa.schema([(part, pa.string()) for part in TopicName._fields])
 """The parts of a topic's name."""
 COUNTED_REFERENCES = with_read_counts(REFERENCES)
-"""What tasks write: whoever reads the table by REFERENCES does not see the counts."""
+"""What tasks write. A reader that asks for REFERENCES does not see the counts."""
 
 
 def reader(address: TopicsAddress, look: int) -> Work:
-    """Work on NAMES rows: read each topic after a sync, as REFERENCES rows with read counts.
+    """Return work on NAMES rows: read each topic after a sync, as REFERENCES rows with read counts.
 
     A topic that cannot be read has a row that says why. Never raises for a topic.
     """

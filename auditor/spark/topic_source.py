@@ -28,7 +28,7 @@ class TopicsPartition(InputPartition):
 
 
 class TopicsReader(DataSourceReader):
-    """Finds the namespaces once for a DataFrame; lists and reads the topics in them anew at each
+    """Finds the namespaces once for a DataFrame, and lists and reads their topics at each
     action.
     """
 
@@ -47,8 +47,8 @@ class TopicsReader(DataSourceReader):
         return [TopicsPartition(shared, tuple(namespaces[at::readers])) for at in range(readers)]
 
     def read(self, partition: InputPartition) -> Batches:
-        """Yield TOPICS. Raises StoreUnavailable where a namespace cannot be listed: its topics
-        would be missed.
+        """Yield TOPICS. Raises StoreUnavailable if a namespace cannot be listed: its topics would
+        be missed.
         """
         assert isinstance(partition, TopicsPartition), partition
         with partition.address.open() as topics:

@@ -1,4 +1,4 @@
-"""Judging in Spark: all evidence on a ledger gathered into one row, and `judging.settle` over
+"""Judge in Spark: gather all evidence on a ledger into one row, and apply `judging.settle` to
 it.
 """
 
@@ -42,7 +42,7 @@ STEPS = pa.schema(
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
 
 NOT_ASKED = "whom to ask about it could not be found out"
-"""Why a ledger is set aside that wants lists after all that want them were asked about."""
+"""Why a ledger is set aside that still demands lists after all demanded lists were asked for."""
 
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
@@ -60,10 +60,10 @@ def steps_prefix(look: int) -> str:
 def gather_evidence(
     ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool
 ) -> DataFrame:
-    """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings
-    are no answers.
+    """Return SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads.
+    Greetings are left out.
 
-    At the first look a ledger has one record, so nothing has to be gathered for it.
+    At the first look a ledger has one record, and nothing has to be gathered for it.
     """
     record = f.struct(*ledgers.columns)
     if first:
@@ -84,11 +84,11 @@ def gather_evidence(
 
 
 def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
-    """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first
-    look the rows are those of ledgers that judging left wanting lists. `careful`: in a child, so
-    that this process outlives the ledger.
+    """Return work on SEEN rows: the QUESTIONS that the ledgers demand. Nothing is judged: after the
+    first look the rows are those of ledgers for which judging demanded lists.
 
-    A ledger on which this raises, or has to be stopped, is not asked about: judging sets it aside.
+    `careful`: in a child process, which a ledger may end. A ledger on which this raises, or has to
+    be stopped, is not asked about: judging sets it aside.
     """
 
     def asked(evidence: LedgerEvidence) -> list[Row]:
@@ -118,7 +118,7 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
 
 
 def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
-    """Return whether bookies were asked, earlier in this look, about all ledgers that want lists.
+    """Return whether bookies were asked, earlier in this look, about all ledgers that demand lists.
 
     `only`: the ledgers judged are those that an earlier judging of the look left with that todo.
     """
@@ -128,10 +128,10 @@ def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
 def are_columns_trusted(
     look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None
 ) -> bool:
-    """Return whether a judging finds healthy ledgers in the columns: the first one of each shard
-    does.
+    """Return whether a judging finds healthy ledgers in the columns: only the first one of each
+    shard.
 
-    Behind it no ledger is healthy that was not before. What is judged again trusts no columns.
+    After it no further ledger becomes healthy. A repeated judging does not trust the columns.
     """
     return look == 1 and only is None and again_without is None
 
@@ -146,13 +146,13 @@ def judge_of(
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
     by_columns: bool = False,
 ) -> Work:
-    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process
-    outlives the ledger.
+    """Return work on SEEN rows: a STEPS row for each ledger. `careful`: in a child process, which a
+    ledger may end.
 
-    `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still
-    was left out because finding out whom to ask failed (`asker_of`): it is set aside. `differing`:
-    ledgers on which the checkers were found to differ, and in what; they are told and not judged.
-    `by_columns`: healthy ledgers are found in the columns, and of these only a sample is judged.
+    `were_asked`: bookies were asked about all ledgers that demand lists. A ledger that still
+    demands them was left out because finding its bookies failed (`asker_of`): it is set aside.
+    `differing`: ledgers on which the checkers differ, and how; these are withheld, not judged.
+    `by_columns`: healthy ledgers are found in the columns, and only a sample of them is judged.
     """
 
     def work(batches: Batches) -> Batches:
@@ -178,8 +178,8 @@ def judge_of(
 
 @dataclass(slots=True)
 class _Steps:
-    """Make the STEPS rows of ledgers. `claims`: verdicts by columns of the ledgers at hand that are
-    judged besides.
+    """Makes the STEPS rows of ledgers. `claims`: verdicts from columns on the ledgers of the
+    sample.
     """
 
     terms: Terms
@@ -188,7 +188,7 @@ class _Steps:
     claims: Mapping[LedgerId, Verdict] = field(default_factory=dict)
 
     def row(self, evidence: LedgerEvidence) -> Row:
-        """Judge a ledger. Raises what it may cause."""
+        """Judge a ledger and return its row. Raises whatever a ledger may cause."""
         claim = self.claims.get(evidence.ledger_id)
         if claim is not None:
             return _step_row(evidence, *judge_claimed(evidence, claim, self.terms, self.facts))
@@ -223,10 +223,10 @@ class _Steps:
 def _settle_by_columns(
     batch: pa.RecordBatch, terms: Terms
 ) -> tuple[dict[int, int], dict[LedgerId, Verdict]]:
-    """Return the healthy ledgers of a SEEN batch that are not in the sample, and the verdicts on
-    those that are.
+    """Return the healthy ledgers of a SEEN batch outside the sample, and the verdicts on those in
+    it.
 
-    The former are numbers of rows, with the copies that each ledger promises.
+    The former are row numbers, with the copies that each ledger promises.
     """
     settled, claims = {}, {}
     ids = batch["ledger_id"].to_pylist()
@@ -239,7 +239,7 @@ def _settle_by_columns(
 
 
 def _in_order(parts: Mapping[tuple[int, ...], pa.RecordBatch]) -> Batches:
-    """Yield rows in the order of the numbers that they have, part by part."""
+    """Yield rows in the order of their numbers, part by part."""
     numbers = [number for part in parts for number in part]
     yield from pa.Table.from_batches(list(parts.values())).take(np.argsort(numbers)).to_batches()
 

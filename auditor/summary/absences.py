@@ -1,4 +1,4 @@
-"""Since when bookies are not registered: summary.json hands it from one run to the next.
+"""Keep since when bookies are not registered. summary.json passes it from one run to the next.
 
 See contract 8.2.
 """

@@ -1,6 +1,6 @@
 """The summary fields `assurance` (what verdicts rest on) and `maintenance` for single ledgers.
 
-`auditor ledger` answers in a second, so nothing here loads Arrow.
+Nothing here loads Arrow, because `auditor ledger` answers in a second.
 """
 
 from __future__ import annotations

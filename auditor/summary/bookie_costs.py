@@ -1,4 +1,4 @@
-"""The cost that a run would have for the bookies."""
+"""What a run would cost each bookie."""
 
 from __future__ import annotations
 

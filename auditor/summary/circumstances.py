@@ -71,7 +71,7 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
-    def greeted(greeting: Greeting) -> int:
+    def count_greeted(greeting: Greeting) -> int:
         return sum(record.greeting is greeting and b not in answered for b, record in last.items())
 
     return {
@@ -79,9 +79,9 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
         "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
         "named_by_ledgers": named_by_ledgers,
         "answered": len(answered),
-        "silent": greeted(Greeting.SILENT),
-        "refused": greeted(Greeting.REFUSED),
-        "unsupported": greeted(Greeting.UNSUPPORTED),
+        "silent": count_greeted(Greeting.SILENT),
+        "refused": count_greeted(Greeting.REFUSED),
+        "unsupported": count_greeted(Greeting.UNSUPPORTED),
         "listed_by_lister": len(listed_by_lister(records)),
         "away": len(_away_ids(last)),
         "gone": len(_gone_ids(last)),
@@ -93,9 +93,9 @@ def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
 
     Names at most BOOKIES_NAMED_MAX for each greeting.
     """
-    last, heard = _last(records), _ever(records, Greeting.ANSWERED)
+    last, answered = _last(records), _ever(records, Greeting.ANSWERED)
     named = {
-        greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard)
+        greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in answered)
         for greeting in _UNHEARD
     }
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
@@ -135,7 +135,7 @@ def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableSc
 def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
     """Return the placement policy of the judgement, and which bookies have no location.
 
-    Without a policy no bookie needs a location, so none is named.
+    Names no bookie without a policy, because none needs a location then.
     """
     rule = terms.placement
     judged = rule.policy is not Policy.NONE

@@ -18,11 +18,11 @@ DUE_COLUMNS = ["look", "state", "ensemble_size", "write_quorum", "last_entry_id"
 
 
 def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
-    """Return how many entries of closed ledgers the bookie should hold that should hold most.
+    """Return how many entries of closed ledgers the fullest bookie should hold.
 
-    `ledgers` have the columns DUE_COLUMNS; rows of other looks than the first do not count. What
-    is returned is never too low, and too high by less than one round of the ensemble for each
-    segment. A bookie that stands twice in an ensemble counts twice. One segment counts up to
+    `ledgers` have the columns DUE_COLUMNS; rows of other looks than the first do not count. The
+    result is never too low, and too high by less than one round of the ensemble for each segment. A
+    bookie that stands twice in an ensemble counts twice. One segment counts up to
     SWEPT_ENTRIES_MAX: longer shares are not swept. Costs one pass.
     """
     copies: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""Reads what each bookie last said of each ledger, from the stored answers, batch by batch.
+"""Read what each bookie last said of each ledger, from the stored answers, batch by batch.
 
-Most ledgers have answers of one look only. They are only counted; memory holds the answers of the
-others.
+Most ledgers have answers of one look only. They are only counted. Memory holds the answers on all
+other ledgers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NONE: Ids = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """By bookie, what its last answers amount to.
+    """Counts and ledgers from each bookie's last answers.
 
     `asked` counts the ledgers for which the last answer is valid. `unheard` has the ledgers that
     the bookie keeps from being judged.
@@ -57,7 +57,7 @@ def last_words(
     unjudged: pa.Array,
     probed: Mapping[BookieId, Ids],
 ) -> LastWords:
-    """Return what each bookie's last answers amount to. `answers` have the columns SPOKEN.
+    """Return counts from each bookie's last answers. `answers` have the columns SPOKEN.
 
     `again`: ledgers with answers at a later look. `unjudged`: ledgers that some bookie's silence
     left unjudged. `probed`: by bookie that cannot list, the ledgers it let us read. Costs one scan.
@@ -80,8 +80,8 @@ def probed_ledgers(
 ) -> dict[BookieId, Ids]:
     """Return, by bookie that cannot list, the ledgers for which it answered a read.
 
-    `reads` have the columns SPOKEN. Searches for entries that it should not hold count as well,
-    which makes a finding on the bookie less likely.
+    `reads` have the columns SPOKEN. Searches for entries that it should not hold count too, which
+    makes a finding on the bookie less likely.
     """
     bookies = sorted(unsupported)
     found: dict[BookieId, Ids] = dict.fromkeys(bookies, _NONE)

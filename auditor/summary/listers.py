@@ -27,9 +27,9 @@ def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
 def listers_json(records: Iterable[BookieRecord]) -> Json:
     """Return the field `listers` of a summary.
 
-    `silent` names bookies whose lister gave no list at the last look, `not_believed` those that
-    denied what it listed at any look, each with the reason; at most BOOKIES_NAMED_MAX of each.
-    `unindexed` is filled from the answers (`unindexed_entries`).
+    `silent` names bookies whose lister gave no list at the last look. `not_believed` names those
+    that denied their lister's list at any look. Each has the reason, and at most BOOKIES_NAMED_MAX
+    are named. `unindexed` is filled from the answers (`unindexed_entries`).
     """
     seen = list(records)
     denied: dict[BookieId, str] = {}

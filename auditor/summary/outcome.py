@@ -46,14 +46,14 @@ def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[s
 
 
 def is_fault(unknowns: Mapping[str, int]) -> bool:
-    """Return whether the auditor is wrong: its two checkers differ on any ledger's evidence."""
+    """Return whether the auditor is wrong: its two checkers differ on some ledger."""
     return unknowns.get(Unknown.CHECKERS_DISAGREE.value, 0) > 0
 
 
 def outcome_of(findings: Sequence[Json], *, complete: bool, fault: bool = False) -> str:
     """Return the outcome of a run, whatever --fail-on says.
 
-    `fault`: the auditor is wrong, which takes precedence over all else.
+    `fault`: the auditor is wrong, which takes precedence over everything else.
     """
     if fault:
         return OUTCOME_FAULT

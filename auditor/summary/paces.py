@@ -1,4 +1,4 @@
-"""Which bookies were asked less than the limits allow, read from the evidence."""
+"""Read from the evidence which bookies were asked less than the limits allow."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from auditor.evidence.schemas import ANSWERS, PACE
 from auditor.model.identity import BookieId
 
 BOOKIES_NAMED_MAX = 10
-"""Bookies named, the slowest first: the screen of a person is bounded, and the table of answers has
-all."""
+"""Bookies named, the slowest first. A screen has little room; the table of answers has all of
+them.
+"""
 NO_PACES: Mapping[str, Any] = {"bookies": 0, "slowest": []}
-"""The field where each bookie was asked as the limits allow."""
+"""The field if each bookie was asked as the limits allow."""
 _PACES = pa.schema([ANSWERS.field("bookie_id"), PACE])
 _TABLES = ("evidence/answers", "evidence/reads")
 

@@ -26,8 +26,8 @@ Json = dict[str, Any]
 class Previous:
     """What the next run needs of the newest finished run.
 
-    `findings` are (id, kind) pairs, so a finding whose kind changes counts as new. `baseline` is
-    what the next run's number of ledgers is compared with, or None if unknown.
+    `findings` are (id, kind) pairs: a finding whose kind changes counts as new. `baseline` is what
+    the next run's number of ledgers is compared with, or None if unknown.
     """
 
     totals: Mapping[str, int]
@@ -37,7 +37,7 @@ class Previous:
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Since when each unregistered bookie was not registered, in ms."""
     series: Series | None = None
-    """The sweeps of earlier runs that this run goes on with; None if there were none."""
+    """The sweeps of earlier runs that this run continues; None if there were none."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
@@ -107,7 +107,7 @@ def read_summary(run: Place) -> Json | None:
     summary = parse_json(text, f"{run.uri}/summary.json")
     if not isinstance(summary, dict):
         raise OutputError(
-            f"{run.uri}/summary.json is no JSON object: the run's directory is damaged"
+            f"{run.uri}/summary.json is not a JSON object: the run's directory is damaged"
         )
     return summary
 

@@ -58,7 +58,7 @@ class RunFacts:
     not_there: int
     """Number of ledgers named by an operator that did not exist at any look."""
     withheld: tuple[str, ...]
-    """Sentences on what could not be said, and why."""
+    """Sentences on what could not be decided, and why."""
     terms: Terms
     listing_was_short: bool = False
     """Whether the audited listing lacked, or may have lacked, ledgers that exist."""
@@ -73,7 +73,7 @@ class RunFacts:
     differ: tuple[Difference, ...] = ()
     """Findings that are on no verdict and on which the two checkers differ."""
     are_references_known: bool = True
-    """Whether it is known of each ledger that topics reference whether it is lost."""
+    """Whether it is known of each referenced ledger whether it is lost."""
     topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))
     """The summary fields on Pulsar's topics."""
 
@@ -150,7 +150,7 @@ def _is_whole(run: RunFacts, listed: int) -> bool:
 
 
 def _identity(run: RunFacts) -> Json:
-    """Return which run it is, of which cluster, and when it was."""
+    """Return the fields that identify the run: which run, of which cluster, and when."""
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
@@ -180,9 +180,10 @@ def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: floa
 
 
 def _limits(run: RunFacts, verdicts: TableScan) -> Json:
-    """Return what limits what the run says: what it was about, what could not be judged or said.
+    """Return what limits the run's results: its scope, what could not be judged, and what was
+    withheld.
 
-    Among it the findings on which the checkers differ, and sentences on all that is withheld.
+    These include the findings on which the checkers differ.
     """
     aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
     return {
@@ -243,7 +244,7 @@ def _count_exempt(verdicts: TableScan) -> Counter[str]:
 
 
 def _requests(costs: Costs, verdicts: TableScan) -> Json:
-    """Return what was asked, and which bookies were asked less than the limits allow."""
+    """Return the requests, and which bookies were asked less than the limits allow."""
     column = "listing_false_negatives"
     late = (batch[column] for batch in verdicts.batches([column]))
     requests = {

@@ -1,8 +1,7 @@
-"""The summary field `sampling`: how sure a run of lost entries is found on a bookie that cannot
-list.
+"""The summary field `sampling`: how likely lost entries are found on a bookie that cannot list.
 
-The field carries the series of sweeps from run to run. A run that is not counted hands it on as it
-was: a run of named ledgers, one that judged no ledger by probes, one without a sweep.
+The field carries the series of sweeps from run to run. A run that is not counted passes it on
+unchanged: a run of named ledgers, one that judged no ledger by probes, or one without a sweep.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ Json = dict[str, Any]
 SAMPLING = "sampling"
 """The name of the field."""
 LENGTHS = (1, 10, 100, 1_000)
-"""Runs of so many lost entries are reported: entries that one bookie should hold of one ledger,
-with no other such entry between them.
+"""Lengths of runs of lost entries that are reported: entries that one bookie should hold of one
+ledger, with no other such entry between them.
 """
 SPANS_MAX = 50
-"""Spans kept of a series: the step changes when the cluster doubles or halves. Older ones are
-forgotten, which only lowers what is promised."""
+"""Spans kept of a series: the step changes when the cluster doubles or halves. Older spans are
+forgotten, which only lowers the reported probability.
+"""
 TURNS_MAX = 10_000
 """Newest turns of one span that are counted: 27 years of nights."""
 
@@ -42,11 +42,11 @@ class Span:
     since: str
 
     def can_take(self, sweep: Sweep) -> bool:
-        """Return whether a run has the next turn of these, or one of theirs."""
+        """Return whether a run has the next turn of this span, or one of its turns."""
         return sweep.step == self.step and self.first_turn <= sweep.turn <= self.last_turn + 1
 
     def with_run(self, sweep: Sweep, started_at: str) -> Span:
-        """Return these runs and one that `can_take` accepts."""
+        """Return the span with one more run, which `can_take` accepts."""
         newest, since = max(self.last_turn, sweep.turn), min(self.since, started_at)
         return replace(self, last_turn=newest, runs=self.runs + 1, since=since)
 
@@ -124,13 +124,13 @@ def continue_series(about: About, series: Series | None) -> About:
 def sampling_json(run: SweptRun, before: Series | None) -> Json:
     """Return the field. `before` is the series as the previous run left it, if there was one.
 
-    `bounds` are of this run alone and `accumulated` of all runs counted; null where no ledger was
+    `bounds` are of this run alone and `accumulated` of all runs counted; null if no ledger was
     judged by a sweep. Each probability is rounded down.
     """
     series = before
     if run.is_counted:
-        told = (run.sweep, run.started_at, run.copies)
-        series = before.after(*told) if before else begin_series(*told)
+        outcome = (run.sweep, run.started_at, run.copies)
+        series = before.after(*outcome) if before else begin_series(*outcome)
     is_swept = run.sweep.step > 0 and run.probed > 0
     spans = series.spans if series is not None and is_swept else ()
     return {
@@ -179,20 +179,18 @@ def _series_json(series: Series) -> Json:
 
 
 def series_from(field: object) -> Series | None:
-    """Return the series in the field of an earlier run; None where it has none, or none that is
-    whole.
-    """
-    told: Any = field.get("series") if isinstance(field, Mapping) else None
+    """Return the series in the field of an earlier run; None if it has none, or a damaged one."""
+    stored: Any = field.get("series") if isinstance(field, Mapping) else None
     try:
-        spans = tuple(_span_from(one) for one in told["spans"])
-        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans)
+        spans = tuple(_span_from(one) for one in stored["spans"])
+        return Series(int(stored["seed"]), int(stored["next_turn"]), float(stored["copies"]), spans)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None
 
 
-def _span_from(told: Mapping[str, Any]) -> Span:
+def _span_from(stored: Mapping[str, Any]) -> Span:
     names = ("step", "first_turn", "last_turn", "runs")
-    step, first, last, runs = (int(told[name]) for name in names)
+    step, first, last, runs = (int(stored[name]) for name in names)
     if not (0 < step <= STEP_MAX and step & (step - 1) == 0 and 0 <= first <= last and runs > 0):
-        raise ValueError(f"no such span: {told}")
-    return Span(step, first, last, runs, str(told["since"]))
+        raise ValueError(f"no such span: {stored}")
+    return Span(step, first, last, runs, str(stored["since"]))

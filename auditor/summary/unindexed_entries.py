@@ -1,9 +1,10 @@
-"""Entries that a bookie sends although its index lacks them: the index lost them, the bytes exist.
+"""Find entries that a bookie sends although its index lacks them: the index lost them, the bytes
+exist.
 
-Only a list of a lister shows that, and none of a lister that its bookie contradicted in the run:
-that may read the index of another directory. Such an entry is a copy all the same: nothing is
-accused. A bookie indexes what it holds at each flush, so only ledgers count whose metadata was last
-written long before the list.
+Only lists of a lister can show this. Lists of a lister that its bookie contradicted in the run do
+not count, because it may read the index of another directory. Such an entry is still a copy, and
+nothing is reported as a violation. A bookie indexes what it holds at each flush. Ledgers therefore
+count only if their metadata was last written long before the list.
 """
 
 from __future__ import annotations

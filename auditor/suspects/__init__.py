@@ -1,1 +1,1 @@
-"""Looks at suspects: which ledgers are left, and who does their stages."""
+"""The stages of a run by the number of ledgers that are left: in Spark, or in this process."""

@@ -1,4 +1,4 @@
-"""The one place that decides who does a stage: Spark, or this process for few ledgers."""
+"""Decide where each stage runs: on Spark, or in this process if it is for few ledgers."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ class StagesBySize:
 
     @property
     def terms(self) -> Terms:
-        """The terms of judgement, the same both ways."""
+        """Return the terms of judgement, the same for both."""
         return self.in_process.terms
 
     def list_ledgers(
         self, portions: Sequence[ListingPartition], name: str = "evidence/listing"
     ) -> bool:
-        """Every ledger id there is -> evidence/listing, or another table. Return whether Spark
-        listed them.
+        """List every ledger id -> evidence/listing, or another table. Return whether Spark listed
+        them.
 
-        One portion is always listed here: that takes a moment, a Spark job two seconds. More are
-        tried here where they may be few ledgers: a parent without any is removed by BookKeeper.
+        A single portion is always listed here, which takes a moment where a Spark job takes two
+        seconds. Several portions are tried here if they may hold few ledgers: BookKeeper removes a
+        parent that has none.
         """
         ids_max = None if len(portions) <= 1 else self._ledgers_max()
         parents = sum(len(portion.parents) for portion in portions)
@@ -61,7 +62,7 @@ class StagesBySize:
         return True
 
     def take_listing(self, ids: Sequence[LedgerId]) -> None:
-        """The ledger ids that an operator named -> evidence/listing."""
+        """Write the ledger ids that an operator named -> evidence/listing."""
         self.in_process.take_listing(ids, "evidence/listing")
 
     def with_terms(self, terms: Terms) -> StagesBySize:
@@ -74,7 +75,7 @@ class StagesBySize:
     def read_ledgers(
         self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
     ) -> None:
-        """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
+        """Read the listed ledgers, after the first look the open ones -> evidence/ledgers."""
         self._of_look(look, shard).read_ledgers(look, shard, marks)
 
     def plan(self) -> list[BookieCost]:
@@ -84,9 +85,7 @@ class StagesBySize:
     def ask_lists(
         self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
     ) -> None:
-        """Each bookie about the ledgers that demand it, and a greeting to each ->
-        evidence/answers.
-        """
+        """Ask each bookie for the lists that are due, and greet it -> evidence/answers."""
         stages = (
             self._of_look(look, shard)
             if judging is None
@@ -95,7 +94,9 @@ class StagesBySize:
         stages.ask_lists(look, directory, shard, judging)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
-        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        """Make the confirming reads that the given judging of this look demanded ->
+        evidence/reads.
+        """
         self._of_judging(look, judging, Todo.READS).read_entries(look, judging, directory)
 
     def judge(
@@ -107,12 +108,12 @@ class StagesBySize:
         *,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
-        """Where each open ledger stands now -> steps."""
+        """Judge each open ledger -> steps."""
         stages = self._of_look(look, shard) if only is None else self._of_judging(look, *only)
         stages.judge(look, judging, shard, only, again_without=again_without)
 
     def _of_look(self, look: int, shard: Shard) -> Stages | InProcessStages:
-        """Who does a stage that a look begins with, over all its ledgers of the shard."""
+        """Return who runs a stage that begins a look, over all its ledgers of the shard."""
         if self._is_small_run():
             return self.in_process
         return (
@@ -122,7 +123,7 @@ class StagesBySize:
         )
 
     def _of_judging(self, look: int, judging: int, todo: Todo) -> Stages | InProcessStages:
-        """Who does a stage over the ledgers that a judging left with that todo."""
+        """Return who runs a stage over the ledgers that a judging left with that todo."""
         return (
             self.in_process
             if self._is_small_run()
@@ -141,7 +142,7 @@ class StagesBySize:
         return ledgers_max > 0 and self.suspects.count_listed() <= ledgers_max
 
     def _ledgers_max(self) -> int:
-        """How many listed ledgers this process may take a first look at."""
+        """Return how many listed ledgers this process may take a first look at."""
         return self.ledgers_max if self._may_work_here() else 0
 
     def _may_work_here(self) -> bool:

@@ -1,12 +1,12 @@
 """The stages of few ledgers in this process: the same work over the same tables, without Spark.
 
-A Spark job costs a good part of a second, whatever it does, and the first one a JVM beside. What
-the tasks of `Stages` do with Arrow batches is done here with the same functions, so the evidence is
-the same. Ledgers are judged in a child process (`auditor.judging.isolation`), so a ledger that ends
-its process does not end the run.
+A Spark job takes most of a second, whatever it does, and the first one has to start a JVM. This
+module calls the same functions on Arrow batches as the tasks of `Stages`, and gathers the same
+evidence. Ledgers are judged in a child process (`auditor.judging.isolation`), and a ledger that
+ends the child does not end the run.
 
-Children are forked in the main thread alone. Python destroys the other threads' data in a child,
-and py4j ends the connection to the JVM that a thread owned, which the parent shares.
+Children are forked only in the main thread. Python destroys the other threads' data in a child, and
+py4j ends the connection to the JVM that a thread owned, which the parent shares.
 """
 
 from __future__ import annotations
@@ -53,25 +53,21 @@ from auditor.zookeeper.session import ReadCounts
 T = TypeVar("T")
 
 LEDGERS_AT_ONCE = 1_000
-"""Ledgers gathered in memory at a time. What bookies said of one is kilobytes, seldom megabytes."""
+"""Ledgers gathered in memory at a time. The evidence on one is kilobytes, seldom megabytes."""
 QUESTIONS_AT_ONCE = 20_000
-"""Questions answered before any of their answers is turned into a row: all bookies work on them
-side by side.
-"""
+"""Questions answered before any answer becomes a row: all bookies work on them in parallel."""
 BATCHES_AHEAD = 2
-"""Batches of rows that a stage may be ahead of the file they are written to: what bounds its
-memory.
-"""
+"""Batches of rows that a stage may be ahead of the file it writes. This bounds its memory."""
 POLL_S = 0.1
-"""How often a signal is looked for while a stage is at work."""
+"""How often a running stage checks for a signal."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcessStages:
-    """The stages of few ledgers. `address` is read at the whole rate: there is one reader.
+    """The stages of few ledgers. `address` is read at the whole rate: there is only one reader.
 
-    What the listing reads from ZooKeeper is added to `counts`; what the other stages read stands in
-    the rows they write.
+    `counts` gets the reads of the listing. The reads of the other stages are in the rows they
+    write.
     """
 
     stop: StopRequest
@@ -89,8 +85,8 @@ class InProcessStages:
     ) -> bool:
         """List every ledger id -> evidence/listing, or another table.
 
-        Return False, and write nothing, as soon as there are more than `ids_max`. None: however
-        many. Raises StoreUnavailable.
+        Write nothing and return False as soon as there are more than `ids_max` (None: no limit).
+        Raises StoreUnavailable.
         """
 
         def list_all() -> list[LedgerId] | None:
@@ -137,7 +133,7 @@ class InProcessStages:
     def plan(self) -> list[BookieCost]:
         """Return what the first look would ask each bookie. Nothing is asked."""
         question = asker_of(self.judging, careful=True)
-        with self.stop.raised_at_once():
+        with self.stop.raise_at_once():
             seen = self._evidence_batches(self._ledgers_of(1, EVERYTHING), with_answers=False)
             asked = pa.Table.from_batches(question(seen), schema=QUESTIONS)
         costs = asked.group_by("bookie_id").aggregate(
@@ -160,7 +156,7 @@ class InProcessStages:
         )
         ask = list_asker(directory, self.limits, look)
         question = asker_of(self.judging, careful=True, has_listers=directory.listers is not None)
-        with self.stop.raised_at_once():
+        with self.stop.raise_at_once():
             asked = question(self._evidence_batches(ids, with_answers=look > 1))
             questions = pa.Table.from_batches([directory.greetings(), *asked], schema=QUESTIONS)
         self._write(
@@ -205,12 +201,12 @@ class InProcessStages:
             differing=dict(again_without or {}),
             by_columns=are_columns_trusted(look, only, again_without),
         )
-        with self.stop.raised_at_once():
+        with self.stop.raise_at_once():
             steps = work(self._evidence_batches(ids))
             self.run.write_stream(steps_name(look, judging), steps, STEPS, "suspects")
 
     def _ledgers_of(self, look: int, shard: Shard) -> list[LedgerId]:
-        """The ledgers of a shard that a look asks about or judges first."""
+        """Return the ledgers of a shard that a look asks about or judges first."""
         return (
             self.suspects.recorded_ledgers(shard)
             if look == 1
@@ -218,7 +214,7 @@ class InProcessStages:
         )
 
     def _evidence_batches(self, ids: list[LedgerId], *, with_answers: bool = True) -> Batches:
-        """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
+        """Yield SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
             yield from read_seen_rows(self.run, of_these, with_answers=with_answers)
@@ -226,7 +222,7 @@ class InProcessStages:
     def _write(
         self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str
     ) -> None:
-        """Do the work and write its rows as one more file of a table. Raises what the work
+        """Do the work, and write its rows as one more file of a table. Raises what `work`
         raises.
         """
         self.run.write_stream(name, _unless_stopped(self.stop, work), schema, file_name)
@@ -237,10 +233,10 @@ _COST_COLUMNS = ["bookie_id", "ledger_id_count", "expected_bytes_sum"]
 
 
 def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Yield what `work` yields, or raise what it raises. A signal ends the wait: Interrupted.
+    """Yield what `work` yields, and raise what it raises. Raises Interrupted after a signal.
 
-    `work` runs in a thread, which is abandoned then: it ends as it yields again, or with the
-    process.
+    `work` runs in a thread, which is abandoned after a signal: it ends at its next yield, or with
+    the process.
     """
     made: Queue[tuple[T] | None] = Queue(BATCHES_AHEAD)
     outcome: Future[None] = Future()
@@ -259,7 +255,7 @@ def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Itera
                 if is_abandoned.is_set():
                     return
             outcome.set_result(None)
-        except BaseException as error:  # carried to the caller's thread, whatever it is
+        except BaseException as error:  # raised again in the caller's thread
             outcome.set_exception(error)
         hand_over(None)
 

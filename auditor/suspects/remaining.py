@@ -1,4 +1,4 @@
-"""Which ledgers are left, read back from the listing and the tables of the judgings (`steps/`)."""
+"""Find which ledgers are left, from the listing and the tables of the judgings (`steps/`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.spark.verdicts import STEPS, steps_name, steps_prefix
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """The ledgers that a stage has to do with. Each method costs a scan of two columns."""
+    """The ledgers that each stage handles. Each method costs a scan of two columns."""
 
     run: Place
 
@@ -37,7 +37,7 @@ class Suspects:
     def recorded_ledgers(self, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that the first look read, ascending.
 
-        They are not taken from the listing, so that a ledger lost or doubled between the two is
+        They are not taken from the listing: a ledger lost or doubled between the two would not be
         noticed. Raises AccountingError if one was read twice.
         """
         keep = _is_within(shard) & (pc.field("look") == 1)
@@ -49,7 +49,7 @@ class Suspects:
         return ids
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
-        """Return the ledgers of a shard that a look left wanting another, ascending."""
+        """Return the ledgers of a shard for which a look demanded another look, ascending."""
         keep = _is_within(shard) & (pc.field("todo") == Todo.LOOK.value)
         return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
 
@@ -65,7 +65,7 @@ class Suspects:
         return pa.RecordBatch.from_pylist(rows, schema=WANTED)
 
     def _judgings(self, look: int) -> list[str]:
-        """The tables of every judging of a look."""
+        """Return the tables of every judging of a look."""
         names = {name.rpartition("/")[0] for name in self.run.files_in("steps")}
         return sorted(name for name in names if name.startswith(steps_prefix(look)))
 
@@ -77,5 +77,5 @@ class Suspects:
 
 
 def _is_within(shard: Shard) -> ds.Expression:
-    """The rows of a shard's ledgers."""
+    """Return a filter for the rows of a shard's ledgers."""
     return (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)

@@ -17,9 +17,7 @@ Json = dict[str, Any]
 COLUMNS = 24
 """Columns of Grafana's grid."""
 SCHEMA_VERSION = 39
-"""Version of the dashboard's form: Grafana 10.4 and later read it, and bring it up to date
-themselves.
-"""
+"""Version of the dashboard's form. Grafana 10.4 and later read it and convert it themselves."""
 OF_CLUSTER = '{cluster=~"$cluster"}'
 UID = "bookkeeper-auditor"
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -1,4 +1,4 @@
-"""The metrics of a lister: counted while it runs, served over HTTP to whoever asks.
+"""The metrics of a lister: counted while it runs, and served over HTTP.
 
 Like `metrics`, this module hides prometheus_client from all others.
 """
@@ -60,13 +60,13 @@ class ListerMetrics:
         self._lists.labels(self._bookie, outcome).inc(number)
 
     def count_reading(self, keys: int, entries_left_out: int, *, was_lost: bool) -> None:
-        """Count what one request to a reader process came to."""
+        """Count the result of one request to a reader process."""
         self._keys.labels(self._bookie).inc(keys)
         self._left_out.labels(self._bookie).inc(entries_left_out)
         self._readers_lost.labels(self._bookie).inc(was_lost)
 
     def count_refused_connection(self) -> None:
-        """Count a connection that was one too many."""
+        """Count a refused connection above the limit."""
         self._refused.labels(self._bookie).inc()
 
     def set_connections(self, number: int) -> None:
@@ -87,7 +87,7 @@ class ListerMetrics:
         self._view_age.labels(self._bookie).set_function(age_s)
 
     def serve(self, host: str, port: int) -> tuple[int, Callable[[], None]]:
-        """Serve /metrics in a thread of its own; return the port, and what ends it.
+        """Serve /metrics in a thread of its own. Return the port, and a function that ends it.
 
         Raises OSError if it cannot listen there.
         """

@@ -110,7 +110,7 @@ def violations(
 
     JSON has every finding with all its fields. The console has the main facts of the first
     CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, and nothing if the
-    person there reads the report on a terminal too (`is_shown`).
+    report is shown on a terminal too (`is_shown`).
     """
     watched = log_format == "console" and _on_terminal()
     seen: Counter[str] = Counter()

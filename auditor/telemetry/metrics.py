@@ -1,6 +1,6 @@
 """The metrics of a run (contract section 7) as text. `metrics_delivery` writes and pushes them.
 
-All families are built from one summary at the end of a run. Nothing is counted during the run, so a
+All families are built from one summary at the end of a run. Nothing is counted during the run: a
 task that Spark repeats cannot count twice. Families made this way carry no `_created` series.
 """
 

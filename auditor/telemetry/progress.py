@@ -45,8 +45,8 @@ class Progress(Protocol):
     ) -> None:
         """Start a stage of `total` units, if known, and end the one before.
 
-        A run has the stages load, ask, judge, second look and report. `ledgers` is for stages that
-        do work, not for those that a resumed run finds written: the rate is measured by it.
+        A run has the stages load, ask, judge, second look and report. `ledgers`, which the rate is
+        measured by, is for stages that do work, not for those that a resumed run finds written.
         """
 
     def advance(self, n: int = 1) -> None:
@@ -56,7 +56,7 @@ class Progress(Protocol):
         """
 
     def pause(self, seconds: float) -> None:
-        """Say that the stage waits so long before it goes on."""
+        """Show that the stage waits for this long before it continues."""
 
     def silent(self, bookies: Collection[str]) -> None:
         """Name the bookies that were silent, or refused, when they were asked last."""
@@ -88,9 +88,9 @@ class Silent:
 
 @dataclass(slots=True)
 class RunLines:
-    """The lines below the bar: how far the first look is, a pause, silent bookies.
+    """The lines below the bar: how far the first look is, a pause, and silent bookies.
 
-    `now` is in seconds of a monotonic clock; so are all times here.
+    `now` and all other times are seconds of a monotonic clock.
     """
 
     ledgers: LedgersDone | None = None
@@ -100,8 +100,8 @@ class RunLines:
     _latest: float = 0.0
 
     def start_stage(self, ledgers: LedgersDone | None, now: float, *, pauses: bool = False) -> None:
-        """Take what a stage begins with. The rate counts from the first that has `ledgers`, and
-        anew from the first after a stage that `pauses` the run.
+        """Record the start of a stage. The rate counts from the first stage with `ledgers`, and
+        restarts after a stage that `pauses` the run.
         """
         self.pause_until = None
         if pauses:
@@ -128,7 +128,7 @@ class RunLines:
         """Yield the share, then the rate and the time left if a shard was measured."""
         done, total = ledgers.done, ledgers.total
         yield f"first look: {done:,} of {total:,} ledgers done ({100 * done // total} %)"
-        if (start := self._first) is None:  # another thread begins a pause
+        if (start := self._first) is None:  # another thread starts a pause
             return
         began, first = start
         rate = (done - first.done) / (self._latest - began) if self._latest > began else 0.0
@@ -136,7 +136,7 @@ class RunLines:
             return
         yield f"{rate:,.0f} ledgers/s" if rate >= _WHOLE_FROM else f"{rate:.2g} ledgers/s"
         left = (total - done) / rate - (now - self._latest)
-        if left > 0:  # a shard that takes longer than those before says nothing on the rest
+        if left > 0:  # a shard that takes longer than earlier ones says nothing about the rest
             yield f"about {duration(left)} left of it"
 
 

@@ -105,7 +105,7 @@ class Script:
         try:
             return out.decode("utf-8")
         except UnicodeDecodeError:
-            raise ScriptFailure("answered with what is no UTF-8 text") from None
+            raise ScriptFailure("answered with text that is not UTF-8") from None
 
 
 def _read_both(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, bytes]:

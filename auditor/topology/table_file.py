@@ -96,7 +96,7 @@ def _location(word: str) -> str:
     except ValueError as error:
         raise ValueError(f"location {word!a} {error}") from None
     if location is None:
-        raise ValueError(f"{word!a} is no location: leave out what has none")
+        raise ValueError(f"{word!a} is not a location: leave out what has none")
     return location
 
 
@@ -110,7 +110,7 @@ def _network(word: str) -> Network | None:
     try:
         meant = ip_network(word, strict=False)
     except ValueError:
-        raise ValueError(f"{word!a} is no network: write 10.0.0.0/24 or 2001:db8::/32") from None
+        raise ValueError(f"{word!a} is not a network: write 10.0.0.0/24 or 2001:db8::/32") from None
     raise ValueError(f"{word!a} has bits beyond its prefix: write {meant}")
 
 

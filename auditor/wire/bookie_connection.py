@@ -54,7 +54,7 @@ class Answered(NamedTuple):
 
     `status` is BookKeeper's number. `payload` is the list or the stored entry. `received_bytes`
     counts the frame with its length. `abandoned`: it came after we had given up waiting. `extra`:
-    what a lister says beside, or of an answer to AUTH the name of the plug-in.
+    the additional field of a lister, or, in an answer to AUTH, the name of the plug-in.
     """
 
     txn_id: TxnId

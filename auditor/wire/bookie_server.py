@@ -161,7 +161,7 @@ def decode_request(body: bytes) -> Request | WrongVersion:
     try:
         message.ParseFromString(body)
     except DecodeError as error:
-        raise PeerProtocolError("a request that is no protobuf message of version 3") from error
+        raise PeerProtocolError("a request that is not a protobuf message of version 3") from error
     if not message.IsInitialized():
         # proto2 moves an unknown enum value to the unknown fields: its required field is unset.
         why = "a request without a field it must have, or with an unknown operation"

@@ -159,7 +159,8 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
     expected = HEADER_BYTES + GROUP_BYTES * count
     if length != expected:
         raise MalformedAvailability(
-            f"the list announces {count} sequence groups, so {expected} bytes, and has {length}"
+            f"the list announces {count} sequence groups, which is {expected} bytes, and"
+            f" has {length}"
         )
     return count, reserved != _NO_RESERVED
 

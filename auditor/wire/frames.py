@@ -85,7 +85,7 @@ def varint(number: int) -> bytes:
 def _request(header: bytes, txn_id: int, tag: bytes, sub_message: bytes) -> bytes:
     """Encode a frame. `header` is version and operation; an empty sub-message has its `tag` too."""
     if not 0 <= txn_id <= TXN_ID_MAX:
-        raise LocalProtocolError(f"transaction id {txn_id} is no uint64")
+        raise LocalProtocolError(f"transaction id {txn_id} is not a uint64")
     txn = varint(txn_id)
     body = b"".join(
         (
@@ -113,7 +113,7 @@ def encode_get_list(txn_id: int, ledger_id: int) -> bytes:
     This request is sent by the million: it is `_request` written out, with all lengths below 128.
     """
     if not 0 <= txn_id <= TXN_ID_MAX:
-        raise LocalProtocolError(f"transaction id {txn_id} is no uint64")
+        raise LocalProtocolError(f"transaction id {txn_id} is not a uint64")
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
         raise LocalProtocolError(f"ledger id {ledger_id} is out of range")
     txn, ledger = varint(txn_id), varint(ledger_id)
@@ -182,7 +182,8 @@ def decode_response(body: bytes) -> Response:
         message = pb.Response.FromString(body)
     except DecodeError:
         raise PeerProtocolError(
-            f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
+            f"a frame of {len(body)} bytes is not an answer of BookKeeper's protocol:"
+            f" {body[:16].hex()}"
         ) from None
     operation, txn_id = int(message.header.operation), message.header.txnId
     status = int(message.status)

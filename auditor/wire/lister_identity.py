@@ -1,8 +1,8 @@
-"""How a lister says for which bookie it speaks: an extra field in the response to GET_BOOKIE_INFO.
+"""Encode for which bookie a lister answers: an extra field in the response to GET_BOOKIE_INFO.
 
-A lister answers like a bookie, so an audit that reached the wrong one would not notice. The field
+A lister answers like a bookie: an audit that reached the wrong lister would not notice. The field
 is appended to the Response message under a number that BookKeeper does not use. Protocol buffers
-keep unknown fields apart: BookKeeper's own clients read the response as that of any bookie.
+keep unknown fields apart, and BookKeeper's own clients read the response as that of any bookie.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
     return with_lister_field(frame, json.dumps(words).encode())
 
 
-def with_lister_field(frame: bytes, told: bytes) -> bytes:
-    """Return an encoded response (with its length) that has this in the field of listers too."""
+def with_lister_field(frame: bytes, field: bytes) -> bytes:
+    """Return an encoded response (with its length) that also has these bytes in the field of
+    listers.
+    """
     body = (
         frame[_LENGTH.size :]
         + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED)
-        + varint(len(told))
-        + told
+        + varint(len(field))
+        + field
     )
     return _LENGTH.pack(len(body)) + body
 
 
 def decode_identity(data: bytes) -> ListerIdentity | None:
-    """Return the identity in such a field; None if it is none that we understand."""
+    """Return the identity in such a field; None if this version does not understand it."""
     try:
         identity: Any = json.loads(data)
     except (ValueError, RecursionError):

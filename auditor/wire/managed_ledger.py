@@ -137,7 +137,7 @@ def encode_cursor(cursor: Cursor) -> bytes:
 
 
 def encode_schemas(schemas: tuple[SchemaVersion, ...]) -> bytes:
-    """Return what a broker writes for a topic's schemas, of which there is one at least."""
+    """Return what a broker writes for a topic's schemas. There must be at least one."""
     locator = SchemaLocator()
     locator.info.version = schemas[-1].version
     locator.info.position.CopyFrom(_nested_position(schemas[-1].position))

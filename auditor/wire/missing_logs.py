@@ -1,7 +1,7 @@
-"""How a lister says which entry logs are missing: an extra field in the response with a list.
+"""Encode which entry logs a lister misses: an extra field in the response with a list.
 
-It stands in the same field as the lister's identity (`lister_identity`): BookKeeper's own clients
-skip it. The list itself leaves out the entries that the index places in these logs.
+It is the same field as for the lister's identity (`lister_identity`): BookKeeper's own clients skip
+it. The list itself leaves out the entries that the index places in these logs.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def with_missing_logs(frame: bytes, logs: Sequence[MissingLog]) -> bytes:
 def decode_missing_logs(data: bytes) -> tuple[MissingLog, ...]:
     """Return the logs in such a field. Raises MalformedAvailability for anything else."""
     try:
-        told: Any = json.loads(data)
+        fields: Any = json.loads(data)
     except (ValueError, RecursionError):
         raise MalformedAvailability("what its lister says beside the list is not JSON") from None
-    if not isinstance(told, dict) or told.get("lister") != VERSION:
+    if not isinstance(fields, dict) or fields.get("lister") != VERSION:
         raise MalformedAvailability("what its lister says beside the list is of another version")
-    logs = told.get("missing_logs")
+    logs = fields.get("missing_logs")
     if not isinstance(logs, list) or len(logs) > LOGS_MAX:
         raise MalformedAvailability(f"its lister names no missing logs, or more than {LOGS_MAX}")
     return tuple(_missing_log(one) for one in logs)

@@ -49,7 +49,7 @@ def decode(data: bytes) -> RackMap:
         )
     if not isinstance(groups, dict):
         return RackMap(
-            problems=("the rack map is no JSON object of groups: no bookie has a rack from it",)
+            problems=("the rack map is not a JSON object of groups: no bookie has a rack from it",)
         )
     locations: dict[str, str] = {}
     problems: list[str] = []
@@ -85,7 +85,7 @@ def _entries(groups: dict[str, Any], problems: list[str]) -> Iterator[tuple[str,
         if isinstance(bookies, dict):
             yield from ((group, bookie_id, bookies[bookie_id]) for bookie_id in sorted(bookies))
         elif bookies is not None:
-            problems.append(f"group {group!a} of the rack map is no JSON object of bookies")
+            problems.append(f"group {group!a} of the rack map is not a JSON object of bookies")
 
 
 def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str | None:
@@ -94,7 +94,7 @@ def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str
         return None
     where = f"the rack of {bookie_id!a} in group {group!a} of the rack map"
     if not isinstance(rack, str) or not isinstance(info, dict):
-        problems.append(f"{where} is no text")
+        problems.append(f"{where} is not text")
         return None
     if not bookie_id.isprintable():  # JSON can name half of a character, which no file can hold
         problems.append(f"{where} is left out: a bookie id has no character that cannot be printed")

@@ -191,7 +191,9 @@ def votes_in_order(names: Iterable[str]) -> list[str]:
 
 
 def tell_marks_apart(parent: str, names: Iterable[str]) -> Branch:
-    """As `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from `inner`."""
+    """Sort names like `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from
+    `inner`.
+    """
     children = Branch([], [], [])
     for name in names:
         path = f"{parent}/{name}"

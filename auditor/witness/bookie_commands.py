@@ -90,7 +90,7 @@ def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
 
 
 def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Return commands that show the missing file and what the other copies are worth.
+    """Return commands that show the missing file and whether the other copies can be read.
 
     The first change is to put the file back, which the bookie notices without a restart. Copying
     from other bookies reads each of them: `auditor ledger` says before whether they have the

@@ -1,4 +1,4 @@
-"""Names that others chose, as words of a command line that a person will paste into a shell."""
+"""Quote names that others chose for a command line that a person will paste into a shell."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from auditor.witness.entry_answers import (
     newest_state_looks,
     rests_on_a_sample,
 )
-from auditor.witness.phrases import NAMES_TOLD, join_names, name_some, runs
+from auditor.witness.phrases import NAMES_SHOWN, join_names, name_some, runs
 from auditor.witness.sentences import TellLedger
 
-CORRUPT_BOOKIES_TOLD = 5
+CORRUPT_BOOKIES_SHOWN = 5
 """Bookies with corrupt copies in a sentence; the facts have all."""
 
 GARBAGE_COLLECTION = (
@@ -141,9 +141,10 @@ def _found_words(search: Search, looks: Sequence[Look]) -> str:
 
 def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
     copies = [
-        f"{bookie}, {'entry' if len(entries) == 1 else 'entries'} {name_some(entries[:NAMES_TOLD])}"
-        + (" and others" if len(entries) > NAMES_TOLD else "")
-        for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD]
+        f"{bookie}, {'entry' if len(entries) == 1 else 'entries'}"
+        f" {name_some(entries[:NAMES_SHOWN])}"
+        + (" and others" if len(entries) > NAMES_SHOWN else "")
+        for bookie, entries in facts.copies[:CORRUPT_BOOKIES_SHOWN]
     ]
     more = len(facts.copies) - len(copies)
     if more > 0:

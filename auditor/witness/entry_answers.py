@@ -9,16 +9,16 @@ from auditor.first_checker.recheck import newest_state_start
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.identity import BookieId, EntryId
-from auditor.witness.phrases import NAMES_TOLD
+from auditor.witness.phrases import NAMES_SHOWN
 
 GONE = "is gone: it has neither a registration nor a cookie"
 
 
 def gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
     """Return whether a list is what is known of the bookie's entries, and not single reads."""
-    heard = [look for look in looks if bookie in look.answers]
+    asked = [look for look in looks if bookie in look.answers]
     return (
-        bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
+        bool(asked) and _newest_answered(bookie, asked).answers[bookie].status is AnswerStatus.HELD
     )
 
 
@@ -29,12 +29,12 @@ def answer_sentences(
     whether it was silent since.
     """
     chain = newest_state_looks(looks)
-    for bookie in write_set[:NAMES_TOLD]:
+    for bookie in write_set[:NAMES_SHOWN]:
         if bookie in gone:
             yield f"{bookie} {GONE}."
         else:
             yield from _newest_answer_sentences(bookie, entry, chain)
-    more = len(write_set) - NAMES_TOLD
+    more = len(write_set) - NAMES_SHOWN
     if more > 0:
         yield f"What {more} more said is not shown."
 
@@ -47,11 +47,11 @@ def newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
 def _newest_answer_sentences(
     bookie: BookieId, entry: EntryId, looks: Sequence[Look]
 ) -> Iterator[str]:
-    heard = [look for look in looks if bookie in look.answers]
-    if not heard:
+    asked = [look for look in looks if bookie in look.answers]
+    if not asked:
         return
-    newest, deciding = heard[-1], _deciding_look(bookie, entry, heard)
-    word = f"{_word(deciding, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
+    newest, deciding = asked[-1], _deciding_look(bookie, entry, asked)
+    word = f"{_word(deciding, bookie, entry)}{_of_other_entries(bookie, entry, asked)}"
     if deciding is newest:
         yield f"{bookie} {word}."
     else:
@@ -59,15 +59,15 @@ def _newest_answer_sentences(
         yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
 
 
-def _deciding_look(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
+def _deciding_look(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Look:
     """Return the look whose word on the entry counts.
 
     It is the newest list or, if that lacks the entry, the newest conclusive read. A read of a wrong
     digest counts whatever the list says.
     """
-    answered = _newest_answered(bookie, heard)
+    answered = _newest_answered(bookie, looks)
     read = next(
-        (look for look in reversed(heard) if _read_status(look, bookie, entry) in _CONCLUSIVE),
+        (look for look in reversed(looks) if _read_status(look, bookie, entry) in _CONCLUSIVE),
         answered,
     )
     answer = answered.answers[bookie]
@@ -79,9 +79,9 @@ def _deciding_look(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> L
     )
 
 
-def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
+def _newest_answered(bookie: BookieId, looks: Sequence[Look]) -> Look:
     """Return the newest look at which the bookie listed or was sampled, else the newest look."""
-    return next((look for look in reversed(heard) if _says_what_is_there(look, bookie)), heard[-1])
+    return next((look for look in reversed(looks) if _says_what_is_there(look, bookie)), looks[-1])
 
 
 def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
@@ -116,14 +116,14 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
     return listed if read is None else f"{listed} and {_READ[read.status]}"
 
 
-def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
+def _of_other_entries(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> str:
     """Say what reads of other entries show, for a bookie that cannot list and was not read."""
-    answer = _newest_answered(bookie, heard).answers[bookie]
+    answer = _newest_answered(bookie, looks).answers[bookie]
     if answer.status is not AnswerStatus.UNSUPPORTED or any(
-        (bookie, entry) in look.reads for look in heard
+        (bookie, entry) in look.reads for look in looks
     ):
         return ""
-    newest = next((found for look in reversed(heard) if (found := _sample(look, bookie))), {})
+    newest = next((found for look in reversed(looks) if (found := _sample(look, bookie))), {})
     without_ledger = [at for at, status in newest.items() if status is ReadStatus.NO_LEDGER]
     if without_ledger:
         return (
@@ -135,13 +135,13 @@ def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -
 
 def rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
     """Return whether the bookie's copy is assumed: it cannot list, but sent other entries."""
-    heard = [look for look in looks if bookie in look.answers]
+    asked = [look for look in looks if bookie in look.answers]
     if (
-        not heard
-        or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED
+        not asked
+        or _newest_answered(bookie, asked).answers[bookie].status is not AnswerStatus.UNSUPPORTED
     ):
         return False
-    samples = [_sample(look, bookie) for look in heard]
+    samples = [_sample(look, bookie) for look in asked]
     if any(entry in sample for sample in samples):
         return False
     answered = [_CONCLUSIVE.intersection(sample.values()) for sample in samples]

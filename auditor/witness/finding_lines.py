@@ -96,8 +96,8 @@ def reference_testimony(
 
     Its looks are those at the ledger's znode; no bookie is asked for it.
     """
-    told = _TELL_OTHER[finding.kind](finding, finding.facts)
-    return _outside(finding, facts, told, [ledger_look(look) for look in looks], owner)
+    witness = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner)
 
 
 def gist(witness: str) -> str:

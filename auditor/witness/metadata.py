@@ -18,7 +18,7 @@ from auditor.model.ledger import LedgerState
 from auditor.witness.phrases import clock, join_names, runs, span
 from auditor.witness.sentences import TellLedger, TellOther
 
-CONTRADICTIONS_TOLD = 5
+CONTRADICTIONS_SHOWN = 5
 """Contradictions in a sentence; the facts have more."""
 
 _CLAUSES = {
@@ -57,9 +57,9 @@ def _malformed_sentence(
     version = "" if stamp is None else f" (version {stamp.version})"
     against = "; ".join(
         _CLAUSES[one.what].format(*one.numbers)
-        for one in facts.contradictions[:CONTRADICTIONS_TOLD]
+        for one in facts.contradictions[:CONTRADICTIONS_SHOWN]
     )
-    more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_TOLD)
+    more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_SHOWN)
     against += f"; and {more} more" if more > 0 else ""
     return f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
 

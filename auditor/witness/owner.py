@@ -1,4 +1,4 @@
-"""Whose ledger it is, by the custom metadata of its writer. This answers "which topic is this?".
+"""Find out whose ledger it is from the custom metadata. This answers "which topic is this?".
 
 Pulsar writes `application`, `component` and names under `pulsar/` (LedgerMetadataUtils; metadata.md
 section 9).

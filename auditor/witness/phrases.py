@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from auditor.model.finding import Ranges
 
-RUNS_TOLD = 5
+RUNS_SHOWN = 5
 """Entry ranges shown in a sentence; the finding itself has more."""
-NAMES_TOLD = 8
+NAMES_SHOWN = 8
 """Bookies or ledgers named in a sentence; the finding's facts have all."""
 
 
@@ -69,17 +69,17 @@ def span(ms: int, *, tenths: bool = False) -> str:
 
 def runs(ranges: Ranges, total: int) -> str:
     """Return the first few ranges as text, and count the remaining entries."""
-    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:RUNS_TOLD])
-    counted = sum(b - a + 1 for a, b in ranges[:RUNS_TOLD])
+    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:RUNS_SHOWN])
+    counted = sum(b - a + 1 for a, b in ranges[:RUNS_SHOWN])
     return shown if counted == total else f"{shown} and {total - counted} more"
 
 
 def name_some(names: Sequence[object], total: int | None = None) -> str:
     """Return the first few names as text, and count the rest.
 
-    The rest are names beyond NAMES_TOLD, and those of `total` that `names` does not have.
+    The rest are names beyond NAMES_SHOWN, and those of `total` that `names` does not have.
     """
-    some = [str(name) for name in names[:NAMES_TOLD]]
+    some = [str(name) for name in names[:NAMES_SHOWN]]
     more = (len(names) if total is None else total) - len(some)
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
 
@@ -87,8 +87,8 @@ def name_some(names: Sequence[object], total: int | None = None) -> str:
 def join_names(names: Sequence[object]) -> str:
     """Return names as text with "and" before the last: "b1", "b1 and b2", "b1, b2 and b3".
 
-    More than NAMES_TOLD names are written as by `name_some`.
+    More than NAMES_SHOWN names are written as by `name_some`.
     """
-    if not 1 < len(names) <= NAMES_TOLD:
+    if not 1 < len(names) <= NAMES_SHOWN:
         return name_some(names)
     return f"{name_some(names[:-1])} and {names[-1]}"

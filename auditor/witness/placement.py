@@ -12,9 +12,9 @@ from auditor.model.finding import Finding, Kind
 from auditor.witness.phrases import join_names, name_some
 from auditor.witness.sentences import TellLedger
 
-WRITE_SETS_TOLD_MAX = 2
+WRITE_SETS_SHOWN_MAX = 2
 """Write sets in a witness; the facts have more."""
-BOOKIES_TOLD_MAX = 5
+BOOKIES_SHOWN_MAX = 5
 """Duplicate bookies named in a witness; the facts have all."""
 _ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
 _MORE_WRITE_SETS = {
@@ -28,7 +28,7 @@ def _duplicate_sentences(finding: Finding, facts: DuplicateFacts, _looks: Sequen
     assert finding.segment is not None, finding
     twice = [
         f"{bookie} at positions {join_names(at)}"
-        for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]
+        for bookie, at in facts.positions[:BOOKIES_SHOWN_MAX]
     ]
     more = len(facts.positions) - len(twice)
     others = f"; and {more} more twice" if more > 0 else ""
@@ -40,7 +40,7 @@ def _duplicate_sentences(finding: Finding, facts: DuplicateFacts, _looks: Sequen
 
 
 def _placement_sentences(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) -> str:
-    shown = facts.shown[:WRITE_SETS_TOLD_MAX]
+    shown = facts.shown[:WRITE_SETS_SHOWN_MAX]
     more = facts.deciding - len(shown)
     judged = (
         "as the Java auditor judges"

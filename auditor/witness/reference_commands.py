@@ -1,4 +1,4 @@
-"""What to run next for findings on what Pulsar's topics reference. All of it only looks."""
+"""What to run next for findings on what Pulsar's topics reference. All commands only look."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def truncated_ledger_steps(finding: Finding, topic: PulsarLedger | None) -> Step
 
 
 def orphan_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Suggest no deletion: who shares the bookies is not known here."""
+    """Suggest no deletion: it is not known who else uses the bookies."""
     facts = finding.facts
     assert isinstance(facts, OrphanedFacts), finding
     return Steps(

@@ -13,7 +13,7 @@ from auditor.model.topic import Role
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
 
-_USES_TOLD = 3
+_USES_SHOWN = 3
 """Uses in a sentence; the facts have more."""
 _ROLES = {
     Role.DATA: "for its messages",
@@ -34,9 +34,9 @@ def _name_of(use: UseFacts) -> str:
 
 
 def _uses_words(some: tuple[UseFacts, ...], total: int) -> str:
-    told = "; ".join(map(_use_words, some[:_USES_TOLD]))
-    more = total - min(len(some), _USES_TOLD)
-    return f"{told}; and {more} more" if more else told
+    uses_text = "; ".join(map(_use_words, some[:_USES_SHOWN]))
+    more = total - min(len(some), _USES_SHOWN)
+    return f"{uses_text}; and {more} more" if more else uses_text
 
 
 def _missing_sentences(finding: Finding, facts: MissingLedgerFacts) -> str:

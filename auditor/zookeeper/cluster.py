@@ -1,4 +1,4 @@
-"""Reads facts about the whole cluster: ROOT, the ledger layout, the settings of auto-recovery."""
+"""Read facts about the whole cluster: ROOT, the ledger layout, the settings of auto-recovery."""
 
 from __future__ import annotations
 

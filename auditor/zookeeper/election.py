@@ -1,4 +1,4 @@
-"""Reads which bookie is BookKeeper's elected auditor. Without it nobody marks or checks ledgers."""
+"""Read which bookie is BookKeeper's elected auditor. Without it nobody marks or checks ledgers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from auditor.zookeeper.session import Session
 VOTES_READ_MAX: Final = 16
 """Maximum number of votes read, lowest sequence number first.
 
-If a vote vanishes between list and read, the next vote is the elected one."""
+If a vote vanishes between list and read, the next vote is the elected one.
+"""
 NOT_KNOWN: Final = "not known"
-"""Stands for the auditor's id where it could not be read. None would say that nobody is elected,
-and would explain a loss."""
+"""Stands for the auditor's id if it could not be read. None would mean that nobody is elected,
+which would explain a loss.
+"""
 
 
 class Elected(NamedTuple):
     """The elected auditor's bookie id.
 
-    None where nobody is elected, NOT_KNOWN (with a `problem`) where that could not be read.
+    None if nobody is elected, NOT_KNOWN (with a `problem`) if that could not be read.
     """
 
     bookie_id: str | None

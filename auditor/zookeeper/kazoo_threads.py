@@ -1,6 +1,4 @@
-"""kazoo's log, threads and sockets: with our TLS, and with exceptions that end as one line of our
-log.
-"""
+"""kazoo's log, threads and sockets: with our TLS, and with exceptions as one line in our log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists all ledgers: first the znodes that are parents of ledgers, then the ids below them."""
+"""List all ledgers: first the znodes that are parents of ledgers, then the ids below them."""
 
 from __future__ import annotations
 

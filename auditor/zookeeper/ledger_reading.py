@@ -1,4 +1,4 @@
-"""Reads ledgers' metadata and marks: one record for each ledger, also where reading fails."""
+"""Read ledgers' metadata and marks: one record for each ledger, even if reading fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the locks of BookKeeper's replication workers on marked ledgers."""
+"""Read the locks of BookKeeper's replication workers on marked ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads which ledgers are marked under-replicated: the whole tree of marks."""
+"""Read which ledgers are marked under-replicated: the whole tree of marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The metadata service of one cluster, read-only. All that other packages use of ZooKeeper."""
+"""The metadata service of one cluster, read-only. Other packages use ZooKeeper only through
+this.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the ledgers that name a bookie: those that keep it from being decommissioned.
+"""Find the ledgers that name a bookie, which keep it from being decommissioned.
 
 Memory holds the ledgers that name the bookie, the under-replication marks, and the batches in
 flight, never all ledgers.

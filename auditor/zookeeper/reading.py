@@ -1,7 +1,7 @@
-"""Reads many znodes in a bounded window of batches.
+"""Read many znodes in a bounded window of batches.
 
 Batches use multiRead, or single reads with servers before ZooKeeper 3.6. Both yield one item per
-path, in order, also for a znode that could not be read. Nothing here raises for a single znode.
+path, in order, even for a znode that could not be read. Nothing here raises for a single znode.
 """
 
 from __future__ import annotations

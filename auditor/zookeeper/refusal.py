@@ -17,7 +17,7 @@ from auditor.zookeeper.multi_read import (
 
 _SAYS: Final = {
     CONNECTION_LOSS: (
-        "was not answered: the connection to ZooKeeper was lost and could not be had again in time"
+        "was not answered: the connection to ZooKeeper was lost and not restored in time"
     ),
     MARSHALLING: "was answered with something that cannot be decoded",
     NO_NODE: "does not exist",

@@ -1,4 +1,4 @@
-"""Reads which bookies exist: those that are registered, and those that only have a cookie."""
+"""Read which bookies exist: those that are registered, and those that only have a cookie."""
 
 from __future__ import annotations
 

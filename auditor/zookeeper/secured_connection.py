@@ -55,7 +55,7 @@ Server = tuple[str, int]
 
 
 class Refusals:
-    """Why servers refused us, the last reason of each. Written by kazoo's thread.
+    """Why servers refused us, the last reason of each. kazoo's thread writes them.
 
     `loss_code` is the KeeperException code of a read that got no reply in the end: that of the
     refusal of the whole session if there was one.
@@ -72,7 +72,7 @@ class Refusals:
         self._final[server] = self._last = why
 
     def suspect(self, why: str) -> None:
-        """Note what may be a refusal, and may pass."""
+        """Note a reason that may be a refusal, and may pass."""
         self._last = why
 
     def note_drop(self, server: Server) -> None:
@@ -125,7 +125,9 @@ class Credentials:
     """What is needed to secure sessions, read once from files, variables and commands."""
 
     def __init__(self, access: ZooKeeperAccess) -> None:
-        """Raises StoreUnavailable if a file, variable or command does not give what it should."""
+        """Read the credentials. Raises StoreUnavailable if a file, variable or command does not
+        give them.
+        """
         try:
             self.context = None if access.tls is None else client_context(access.tls)
             self.user = None if access.sasl is None else _user(access.sasl)
@@ -152,7 +154,7 @@ def _user(sasl: SaslLogin) -> DigestUser:
 
 
 class _LoginRefused(ConnectionDropped):  # type: ignore[misc]  # kazoo has no types
-    """One server refused our login: kazoo goes on to the next one."""
+    """One server refused our login: kazoo tries the next one."""
 
 
 class _ProofDropped(ConnectionDropped):  # type: ignore[misc]
@@ -229,7 +231,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             raise _LoginRefused(NO_PROOF)
 
     def _exchange(self, token: bytes, xid: int, timeout: float) -> bytes:
-        """Send one SASL message and return the server's. A server answers what it refuses with an
+        """Send one SASL message and return the server's. A server answers a refused one with an
         error.
         """
         try:
@@ -248,7 +250,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
 
 
 def _tls_failure(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the error of TLS behind one of kazoo's, or None."""
+    """Return the TLS error behind one of kazoo's errors, or None."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error

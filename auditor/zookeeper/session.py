@@ -98,7 +98,7 @@ class Session:
         self.close()
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         return bool(self._client.connected)
 
     @property
@@ -125,7 +125,9 @@ class Session:
         return await_unless_refused(live, self.refusals, self._client.hosts, timeout_s)
 
     def _await_login(self) -> None:
-        """Wait until the login is over: kazoo is connected before it. Raises StoreUnavailable."""
+        """Wait until the login is over; kazoo counts as connected before that. Raises
+        StoreUnavailable.
+        """
         try:
             self.ask(Sync("/"))
         except BaseException:
@@ -143,7 +145,7 @@ class Session:
         """Send `request` and return kazoo's AsyncResult. It fails at once while not connected."""
         result = self._client.handler.async_result()
         self.counts.reads += count_znodes(request)
-        if self.connected:
+        if self.is_connected:
             if self._moved.is_set() and self._synced_path is not None:
                 # The new connection may be to a server that is behind the one we synced with.
                 self._moved.clear()
@@ -173,7 +175,7 @@ class Session:
         """
         if self._credentials is not None and self.refusals.has_all(self._client.hosts):
             self.given_up = True
-        while repeats.used < self.limits.retries_max and (self.connected or not self.given_up):
+        while repeats.used < self.limits.retries_max and (self.is_connected or not self.given_up):
             repeats.used += 1
             self.counts.repeats += 1
             time.sleep(self.limits.retry_wait_ms / 1_000)

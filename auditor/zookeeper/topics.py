@@ -1,6 +1,4 @@
-"""Reads Pulsar's topics: which ledgers each topic, subscription and schema references.
-Read-only.
-"""
+"""Read Pulsar's topics: which ledgers each topic, subscription and schema references. Read-only."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from auditor.model.topic import TopicName
 from auditor.run import reference_looks
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import with_owner
+from auditor.sandbox.story import with_owner
 from auditor.spark.stages import Stages
 from auditor.spark.topic_reading import NAMES, reader
 from auditor.stop import StopRequest

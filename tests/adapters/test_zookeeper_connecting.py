@@ -45,7 +45,7 @@ def test_one_host_that_answers_is_enough(server: ZooKeeperProcess, tree: Znodes)
     """A dead server in the list does not stand in the way."""
     hosts = f"127.0.0.1:{free_port()},{server.hosts}"
     with connect(uri(hosts, "/ledgers"), QUICK) as session:
-        assert session.connected
+        assert session.is_connected
 
 
 @pytest.mark.timeout(60)
@@ -140,4 +140,4 @@ def test_closing_twice_is_no_trouble(server: ZooKeeperProcess) -> None:
     session = connect(uri(server.hosts, "/ledgers"), QUICK)
     session.close()
     session.close()
-    assert not session.connected
+    assert not session.is_connected

@@ -15,7 +15,7 @@ from support.real_cluster import RealCluster
 from support.topics import closed, put_topic
 
 from auditor.model.finding import Kind
-from auditor.sandbox.telling import with_owner
+from auditor.sandbox.story import with_owner
 
 pytestmark = pytest.mark.real
 

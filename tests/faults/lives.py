@@ -1,4 +1,4 @@
-"""The detector on a run that was cut down and gone on with: which questions were asked again that
+"""The detector on a run that was interrupted and resumed: which questions were asked again that
 had their answer.
 
 Each process of a run is a *life*. When it has ended, the journal names the files that count; the

@@ -201,13 +201,13 @@ class Nights:
         add_kept_counts(counts, journal.began_with_reads)
         journal.reads = lambda: kept_reads(counts)
         write_json(directory, "run.json", about.as_json())
-        journal.once("listing", _write, directory, _listing(night))
+        journal.run_once("listing", _write, directory, _listing(night))
         ids = directory.read_table("evidence/listing", LISTING)["ledger_id"].to_pylist()
         for stage, tables in _stages(night, ids).items():
             counts.add(ReadCounts() if journal.has(stage) else READ_A_STAGE)
-            journal.once(stage, _write, directory, tables)
+            journal.run_once(stage, _write, directory, tables)
         if has_dropped(about.previous_population, night.listed):
-            journal.once("listing again", _write, directory, _listing(night, AGAIN))
+            journal.run_once("listing again", _write, directory, _listing(night, AGAIN))
         bookies = [
             BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")
         ]

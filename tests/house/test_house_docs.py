@@ -477,7 +477,7 @@ def test_every_kind_has_commands_and_a_story():
     assert set(CATALOGUE) == set(next_commands._NEXT)
     assert (
         set(seeding.story_kinds())
-        == set(seeding.TELLERS)
+        == set(seeding.STORY_WRITERS)
         == set(Kind) - seeding.TAKES_TWO_RUNS - seeding.NEEDS_A_LISTER
     )
 

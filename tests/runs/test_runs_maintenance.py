@@ -149,5 +149,5 @@ def test_single_ledgers_know_of_maintenance(silent: SandboxCluster):
         "maintenance"
     ]
     said = flat(audit_ledgers(silent, [1], maintenance="b2", format="text"))
-    assert "nothing but bookies in planned maintenance stood in the way" in said
+    assert "only bookies in planned maintenance prevented judging it" in said
     assert "In planned maintenance: b2 registered and silent. 1 ledger could not" in said

@@ -21,7 +21,7 @@ from auditor.model.finding import Kind
 from auditor.model.topic import Cursor, DataLedger, Position
 from auditor.run import reference_looks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import with_owner
+from auditor.sandbox.story import with_owner
 from auditor.wire.topic_paths import parse_topic, topic_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -182,17 +182,17 @@ def test_a_run_that_is_cut_down_goes_on(
     """Before a stage on references is written down; the references that were read before are not
     read again.
     """
-    once: Callable[..., Any] = Journal.once
+    once: Callable[..., Any] = Journal.run_once
 
     def cut(self: Journal, name: str, *args: Any, **options: Any) -> Any:
         if name == stage:
             raise CutDown
         return once(self, name, *args, **options)
 
-    monkeypatch.setattr(Journal, "once", cut)
+    monkeypatch.setattr(Journal, "run_once", cut)
     with pytest.raises(CutDown):
         audit(cluster, tmp_path)
-    monkeypatch.setattr(Journal, "once", once)
+    monkeypatch.setattr(Journal, "run_once", once)
     (run_dir,) = (tmp_path / "audits").glob("run-*")
     before = {
         file.name: file.read_bytes()

@@ -93,8 +93,8 @@ def cut_down_at_each(
         monkeypatch.setattr(Place, "write_text", note)
         return right(self, stage, work, *args)
 
-    right = Journal.once
-    monkeypatch.setattr(Journal, "once", once)
+    right = Journal.run_once
+    monkeypatch.setattr(Journal, "run_once", once)
     return cut
 
 
@@ -205,7 +205,7 @@ def test_a_run_cut_down_again_and_again_says_the_same(
     # With nothing in its journal a run is begun anew; what topics reference is its first stage.
     resumed = cuts if stage_written or "references" not in cut else cuts - 1
     assert resumed == len(outcome.summary["resumed_at"])
-    assert f"cut down and gone on with {resumed} times" in outcome.stdout
+    assert f"interrupted and resumed {resumed} times" in outcome.stdout
 
 
 def test_shards_say_what_one_piece_says(cluster: SandboxCluster, whole: Outcome, tmp_path: Path):
@@ -269,14 +269,14 @@ def test_a_run_that_was_stopped_says_how_to_go_on(
     """The command, with the run's id in it; before anything is written there is nothing to go on
     with.
     """
-    once = Journal.once
+    once = Journal.run_once
 
     def stopped(self: Journal, stage: str, work: Callable[..., Any], *args: Any) -> Any:
         if stage.startswith(at):
             raise Interrupted(15)
         return once(self, stage, work, *args)
 
-    monkeypatch.setattr(Journal, "once", stopped)
+    monkeypatch.setattr(Journal, "run_once", stopped)
     at = "look 1"
     with pytest.raises(Interrupted) as interrupted:
         audit(cluster, tmp_path)

@@ -203,7 +203,7 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     twice.
     """
     left = list(CUTS)
-    once = Journal.once
+    once = Journal.run_once
 
     def cut_down(
         self: Journal, stage: str, work: Callable[..., Any], *args: Any, **options: Any
@@ -217,7 +217,7 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
 
         return once(self, stage, work_and_die, *args, **options)
 
-    monkeypatch.setattr(Journal, "once", cut_down)
+    monkeypatch.setattr(Journal, "run_once", cut_down)
     more: dict[str, object] = {}
     for life in range(len(CUTS) + 1):
         way = first if life % 2 == 0 else ON_SPARK if first is IN_PROCESS else IN_PROCESS

@@ -117,7 +117,7 @@ def test_a_run_that_went_on_counts_all_its_processes(
     """Cut down when a stage was just written, and gone on with: nothing is lost and nothing is
     there twice.
     """
-    once = Journal.once
+    once = Journal.run_once
 
     def cut(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
         told = once(self, stage, work, *args, **options)
@@ -126,7 +126,7 @@ def test_a_run_that_went_on_counts_all_its_processes(
         return told
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "once", cut)
+        patch.setattr(Journal, "run_once", cut)
         with pytest.raises(CutDown):
             audit(proxied, tmp_path, **way)
     (run,) = (tmp_path / "audits").glob("run-*")

@@ -87,10 +87,10 @@ def test_a_window_is_shown_as_it_is_written(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("1:00-5:00", "is no window: write 01:00-05:00 or 22:00-04:00 Europe/Berlin"),
-        ("24:00-05:00", "is no window"),
-        ("01:60-05:00", "is no window"),
-        ("01:00-05:00 Europe/Berlin now", "is no window"),
+        ("1:00-5:00", "is not a window: write 01:00-05:00 or 22:00-04:00 Europe/Berlin"),
+        ("24:00-05:00", "is not a window"),
+        ("01:60-05:00", "is not a window"),
+        ("01:00-05:00 Europe/Berlin now", "is not a window"),
         ("05:00-05:00", "closes when it opens: leave it out to work at all hours"),
         ("01:00-05:00 Europe/Atlantis", "Europe/Atlantis, which the tz database of this machine"),
         ("01:00-05:00 ../etc/passwd", "../etc/passwd, which cannot be read"),

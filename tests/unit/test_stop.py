@@ -24,7 +24,7 @@ def test_a_signal_is_raised_at_the_next_check() -> None:
 def test_within_a_stretch_that_allows_it_a_signal_is_raised_where_it_strikes() -> None:
     """And no longer behind it."""
     stop = StopRequest()
-    with pytest.raises(Interrupted), stop.raised_at_once():
+    with pytest.raises(Interrupted), stop.raise_at_once():
         stop._remember(signal.SIGINT, None)
         raise AssertionError("the signal was not raised")
     stop._remember(signal.SIGINT, None)
@@ -34,14 +34,14 @@ def test_a_signal_from_before_is_raised_at_the_beginning_of_the_stretch() -> Non
     """Nothing of it is begun."""
     stop = StopRequest()
     stop._remember(signal.SIGTERM, None)
-    with pytest.raises(Interrupted), stop.raised_at_once():
+    with pytest.raises(Interrupted), stop.raise_at_once():
         raise AssertionError("it was begun")
 
 
 def test_a_child_of_the_stretch_only_remembers() -> None:
     """A signal to the whole group strikes it too; its parent ends it."""
     stop = StopRequest()
-    with stop.raised_at_once():
+    with stop.raise_at_once():
         child = os.fork()
         if child == 0:
             try:
@@ -65,7 +65,7 @@ os.register_at_fork(
 stop = StopRequest()
 stop.install()
 try:
-    with stop.raised_at_once():
+    with stop.raise_at_once():
         if os.fork() == 0:
             os._exit(0)
         time.sleep(60)

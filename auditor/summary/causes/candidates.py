@@ -60,8 +60,8 @@ class Unexplained:
     def explain(self, candidates: Iterable[Candidate]) -> list[Chosen]:
         """Return candidates greedily: each time the one that explains most of the ledgers left.
 
-        What a candidate explains only shrinks, so it is counted again only at its turn. Candidates
-        that explain fewer than CAUSE_LEDGERS_MIN ledgers are dropped.
+        What a candidate explains only shrinks. It is therefore counted again only at its turn.
+        Candidates that explain fewer than CAUSE_LEDGERS_MIN ledgers are dropped.
         """
         order = list(CauseKind)
         waiting: list[tuple[int, int, str, int, Candidate]] = [

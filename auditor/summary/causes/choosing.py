@@ -161,8 +161,8 @@ class _Family:
     def _placement_candidates(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
         """Yield the bookies that stand out in failing segments.
 
-        An ensemble fails as a whole. So ledgers that name the bookie are compared with those that
-        do not, instead of bookies with each other.
+        An ensemble fails as a whole. Ledgers that name the bookie are therefore compared with those
+        that do not, instead of bookies with each other.
         """
         touches = self._around.touches
         for bookie, mine in by_bookie.items():
@@ -183,7 +183,9 @@ class _Family:
 
     def _periods(self, ids: Ids, plain: Sequence[Candidate]) -> Iterator[Candidate]:
         """Yield the creation period that stands out, if no bookie or rack is the plainer reason."""
-        while (reason := _plainer_reason(ids, plain)) is not None:  # Ends: each takes half away.
+        while (
+            reason := _plainer_reason(ids, plain)
+        ) is not None:  # Terminates: each pass removes half of the rest.
             ids = np.setdiff1d(ids, reason)
         if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
             return

@@ -1,5 +1,6 @@
-"""Collects from findings and verdicts what `Hits` holds: the ledgers hit, and bookies that may be
-behind it."""
+"""Collect from findings and verdicts what `Hits` holds: affected ledgers, and bookies that may be
+the cause.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _GROUPED = {
     and facts.severity > Severity.INFO
     and facts.family is not Family.REFERENCE
 }
-"""Kinds whose ledgers may have a cause in common. No bookie is the cause of what metadata lacks."""
+"""Kinds whose ledgers may have a common cause. No bookie causes a fault of the metadata alone."""
 
 
 @dataclass(slots=True)
@@ -203,7 +204,7 @@ def count_created(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
 
 
 def _born(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of the first look that have a creation time, so each ledger counts once."""
+    """Return the rows of the first look that have a creation time. Each ledger then counts once."""
     return batch.filter(pc.and_(pc.equal(batch["look"], 1), pc.is_valid(batch["znode_ctime_ms"])))
 
 

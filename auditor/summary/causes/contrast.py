@@ -43,8 +43,8 @@ class Contrast:
         return self.others_hit / self.others if self.others else None
 
     def stands_out(self) -> bool:
-        """Return whether the candidate may be a cause. Without others there is nothing to stand out
-        from.
+        """Return whether the candidate may be a cause. It cannot stand out if there are no
+        others.
         """
         is_larger = self.touched_hit * self.others >= CONTRAST_MIN * self.others_hit * self.touched
         return (
@@ -93,7 +93,7 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
         if _against(groups[name], rests[number], candidates).stands_out():
             last = number
     left, rest = order[:last], rests[last]
-    while True:  # Ends: each iteration but the last removes a group.
+    while True:  # Terminates: each iteration but the last removes a group.
         found = {name: _against(groups[name], rest, candidates) for name in left}
         back = [groups[name] for name in left if not found[name].stands_out()]
         if not back:

@@ -15,7 +15,7 @@ def upper_tail(hit: int, touched: int, all_hit: int, total: int) -> float:
     """Return the probability that at least `hit` of `touched` things are among `all_hit`.
 
     The things are drawn from `total` without replacement. The terms of the hypergeometric
-    distribution fall ever faster from its mode outwards, so the sum ends after some ten standard
+    distribution fall ever faster from its mode outwards, and the sum ends after some ten standard
     deviations. That is at most 5,000 terms for 10^6 things, and some tens where one share is three
     times the other. Exact to 6 digits up to 10^7 things. A result too small for a double is 0.
     """

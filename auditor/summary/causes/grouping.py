@@ -39,7 +39,7 @@ from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probe
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the evidence says about the content of bookies. `lacks` holds LACKS rows."""
+    """What bookies said about the content that they hold. `lacks` holds LACKS rows."""
 
     lacks: pa.Table
     words: LastWords

@@ -1,4 +1,5 @@
-"""Which ledgers are hit, by family of finding, and the bookies, racks and workers that may be why.
+"""Which ledgers are affected, by family of finding, and which bookies, racks and workers may be
+why.
 
 Pure.
 """
@@ -41,7 +42,7 @@ VIAS: Mapping[str, tuple[Via, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What hit which ledgers, and who may be behind it.
+    """Which ledgers are affected, and by what.
 
     `by_kind`: the ledgers by kind of finding, or by the reason that left them unjudged. `via`: the
     ledgers by relation and bookie. `crowds`: by rack, the ledgers with a segment that fails
@@ -69,7 +70,7 @@ class Hits:
         return union(ids for word, ids in self.by_kind.items() if family_of(word) == family)
 
     def by_bookie(self, family: str) -> dict[BookieId, Ids]:
-        """Return the ledgers of that family that each bookie may be behind."""
+        """Return the ledgers of that family that each bookie may have affected."""
         ids = self.of_family(family)
         parts = [self.via.get(via, {}) for via in VIAS.get(family, ())]
         bookies = sorted(set().union(*parts))

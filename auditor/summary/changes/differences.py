@@ -1,7 +1,7 @@
 """Compare the findings of two stored runs of one cluster. Pure: the caller reads the runs.
 
-A finding is matched by what it is on (a ledger, a bookie or the cluster) and by its family. Whether
-one that the later run lacks is resolved depends on what that run says of the subject.
+A finding is matched by what it is on (a ledger, a bookie or the cluster) and by its family. If the
+later run lacks a finding, what that run says of the subject decides whether it is resolved.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One subject and family, before and after. `why` explains what the word alone does not."""
+    """One subject and family, before and after. `why` adds what the word alone does not say."""
 
     change: Change
     subjects: Subjects
@@ -74,7 +74,7 @@ class Difference:
 
     @property
     def severity(self) -> Severity:
-        """The severity now, or before where the finding is not there any more."""
+        """The severity now, or before if the finding is gone."""
         side = self.after or self.before
         assert side is not None, self
         return side.severity
@@ -125,7 +125,9 @@ def _side(group: Sequence[Json]) -> Side:
 
 
 def _extent(kind: Kind, found: Json, facts: Json) -> int:
-    """Return how far a finding reaches. One on the cluster has the number among its facts."""
+    """Return how far a finding reaches. For a finding on the cluster the number is among its
+    facts.
+    """
     if kind is Kind.MARK_WITHOUT_LEDGER:
         return int(facts["marks"])
     if kind is Kind.LEDGER_ORPHANED:
@@ -209,10 +211,11 @@ def _is_sampled(subjects: Subjects, *runs: Judged) -> bool:
 
 
 def _lacks_more(before: Side, after: Side) -> str:
-    """Return which bookie lacks entries that it did not lack; "" if none does, or that is not
-    stored.
+    """Return which bookie lacks entries that it did not lack; "" if there is none, or if that is
+    not stored.
 
-    A finding has RANGES_MAX ranges for each bookie: nothing is said of what is behind the last.
+    A finding stores RANGES_MAX ranges for each bookie. Entries above the last range are not
+    compared.
     """
     if before.missing_on is None or after.missing_on is None:
         return ""

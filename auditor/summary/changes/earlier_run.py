@@ -1,7 +1,7 @@
-"""Reads what the next run's findings are compared with: those of the newest finished run.
+"""Read the findings of the newest finished run, which the next run's findings are compared with.
 
-A run hands on the findings of earlier runs that it could not check again, in a file of its own. So
-a finding keeps the time when it was first seen, although a run in between could not look.
+A run passes on the findings of earlier runs that it could not check again, in a file of its own. A
+finding thereby keeps the time when it was first seen, even if a run in between could not check it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from auditor.summary.previous_run import are_as_counted, read_findings, read_sum
 Json = dict[str, Any]
 
 UNCHECKED = "not_checked_again.jsonl"
-"""Findings of earlier runs that a run could not check again, one object a line."""
+"""File with the findings of earlier runs that a run could not check again, one object a line."""
 
 COMPARED = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total",
@@ -41,7 +41,7 @@ class Sighting:
     """A finding of an earlier run, as far as later runs need it.
 
     `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
-    of it had the finding. Both are None where not known. `runs_unchecked`: how many runs since then
+    of it had the finding. Both are None if unknown. `runs_unchecked`: how many runs since then
     could not check it again. `is_gone`: the newest of these did not list its ledger.
     """
 
@@ -72,26 +72,26 @@ class Sighting:
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Sighting:
+    def from_json(cls, stored: Mapping[str, Any]) -> Sighting:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
         else.
         """
-        seen, since = told["runs_seen"], told["first_seen"]
+        seen, since = stored["runs_seen"], stored["first_seen"]
         return cls(
-            keep_compared(told),
+            keep_compared(stored),
             _time(since),
             None if seen is None else int(seen),
-            int(told["runs_unchecked"]),
-            bool(told["is_gone"]),
-            str(told["why"]),
-            told["setting"],
+            int(stored["runs_unchecked"]),
+            bool(stored["is_gone"]),
+            str(stored["why"]),
+            stored["setting"],
         )
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: what it handed
-    on.
+    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: the findings that
+    it passed on.
     """
 
     run_id: str
@@ -110,7 +110,7 @@ class EarlierRun:
         return Judged(False, False, True, rows, {}, terms=self.terms)
 
     def known(self) -> frozenset[tuple[str, str]]:
-        """Return the id and kind of each finding that it handed on: found again, they are not
+        """Return the id and kind of each finding that it passed on. One that is found again is not
         new.
         """
         return frozenset((str(one.finding["id"]), str(one.finding["kind"])) for one in self.carried)
@@ -118,7 +118,7 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """There is an earlier run, or was one, and it cannot be read: `problem` says why."""
+    """An earlier run exists, or existed, and cannot be read: `problem` says why."""
 
     problem: str
 
@@ -196,7 +196,7 @@ def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
     """
     findings = read_findings(run)
     if not are_as_counted(findings, summary["findings"]):
-        raise OutputError("findings.jsonl has not those findings that summary.json counts")
+        raise OutputError("findings.jsonl does not have the findings that summary.json counts")
     return findings
 
 

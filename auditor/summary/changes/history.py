@@ -1,7 +1,7 @@
-"""Follows each finding through the runs: since when it is seen, in how many runs, and what changed.
+"""Follow each finding through the runs: since when it is seen, in how many runs, and what changed.
 
-A chain of runs that had a finding breaks only where a run checked it and did not find it. A run
-that could not check it again hands it on, and does not count as one that saw it.
+A chain of runs that had a finding ends only when a run checked it and did not find it. A run that
+could not check it again passes it on, and does not count as one that saw it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ Json = dict[str, Any]
 Key = tuple[Subjects, EntryId | None]
 
 UNCHECKED_RUNS_MAX = 30
-"""Runs that hand on a finding without checking it. A month of nights, as `--keep-runs` keeps."""
+"""Runs that pass on a finding without checking it: a month of nights, as many as `--keep-runs`
+keeps.
+"""
 GONE_RUNS_MAX = 3
-"""Runs that hand on a finding on a ledger that they do not list. Three whole runs that agree make a
-lower number of ledgers the new one (LEDGER_POPULATION_DROPPED)."""
+"""Runs that pass on a finding on a ledger that they do not list. After three whole runs that agree,
+a lower number of ledgers is the new baseline (LEDGER_POPULATION_DROPPED).
+"""
 
 
 class Chain(NamedTuple):
-    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None where not known."""
+    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None if unknown."""
 
     first_seen: str | None
     runs_seen: int | None
@@ -84,15 +87,15 @@ def first_history(found: Sequence[Json], started_at: str) -> History:
 
 
 def unknown_history(found: Sequence[Json], problem: str) -> History:
-    """Return the history where the earlier run cannot be read: nothing is known of any finding."""
+    """Return the history if the earlier run cannot be read: nothing is known of any finding."""
     return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
 
 
 def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
-    """Return what the run is compared with.
+    """Return the findings that the run is compared with.
 
-    A run of named ledgers says nothing of other subjects, but for what it found itself: a bookie
-    may be lost for the ledgers named, too.
+    A run of named ledgers says nothing of other subjects, except what it found itself: a bookie may
+    be lost for the named ledgers, too.
     """
     before = [*earlier.found, *earlier.carried]
     return (
@@ -103,8 +106,8 @@ def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> l
 
 
 def _chain(before: Sighting | None, started_at: str) -> Chain:
-    """Return the chain of a finding. A resumed run may have begun before the run it is compared
-    with.
+    """Return the chain of a finding. A resumed run may have begun before the run that it is
+    compared with.
     """
     if before is None:
         return Chain(started_at, 1)
@@ -130,7 +133,7 @@ def _hand_on(
     now: Judged,
     kinds: Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]],
 ) -> Sighting | None:
-    """Return a finding that this run lacks, as it is handed on; None if the run checked it."""
+    """Return a finding that this run lacks as it is passed on; None if the run checked it."""
     subjects = subjects_of(before.finding)
     here = kinds.get((subjects.ledger_id, subjects.bookie_id), frozenset())
     kind = Kind(before.finding["kind"])
@@ -151,9 +154,10 @@ def _is_kept(one: Sighting) -> bool:
 
 
 def _is_counted_before(one: Sighting, now: Judged) -> bool:
-    """Return whether an earlier run counted that it could not be checked, for a reason that stays.
+    """Return whether an earlier run already counted the finding as unchecked, for a lasting reason.
 
-    That is a ledger that is gone, or a setting that differs from that of the run that had it.
+    The reasons are a ledger that is gone, and a setting that differs from that of the run that had
+    the finding.
     """
     name = setting_of(Kind(one.finding["kind"]))
     differs = name is not None and one.setting != now.terms.get(name)
@@ -169,7 +173,7 @@ def _changes(
 ) -> Json:
     """Return how many findings have each change, as `auditor diff` counts them.
 
-    What is handed on takes part, but for what `_is_counted_before`.
+    Findings that are passed on are included, except those of `_is_counted_before`.
     """
     seen = {key_of(finding) for finding in found}
     compared = [

@@ -1,4 +1,4 @@
-"""How bad a finding was when it was muted, and whether it is worse or another one now."""
+"""Decide whether a muted finding is worse now, or another one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.finding import CATALOGUE, Kind
 Ranges = list[list[int]]
 
 RANGES_MAX = 20
-"""Ranges that a finding keeps, of its entries and for each bookie: with so many there may be
+"""Ranges that a finding keeps, of its entries and for each bookie. A finding with so many may have
 more.
 """
 
@@ -39,7 +39,7 @@ STAYS: Mapping[Kind, tuple[str, ...]] = {
     Kind.LEDGER_POPULATION_DROPPED: ("previous_run", "ledgers"),
     Kind.LEDGER_TRUNCATED: ("last_entry_id",),
 }
-"""The facts by which a finding is the same one."""
+"""The facts that identify a finding."""
 AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.BOOKIE_LOST_UNNOTICED: ("some_ledgers", "unmarked_ledgers", ()),
     Kind.BOOKIE_LOST_CONTENT: ("some_ledgers", "lacking_most", ()),
@@ -50,14 +50,15 @@ AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.REFERENCED_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
 }
-"""A fact with the first of a kind's ledgers, logs or uses, the fact that counts them all, and the
-fields by which one of them is known. What is found later must be among what was muted."""
+"""For a kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and
+the fields that identify one. What is found later must be among what was muted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a finding: its entries, where they lack, its copies and its facts that
-    count.
+    """What is kept of a finding: its entries, where copies are missing, its copies, and the facts
+    that matter.
     """
 
     entries: Ranges
@@ -75,11 +76,11 @@ class State:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> State:
+    def from_json(cls, stored: Mapping[str, Any]) -> State:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
         else.
         """
-        values = {one.name: told[one.name] for one in fields(cls)}
+        values = {one.name: stored[one.name] for one in fields(cls)}
         _check_ranges(values["entries"], *values["missing_on"].values())
         numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
         copies = [values["copies_confirmed"], values["copies_unknown"]]
@@ -124,10 +125,10 @@ def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
 
 
 def why_outgrown(kind: Kind, before: State, finding: Mapping[str, Any]) -> str:
-    """Return why a mute of a finding does not apply to it now; "" if it does.
+    """Return why a mute of a finding no longer applies; "" if it does.
 
-    It does only to a finding of the same kind, on entries and bookies that were muted, with as many
-    copies, and with no fact that is worse or that is another one.
+    It applies to a finding of the same kind, on entries and bookies that were muted, with as many
+    copies, and with no fact that is worse or different.
     """
     if finding["kind"] != kind.value:
         return f"it is {finding['kind']} now and was {kind.value}"

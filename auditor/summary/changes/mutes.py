@@ -20,7 +20,7 @@ Json = dict[str, Any]
 MUTES_FILE = "mutes.jsonl"
 """The file's name in OUTPUT."""
 MUTES_MAX = 10_000
-"""Mutes in one file. Who mutes more wants --fail-on."""
+"""Mutes in one file. To mute more, use --fail-on."""
 WHY_CHARS_MAX = 500
 
 
@@ -80,7 +80,7 @@ class Applied:
 def parse_mutes(text: str) -> list[Mute]:
     """Return the mutes of a file, in its order. Blank lines are skipped.
 
-    Raises BadMutes. A file with one bad line mutes nothing: what was meant is not known.
+    Raises BadMutes. A file with a bad line mutes nothing, because its intent is unknown.
     """
     mutes: dict[str, Mute] = {}
     for number, line in enumerate(text.split("\n"), start=1):
@@ -99,22 +99,22 @@ def parse_mutes(text: str) -> list[Mute]:
 
 def _parse(line: str, number: int) -> Mute:
     try:
-        told = json.loads(line)
-        texts = [told[name] for name in ("id", "why", "on", "run_id")]
+        fields = json.loads(line)
+        texts = [fields[name] for name in ("id", "why", "on", "run_id")]
         if (
             not all(isinstance(one, str) for one in texts)
-            or not told["id"]
-            or not told["why"].strip()
+            or not fields["id"]
+            or not fields["why"].strip()
         ):
             raise ValueError("id, why, on and run_id must be texts, and id and why not empty")
-        state = State.from_json(told["state"])
+        state = State.from_json(fields["state"])
         return Mute(
-            told["id"],
-            date.fromisoformat(told["until"]),
-            told["why"],
-            Kind(told["kind"]),
-            told["on"],
-            told["run_id"],
+            fields["id"],
+            date.fromisoformat(fields["until"]),
+            fields["why"],
+            Kind(fields["kind"]),
+            fields["on"],
+            fields["run_id"],
             state,
         )
     except KeyError as error:
@@ -151,7 +151,7 @@ def mutes_json(
     """Return the field `mutes` of the summary.
 
     `by_kind` has the ledgers or bookies (1 for the cluster) of each kind all of whose findings of
-    that kind are muted, so that it may be subtracted from the number that have the kind.
+    that kind are muted, to be subtracted from the number that have the kind.
     """
     subjects: dict[str, dict[Any, bool]] = {}
     count = 0

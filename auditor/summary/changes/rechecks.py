@@ -1,4 +1,4 @@
-"""What a stored run knows of the subjects of another run's findings, and so whether it checked them
+"""What a stored run knows of the subjects of another run's findings, and whether it checked them
 again.
 """
 
@@ -24,7 +24,7 @@ _SETTING_OF = {
     Kind.LEDGER_STUCK: "stuck_after_ms",
     Kind.LEDGER_ORPHANED: "orphan_age_ms",
 }
-"""The term of judgement without which two runs do not judge a kind alike."""
+"""The setting on which a kind depends: runs with different values do not judge it alike."""
 _NEEDS_EVERY_ENTRY = frozenset({Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRIES_BEYOND_END})
 """Kinds outside the family `entry` that a run finds only among entries that it looked at."""
 _NEEDS_ANSWERS = frozenset({Kind.BOOKIE_LOST_CONTENT, Kind.ENTRY_LOG_LOST})
@@ -52,7 +52,7 @@ def subjects_of(finding: Mapping[str, Any]) -> Subjects:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A VERDICTS row, as far as it tells whether a ledger was judged."""
+    """A VERDICTS row, as far as it shows whether a ledger was judged."""
 
     exempt: str | None
     unknowns: tuple[str, ...]
@@ -70,7 +70,7 @@ class Judged:
 
     `rows` has those ledgers that the run listed. `bookies` has the bookies that it saw, each with
     its registration and whether it answered, as of the last look; `listers` those whose lister
-    listed. `withholds`: the run left something unsaid about bookies or the cluster.
+    listed. `withholds`: the run could not decide something about bookies or the cluster.
     `are_references_known`: it read all that Pulsar's topics reference. `terms` are the terms of
     judgement as JSON. `baseline`: the run whose number of ledgers this one was compared with.
     """
@@ -87,9 +87,7 @@ class Judged:
 
 
 def setting_of(kind: Kind) -> str | None:
-    """Return the term of judgement without which two runs do not judge a kind alike, if it has
-    one.
-    """
+    """Return the setting on which a kind depends, None if there is none."""
     return _SETTING_OF.get(kind)
 
 
@@ -100,7 +98,7 @@ def is_judged_otherwise(kind: Kind, earlier: Judged, later: Judged) -> str:
 
 
 def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> str:
-    """Return why the earlier run could not have this finding; "" where it could."""
+    """Return why the earlier run could not have this finding; "" if it could."""
     if setting := is_judged_otherwise(kind, earlier, later):
         return f"the earlier run had another setting ({setting})"
     if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
@@ -122,7 +120,7 @@ def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> s
 def why_unchecked(
     subjects: Subjects, kind: Kind, earlier: Judged, later: Judged, now: frozenset[Kind]
 ) -> str:
-    """Return why the later run says nothing for or against the finding; "" where it was checked.
+    """Return why the later run did not check the finding; "" if it did.
 
     `now`: the kinds that the later run found on the same ledger or bookie.
     """
@@ -148,7 +146,7 @@ def why_unchecked(
 
 
 def why_no_better(subjects: Subjects, later: Judged) -> str:
-    """Return why a weaker finding of the later run may not be all that there is; "" where it is."""
+    """Return why a weaker finding of the later run may not be the whole truth; "" if it is."""
     if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
         return ""
     row = later.rows.get(subjects.ledger_id)
@@ -175,7 +173,8 @@ def _why_excused(now: frozenset[Kind]) -> str:
 def _why_unchecked_around(
     subjects: Subjects, kind: Kind, later: Judged, now: frozenset[Kind]
 ) -> str:
-    """Return the same for a finding on a bookie, the cluster, or a ledger that topics reference.
+    """Return why the later run did not check a finding on a bookie, the cluster, or a referenced
+    ledger.
 
     A ledger without metadata is listed by no run, so its row says nothing.
     """
@@ -193,7 +192,7 @@ def _why_unchecked_around(
 
 
 def _why_unseen(bookie: BookieId, kind: Kind, later: Judged, now: frozenset[Kind]) -> str:
-    """Return why the later run cannot say whether a bookie still has a finding; "" where it can."""
+    """Return why the later run cannot say whether a bookie still has a finding; "" if it can."""
     if bookie in later.maintenance:
         return "the bookie is in planned maintenance in the later run"
     registration, has_answered = later.bookies.get(bookie, (Registration.NONE, False))

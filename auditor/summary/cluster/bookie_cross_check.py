@@ -230,12 +230,12 @@ def _entry_log_lost_facts(
         "missing_logs",
         "read_unlisted",
     ]
-    told = run.read_table(_ANSWERS, ANSWERS, pc.is_valid(pc.field("missing_logs")), columns)
+    answers = run.read_table(_ANSWERS, ANSWERS, pc.is_valid(pc.field("missing_logs")), columns)
     facts: dict[Subject, Facts] = {}
-    for bookie in sorted(set(told["bookie_id"].to_pylist()) - accused - seen.away):
+    for bookie in sorted(set(answers["bookie_id"].to_pylist()) - accused - seen.away):
         if not seen.is_anyone_serving():
             break
-        rows = told.filter(pc.field("bookie_id") == bookie).to_pylist()
+        rows = answers.filter(pc.field("bookie_id") == bookie).to_pylist()
         rows.sort(key=lambda row: (row["look"], row["asked_at_ms"], row["ledger_id"]))
         left_out = [_left_out(row, log) for row in rows for log in row["missing_logs"]]
         mine = (pc.field("bookie_id") == bookie) & _NO_SEARCH

@@ -78,13 +78,14 @@ _TELLING = (
     Greeting.ADDRESS_UNKNOWN,
     Greeting.UNREGISTERED,
 )
-"""Greetings in order of how much they prove. A bookie that cannot list answers all else; a bookie
-that answered once is not silent."""
+"""Greetings in order of how much they prove. A bookie that cannot list answers everything else. A
+bookie that answered once is not silent.
+"""
 
 
 _TELLING_DETAILS = (LISTER_CONTRADICTED, LISTED_BY_LISTER, "")
-"""How the details of one greeting begin, likewise: that a lister listed shows where it was
-asked.
+"""The same order for details of one greeting, by their beginnings: a detail that names a lister
+shows where the lister was asked.
 """
 
 

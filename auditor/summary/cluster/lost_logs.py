@@ -1,4 +1,4 @@
-"""Reads from the evidence of a run which entry logs listers left out of lists, and what was read
+"""Read from a run's evidence which entry logs listers left out of lists, and what was read
 there.
 """
 

@@ -1,4 +1,6 @@
-"""Judges marks whose ledgers have no metadata: the finding on the cluster, or why none is made."""
+"""Judge marks whose ledgers have no metadata: make the finding on the cluster, or say why there is
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What listings, marks and references show: all findings that are neither on verdicts nor on
-bookies.
+"""Collect the findings that are neither on verdicts nor on bookies: on listings, marks and
+references.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from auditor.summary.last_words import Ids
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
 
 MARKS_WITHOUT_LEDGER, ORPHANED = "marks/without_ledger.txt", "references/orphaned.txt"
-"""Ids of ledgers, one a line: marked, and without metadata; written by Pulsar, and without a
-reference.
+"""Files with ids of ledgers, one a line: marked ledgers without metadata, and Pulsar's ledgers
+without a reference.
 """
 
 
@@ -54,7 +54,7 @@ class OnCluster:
         return {name: np.array(ledgers, np.int64) for name, ledgers in ids.items() if ledgers}
 
     def as_run_facts(self) -> dict[str, Any]:
-        """Return the fields of RunFacts that these alone say."""
+        """Return the fields of RunFacts that only these findings provide."""
         return {
             "listing_was_short": bool(self.listed.withheld),
             "unlisted_marks": self.marked.unlisted,

@@ -26,9 +26,9 @@ class Population:
     """The result of the comparison.
 
     `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
-    that exist, or could not be repeated: such a run is not complete, with a finding or without.
-    `baseline` is what the next run is compared with, or None for this run. `differ` has the finding
-    if it is withheld because the checkers differ on it.
+    that exist, or could not be repeated. Such a run is not complete, whether or not it has a
+    finding. `baseline` is what the next run is compared with, or None for this run. `differ` has
+    the finding if it is withheld because the checkers differ on it.
     """
 
     findings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Finds the new name of a gone bookie with the second checker, from the evidence."""
+"""Find the new name of a gone bookie with the second checker, from the evidence."""
 
 from __future__ import annotations
 

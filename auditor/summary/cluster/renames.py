@@ -1,4 +1,4 @@
-"""Reads from the evidence which gone bookies may have a new name: whom to ask, and the result."""
+"""Read from the evidence which gone bookies may have a new name: whom to ask, and the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many ledgers would lose their last copy, or their ack quorum, if bookies failed.
+"""Compute how many ledgers would lose their last copy, or their ack quorum, if bookies failed.
 
-Computed from what a stored run vouches for (`auditor.summary.durability.stored_doubts`). A copy
-that the run does not vouch for may be there or not: each answer has a sure and a possible part.
+The basis is which copies a stored run confirms (`auditor.summary.durability.stored_doubts`). A copy
+that is not confirmed may exist or not. Each answer therefore has a sure part and a possible part.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Sort:
 class Losses:
     """What the failure of some bookies would do to entries of which they may hold a copy.
 
-    no_copy: some entry would have no copy. may_have_no_copy: only copies that the run does not
-    vouch for would be left. below_ack and may_be_below_ack likewise with fewer copies than the ack
-    quorum; ledgers that would have no copy count there too. Nothing is left out: a ledger that the
-    run could not judge, or that lacks copies already, counts if one of its copies may go.
+    no_copy: some entry would have no copy. may_have_no_copy: only unconfirmed copies would be left.
+    below_ack and may_be_below_ack: the same with fewer copies than the ack quorum; ledgers that
+    would have no copy count there too. A ledger that the run could not judge, or that lacks copies
+    already, counts if it may lose one.
     """
 
     no_copy: Sort
@@ -89,9 +89,7 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
 
 
 def exposure_by_bookie(copies: StoredCopies) -> Exposure:
-    """Return what `losses_without` each bookie alone are, in time and memory linear in the
-    segments.
-    """
+    """Return `losses_without` each bookie alone, in time and memory linear in the segments."""
     found: tuple[list[Ints], ...] = ([], [], [], [])
     for block in copies.segments:
         now = _count_copies(block, no_flags(len(copies.bookies)))
@@ -120,7 +118,7 @@ def _harms(block: Segments, after: _Counts) -> tuple[Flags, Flags, Flags, Flags]
 
 
 def copies_of_worst_entry(copies: StoredCopies) -> dict[int, int]:
-    """Return how many ledgers have so many sure copies of the entry that has the fewest."""
+    """Return how many ledgers there are by the number of sure copies of their worst entry."""
     fewest = _fewest_sure(copies)
     numbers, ledgers = np.unique(fewest, return_counts=True)
     return dict(zip(numbers.tolist(), ledgers.tolist(), strict=True))

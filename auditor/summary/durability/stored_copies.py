@@ -2,7 +2,7 @@
 bookie.
 
 Built from the tables of a run in time and memory linear in the number of segments, without a Python
-object for a ledger that is in order. Only closed ledgers with entries are in it.
+object for a healthy ledger. Only closed ledgers with entries are included.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def zero_counts(shape: int | tuple[int, ...]) -> Ints:
 
 
 def no_flags(shape: int | tuple[int, ...]) -> Flags:
-    """Return a new array without a flag that is set."""
+    """Return a new array in which no flag is set."""
     return np.zeros(shape, bool)
 
 
 def last_of_each(values: Ints) -> Flags:
-    """Return which of the sorted values are the last of those that are equal."""
+    """Return which of the sorted values are the last of several equal ones."""
     return np.append(values[1:] != values[:-1], True)[: len(values)]
 
 
@@ -55,7 +55,7 @@ class Segments:
 
     ledgers: (n,) index into `StoredCopies.ledger_ids`. ensembles: (n, E) codes of bookies. begun:
     (n, E) entries of the segment whose write set begins at this position. doubtful: (n, E) whether
-    the run does not vouch for the copies of this ledger on this bookie. absent: (n, E) whether the
+    the run does not confirm the copies of this ledger on this bookie. absent: (n, E) whether the
     bookie surely holds no entry of this ledger.
     """
 
@@ -75,8 +75,9 @@ class Segments:
     def write_sets(self) -> Iterator[tuple[Ints, Flags]]:
         """Yield for each place in a write set the columns of the ensemble that take this place.
 
-        The columns are (E,), by the position at which the write set begins. Beside them (n, E):
-        whether the bookie has no earlier place. A bookie twice in a write set holds one copy.
+        The columns are (E,), by the position at which the write set begins. With them comes (n, E):
+        whether the bookie has no earlier place in the write set. A bookie that stands twice in one
+        holds one copy.
         """
         size = self.ensembles.shape[1]
         for place in range(self.write_quorum):
@@ -100,8 +101,7 @@ class StoredCopies:
 def promised_copies(ledgers: pa.Table) -> StoredCopies:
     """Return the copies that metadata promises, none of them doubtful.
 
-    `ledgers` has LEDGER_COLUMNS at every look. Metadata that contradicts itself has no copies that
-    count.
+    `ledgers` has LEDGER_COLUMNS at every look. Contradictory metadata has no copies that count.
     """
     flat = _flatten(_newest_closed(ledgers))
     return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)))

@@ -1,8 +1,8 @@
-"""Which of the promised copies a stored run does not vouch for, and which are surely not there.
+"""Find which promised copies a stored run does not confirm, and which surely do not exist.
 
-A verdict counts how many copies were listed, read or assumed. Where that is not all of them, the
-bookies that gave no valid answer, or surely lack entries, must explain the difference. If they do
-not, every copy of the ledger is doubtful. Ledgers without a difference cost no Python object.
+A verdict counts how many copies were listed, read or assumed. If these are not all, the bookies
+that gave no valid answer, or surely lack entries, must explain the difference. If they do not,
+every copy of the ledger is doubtful. Ledgers without a difference cost no Python object.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _ABOUT_SOME = [
     Unknown.ADDRESS_UNKNOWN.value,
     Unknown.TOPOLOGY_UNKNOWN.value,
 ]
-"""Reasons about bookies, of which counts and answers tell more, and about placement, which doubts
-no copy. Any other reason makes all copies of a ledger doubtful.
+"""Reasons about bookies, for which counts and answers say more, and about placement, which does not
+concern copies. Any other reason makes all copies of a ledger doubtful.
 """
 
 
@@ -97,7 +97,7 @@ class _Known:
 
 
 def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
-    """Return what is known of each ledger. One without a verdict or counts is doubtful
+    """Return what is known of each ledger. A ledger without a verdict or counts is doubtful
     altogether.
     """
     gaps, all_of = zero_counts(len(ledger_ids)), ~no_flags(len(ledger_ids))
@@ -159,7 +159,7 @@ def _pairs_of(
     found, where = np.unique(np.concatenate(keys), return_inverse=True)
     promised = zero_counts(len(found))
     np.add.at(promised, where.ravel(), np.concatenate(amounts))
-    heard, unlisted = _find_answers(copies, answers)
+    answered, unlisted = _find_answers(copies, answers)
     lacking, entries, is_all = _find_lacks(copies, verdicts)
     lacks, absent = zero_counts(len(found)), np.isin(found, lacking[is_all])
     lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[
@@ -167,7 +167,13 @@ def _pairs_of(
     ]
     is_unlisted = np.isin(found, unlisted)
     return _Pairs(
-        found, promised, ~np.isin(found, heard) & ~is_unlisted, is_unlisted, lacks, absent, second
+        found,
+        promised,
+        ~np.isin(found, answered) & ~is_unlisted,
+        is_unlisted,
+        lacks,
+        absent,
+        second,
     )
 
 

@@ -1,4 +1,4 @@
-"""Compares the findings on references with those of the second checker, which reads the rows
+"""Compare the findings on references with those of the second checker, which reads the rows
 itself.
 """
 
@@ -55,15 +55,15 @@ def references_agreed(run: Place, findings: list[Finding]) -> Agreed:
     differs.
     """
     seconds: dict[Subject, Facts] = {}
-    looks = _looked_at_twice(run)
+    looks = _ledgers_with_two_looks(run)
     mine = pc.field("ledger_id").isin(sorted(looks))
     naming: dict[LedgerId, set[str]] = {}
     for row in iterate_rows(run.read_table(_REFERENCES, REFERENCES, mine, ["topic", "ledger_id"])):
         naming.setdefault(row["ledger_id"], set()).add(row["topic"])
     by_topic = _rows_by_topic(run, {topic for topics in naming.values() for topic in topics})
     for ledger, topics in naming.items():
-        told = (row for topic in topics for row in by_topic[topic].about(ledger))
-        facts = reference_facts(ledger, told, looks[ledger])
+        rows = (row for topic in topics for row in by_topic[topic].about(ledger))
+        facts = reference_facts(ledger, rows, looks[ledger])
         if facts is not None:
             is_missing = isinstance(facts, MissingLedgerFacts)
             seconds[
@@ -93,7 +93,7 @@ def orphans_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
 
 def _lonely_ledgers(run: Place) -> Iterator[UnreferencedLedger]:
     """Yield the ledgers with custom metadata that no row of the first look names."""
-    again = _looked_at(run)
+    again = _ledger_looks(run)
     named = pa.concat_arrays(
         [
             pa.array([], pa.int64()),
@@ -168,7 +168,7 @@ class _RowsOfTopic:
             self.whole.append(row)
 
     def about(self, ledger: LedgerId) -> set[TopicRow]:
-        """Return all rows that bear on what the topic needs of a ledger that it names."""
+        """Return all rows that matter for what the topic needs of a ledger that it names."""
         return {*self.whole, *self.of_ledger[ledger], *self.newest.values()}
 
 
@@ -187,7 +187,7 @@ def _topic_row(row: Row) -> TopicRow:
     )
 
 
-def _looked_at(run: Place) -> dict[LedgerId, Looks]:
+def _ledger_looks(run: Place) -> dict[LedgerId, Looks]:
     """Return the ledgers that were read for their references, at whichever look."""
     found: dict[LedgerId, Looks] = {}
     for row in iterate_rows(_table(run, _LEDGERS)):
@@ -195,9 +195,9 @@ def _looked_at(run: Place) -> dict[LedgerId, Looks]:
     return found
 
 
-def _looked_at_twice(run: Place) -> dict[LedgerId, Looks]:
+def _ledgers_with_two_looks(run: Place) -> dict[LedgerId, Looks]:
     """Return the ledgers that were read at both looks; the first may be that of the run."""
-    found = _looked_at(run)
+    found = _ledger_looks(run)
     late = [ledger for ledger, looks in found.items() if FIRST not in looks]
     mine = (pc.field("look") == FIRST) & pc.field("ledger_id").isin(late)
     for row in iterate_rows(run.read_table(_LISTED, LEDGERS, mine, _LEDGER_COLUMNS)):

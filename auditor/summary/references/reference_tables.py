@@ -28,7 +28,8 @@ WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
 FIRST, AGAIN = 1, 2
 SUSPECTS_MAX = 100_000
 """Ledgers that a run looks at again and judges for their references, and as many orphans. Memory
-holds their metadata. More than that is another disaster, and counted as unknown.
+holds their metadata. Further ledgers are counted as unknown: so many missing ledgers are another
+disaster.
 """
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""

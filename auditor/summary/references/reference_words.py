@@ -1,4 +1,4 @@
-"""The sentences on what is unknown of Pulsar's topics and of the ledgers that they reference."""
+"""The sentences on what is unknown about Pulsar's topics and the ledgers that they reference."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which topics are hit by findings on ledgers, worst first, and who owns a ledger that does not
-say.
+"""Find which topics are hit by findings on ledgers, worst first, and owners of ledgers that name
+none.
 """
 
 from __future__ import annotations
@@ -32,16 +32,14 @@ from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import look_commands, pulsar_ledger
 
 TOPICS_IN_SUMMARY = 10
-"""Topics, and namespaces, of which the summary has the counts; topics.jsonl has all topics."""
+"""Topics, and namespaces, that the summary counts one by one; topics.jsonl has all topics."""
 
 Json = dict[str, Any]
 
 _LOSSES = LOST_KINDS | {Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED}
 
 _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
-"""Unknown: the finding does not name all lost entries, and this reader is behind those that it
-names.
-"""
+"""Unknown: the finding does not name all lost entries, and this reader is past the named ones."""
 
 
 @dataclass(slots=True)
@@ -89,14 +87,14 @@ class TopicHits:
 def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
     """Return which topics the findings on ledgers hit, of severity warning and worse.
 
-    How many is None where none is known to be hit but not all topics could be listed.
+    The number is None if no topic is known to be hit and not all topics could be listed.
 
     Costs one scan of the references, and memory for the topics that are hit.
     """
     if not were_references_read(run):
         return TopicHits(findings)
-    told = [json.loads(line) for line in findings]
-    on_ledgers = [one for one in told if one["ledger_id"] is not None]
+    parsed = [json.loads(line) for line in findings]
+    on_ledgers = [one for one in parsed if one["ledger_id"] is not None]
     records = _newest_records(run, {one["ledger_id"] for one in on_ledgers})
     hits: dict[LedgerId, _LedgerHit] = {}
     for one in on_ledgers:
@@ -104,7 +102,7 @@ def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
             hits.setdefault(one["ledger_id"], _LedgerHit()).add(one)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
     lines = tuple(json.dumps(one, separators=(",", ":")) for one in topics)
-    owned = _with_owners(findings, told, records)
+    owned = _with_owners(findings, parsed, records)
     if not topics and known_topics(run).is_blind:
         return TopicHits(owned)
     return TopicHits(owned, lines, _summary(topics))
@@ -199,19 +197,19 @@ def _counts_of(topic: Json) -> Json:
 
 
 def _brief(topic: Json) -> Json:
-    """Return a line of topics.jsonl for the summary: numbers in place of lists that may be long."""
+    """Return a line of topics.jsonl for the summary: long lists become their lengths."""
     lists = ("ledgers", "subscriptions_blocked", "subscriptions_possibly_blocked")
     return {**topic, **{name: len(topic[name]) for name in lists}}
 
 
 def _with_owners(
-    findings: Sequence[str], told: Sequence[Json], records: Iterable[TopicRecord]
+    findings: Sequence[str], parsed: Sequence[Json], records: Iterable[TopicRecord]
 ) -> list[str]:
-    """Return the lines, with the topic that references the ledger where its metadata names no
-    owner.
+    """Return the lines. A ledger whose metadata names no owner gets the topic that references
+    it.
     """
-    owners = dict(_owners({one["ledger_id"] for one in told if one["owner"] is None}, records))
-    return [_with_owner(line, one, owners) for line, one in zip(findings, told, strict=True)]
+    owners = dict(_owners({one["ledger_id"] for one in parsed if one["owner"] is None}, records))
+    return [_with_owner(line, one, owners) for line, one in zip(findings, parsed, strict=True)]
 
 
 def _owners(
@@ -238,5 +236,5 @@ def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
         for command in (look_commands(topic) if topic else [])
         if command not in found["next"]
     ]
-    told = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
-    return json.dumps(told, separators=(",", ":"))
+    parsed = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
+    return json.dumps(parsed, separators=(",", ":"))

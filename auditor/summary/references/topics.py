@@ -1,4 +1,4 @@
-"""Topics in a report: their JSON form, and what they mean for the outcome."""
+"""Topics in a report: their JSON form, and their effect on the outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Json:
     """Return a topic for JSON and for the text report. `standings` are by ledger id.
 
-    A ledger whose metadata is gone has the standing null, and so has one only in long-term storage.
+    A ledger whose metadata is gone, or that is only in long-term storage, has the standing null.
     """
     record = topic.record
     return {
@@ -96,7 +96,7 @@ def reference_counts(topics: Sequence[TopicReadability]) -> Json:
 
 
 def is_complete(topic: TopicReadability) -> bool:
-    """Return whether every fact of a topic that was asked for is known."""
+    """Return whether every requested fact of a topic is known."""
     unknown = any(one.is_unknown for one in topic.conditions)
     return topic.record.status is TopicStatus.FOUND and not topic.record.problems and not unknown
 

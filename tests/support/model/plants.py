@@ -27,7 +27,7 @@ from auditor.first_checker import (
 )
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.reasons import REASON_OF_ANSWER
-from auditor.first_checker.shares import BookieShare, Untold
+from auditor.first_checker.shares import BookieShare, Unanswered
 from auditor.judging import newest_state
 from auditor.judging import settle as judgement
 from auditor.model.availability import AnswerStatus
@@ -52,7 +52,9 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie of which nothing was heard lacks everything."""
     monkeypatch.setattr(
-        sources, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True)
+        sources,
+        "Unanswered",
+        lambda bookie, reasons=(), is_gone=False: Unanswered(bookie, reasons, True),
     )
 
 
@@ -64,7 +66,9 @@ def a_refusal_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie that is not registered holds everything."""
     monkeypatch.setattr(
-        Untold, "share", lambda self, wants: BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY)
+        Unanswered,
+        "share",
+        lambda self, wants: BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY),
     )
 
 
@@ -231,7 +235,7 @@ OTHERS_BETWEEN: tuple[Plant, ...] = (changed_metadata_is_not_noticed,)
 
 def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal says that a stage is done before it is."""
-    once = Journal.once
+    once = Journal.run_once
 
     def too_early(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
         if stage not in self._results:
@@ -240,12 +244,14 @@ def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
             new = self.run.files_in(*TABLES) - self._files
             entry = Path(self.run.path, JOURNAL, f"{len(self._results) - 1:06}.json")
             entry.write_text(
-                json.dumps({**json.loads(entry.read_text()), "told": result, "files": sorted(new)})
+                json.dumps(
+                    {**json.loads(entry.read_text()), "result": result, "files": sorted(new)}
+                )
             )
             self._results[stage], self._files = result, self._files | new
         return self._results[stage]
 
-    monkeypatch.setattr(Journal, "once", too_early)
+    monkeypatch.setattr(Journal, "run_once", too_early)
 
 
 def leftovers_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_ids_one_a_line_each_once(tmp_path: Path, expected: list[int], text: str
 )
 def test_what_is_no_id_is_named_with_its_line(tmp_path: Path, word: str):
     """Before anything is contacted."""
-    with pytest.raises(ConfigError, match=r"line 2: .{1,50} is no ledger id"):
+    with pytest.raises(ConfigError, match=r"line 2: .{1,50} is not a ledger id"):
         ledger_ids.read_ledger_ids(written(tmp_path, f"1\n{word}\n"))
 
 

@@ -63,7 +63,7 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
 
 def entry(stage: str) -> str:
     """A journal's entry on a stage that wrote nothing."""
-    return json.dumps({"stage": stage, "told": {}, "files": [], "seconds": {}, "reads": {}})
+    return json.dumps({"stage": stage, "result": {}, "files": [], "seconds": {}, "reads": {}})
 
 
 def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
@@ -119,7 +119,7 @@ def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: d
 )
 def test_what_is_no_run_id_is_refused(tmp_path: Path, run_id: str):
     """It would name a directory."""
-    with pytest.raises(ConfigError, match="is no run id, such as"):
+    with pytest.raises(ConfigError, match="is not a run id, such as"):
         resume_about(context(), left_behind(tmp_path), run_id, NOW)
 
 

@@ -28,7 +28,7 @@ def listed_run(tmp_path: Path, **flags: str) -> Run:
     context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), StopRequest())
     output = Output(place(str(tmp_path)))
     journal = Journal.reopen(output.start(RUN_ID))
-    journal.once(LISTED, dict)
+    journal.run_once(LISTED, dict)
     return Run(context, output, RUN_ID, "2026-03-01T02:00:00.000Z", journal=journal)
 
 

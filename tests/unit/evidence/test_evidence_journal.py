@@ -41,8 +41,8 @@ def test_a_stage_is_done_once(run: Place):
         return {"word": word}
 
     journal = Journal(run)
-    told = [journal.once("listing", work, "first"), journal.once("listing", work, "second")]
-    again = Journal.reopen(run).once("listing", work, "third")
+    told = [journal.run_once("listing", work, "first"), journal.run_once("listing", work, "second")]
+    again = Journal.reopen(run).run_once("listing", work, "third")
     assert [{"word": "first"}] * 3 == [*told, again]
     assert ["first"] == calls
 
@@ -52,7 +52,7 @@ def test_what_a_stage_left_half_written_is_removed(run: Place):
     keeps beside them.
     """
     journal = Journal(run)
-    journal.once("metadata", writes, run, "evidence/ledgers")
+    journal.run_once("metadata", writes, run, "evidence/ledgers")
     writes(run, "evidence/ledgers", "part-1")
     writes(run, "evidence/ledgers/_temporary/0", "part-2")
     writes(run, "steps/look-1-judging-0")
@@ -73,10 +73,10 @@ def test_a_stage_that_raised_is_not_done(run: Place):
 
     journal = Journal(run)
     with pytest.raises(OSError, match="the disk is full"):
-        journal.once("lists", fails)
+        journal.run_once("lists", fails)
     assert not journal.has_any
     again = Journal.reopen(run)
-    again.once("lists", writes, run, "evidence/answers", "part-9")
+    again.run_once("lists", writes, run, "evidence/answers", "part-9")
     assert {"evidence/answers/part-9.parquet"} == tables(run)
 
 
@@ -84,17 +84,17 @@ def test_what_was_odd_is_not_forgotten(run: Place):
     """Sentences of all stages, in their order; a run that goes on has those of the stages it does
     not do again.
     """
-    Journal(run).once("metadata", lambda: {"problems": ["a stray mark"]})
+    Journal(run).run_once("metadata", lambda: {"problems": ["a stray mark"]})
     again = Journal.reopen(run)
-    again.once("lists", dict)
-    again.once("verdicts", lambda: {"problems": ["judged again"]})
+    again.run_once("lists", dict)
+    again.run_once("verdicts", lambda: {"problems": ["judged again"]})
     assert ["a stray mark", "judged again"] == again.problems
 
 
 def test_how_long_it_took_goes_on(run: Place):
     """The seconds of the run that was cut down, as of its last stage."""
     journal = Journal(run, seconds=lambda: {"load": 2.5})
-    journal.once("listing", writes, run, "evidence/listing")
+    journal.run_once("listing", writes, run, "evidence/listing")
     assert {"load": 2.5} == Journal.reopen(run).began_with
 
 
@@ -104,14 +104,14 @@ def test_stages_are_read_in_the_order_they_were_done(run: Place):
     journal = Journal(run, seconds=lambda: dict(seconds))
     for number in range(12):
         seconds["load"] = float(number)
-        journal.once(f"stage {number}", writes, run, f"steps/{number}")
+        journal.run_once(f"stage {number}", writes, run, f"steps/{number}")
     assert {"load": 11.0} == Journal.reopen(run).began_with
     assert 12 == len(tables(run))
 
 
 def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
     """A table that lost a file says less than the run had heard: nothing is judged by it."""
-    Journal(run).once("lists", writes, run, "evidence/answers")
+    Journal(run).run_once("lists", writes, run, "evidence/answers")
     run.remove_file("evidence/answers/part-0.parquet")
     with pytest.raises(OutputError, match=r"part-0\.parquet is gone, which the journal names"):
         Journal.reopen(run)
@@ -121,7 +121,7 @@ def test_a_journal_is_forgotten_from_its_end(run: Place, monkeypatch: pytest.Mon
     """Cut down meanwhile, it is the journal of the run's beginning."""
     journal = Journal(run)
     for number in range(3):
-        journal.once(f"stage {number}", writes, run, f"steps/{number}")
+        journal.run_once(f"stage {number}", writes, run, f"steps/{number}")
     removed: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(Place, "remove_file", lambda _, name: removed.append(name))
@@ -147,7 +147,7 @@ def test_a_journal_knows_which_stages_are_complete(run: Place):
     """None before the first; afterwards those that ended, and no other."""
     journal = Journal(run)
     assert (False, False) == (journal.has_any, journal.has("listing"))
-    journal.once("listing", writes, run, "evidence/listing")
+    journal.run_once("listing", writes, run, "evidence/listing")
     assert (True, True, False) == (journal.has_any, journal.has("listing"), journal.has("metadata"))
 
 
@@ -157,14 +157,14 @@ def test_each_stage_names_the_files_that_it_wrote_itself(run: Place):
     """
     journal = Journal(run)
     for stage, file in (("listing", "part-0"), ("metadata", "part-1"), ("lists", "part-2")):
-        journal.once(stage, writes, run, "evidence/ledgers", file=file)
+        journal.run_once(stage, writes, run, "evidence/ledgers", file=file)
     expected = [[f"evidence/ledgers/part-{number}.parquet"] for number in range(3)]
     assert expected == [entry["files"] for entry in entries(run)]
 
 
 def test_a_forgotten_journal_leaves_no_directory(run: Place):
     """The run's tables stay."""
-    Journal(run).once("listing", writes, run, "evidence/listing")
+    Journal(run).run_once("listing", writes, run, "evidence/listing")
     forget(run)
     assert not (Path(run.path) / JOURNAL).exists()
     assert {"evidence/listing/part-0.parquet"} == tables(run)

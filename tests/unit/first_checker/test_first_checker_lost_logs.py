@@ -158,7 +158,7 @@ def test_a_stronger_finding_is_named() -> None:
     """A bookie has one finding of its family."""
     lost = replace(found()[0], kind=Kind.BOOKIE_LOST_CONTENT)
     (sentence,) = withheld_lost_logs(logs_of(TWICE, FAILED), [lost])
-    assert "BOOKIE_LOST_CONTENT says more of it" in sentence
+    assert "BOOKIE_LOST_CONTENT explains it" in sentence
 
 
 def test_the_witness_names_the_file_and_what_lies_in_it() -> None:

@@ -269,7 +269,7 @@ def test_a_read_only_bookie_keeps_its_zone_in_java_too():
         ("1 2 7", 3, "7 at /z2, which is not /zone/upgradeDomain"),
         ("1 2 5", 3, "2 members in zone z1, all in upgrade domain ud1"),
         ("1 4 1", 3, "1 zone (z1) and needs 2"),
-        ("1 2 3 4", 3, "4 bookies, which is no multiple of the write quorum 3"),
+        ("1 2 3 4", 3, "4 bookies, which is not a multiple of the write quorum 3"),
         ("1 2", 2, "a write quorum of 2, and it must be more than the 2 zones needed"),
         ("1 2 4", 3, "2 zones (z1, z2) where 3 are desired"),
         ("1 2 6", 3, "1 member without location"),
@@ -404,7 +404,7 @@ def test_too_many_write_sets_are_told_as_such():
 
 def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
     """No position: no write set is to blame; and the write sets are not told beside it."""
-    why = "has 4 bookies, which is no multiple of the write quorum 3"
+    why = "has 4 bookies, which is not a multiple of the write quorum 3"
     window = Window(
         None,
         ("1", "2", "3", "1"),

@@ -294,7 +294,7 @@ def test_what_is_withheld_is_said():
     """Sentences, a few of them, the rest counted; also where every ledger could be judged."""
     withheld = [f"Bookie b{n} is not accused yet." for n in range(7)]
     text = flat(render(stories.summary(outcome="INCOMPLETE", exit_code=3, withheld=withheld), []))
-    assert "no clean bill: what could not be judged is told below." in text
+    assert "the result is not complete: what could not be judged is shown below." in text
     assert "What could not be judged - Bookie b0 is not accused yet." in text
     assert (
         "Bookie b4 " in text

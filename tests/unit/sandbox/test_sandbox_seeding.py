@@ -117,7 +117,7 @@ def test_every_kind_of_the_catalogue_is_told(demo: Demo) -> None:
 
 def test_kind_without_a_story_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind that joins the catalogue and has no story stops the seeding, by name."""
-    monkeypatch.delitem(seeding.TELLERS, Kind.ENTRY_BELOW_ACK_QUORUM)
+    monkeypatch.delitem(seeding.STORY_WRITERS, Kind.ENTRY_BELOW_ACK_QUORUM)
     with pytest.raises(AssertionError, match="ENTRY_BELOW_ACK_QUORUM"):
         seeding.seed_stories(demo.cluster)
 

@@ -34,7 +34,7 @@ SOUND = Verdict(7, Standing.SOUND)
 GIVEN_UP = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 SINGLE = "something is reported after a single look"
-NOT_ALIKE = "a remark is made on metadata that was not read twice alike"
+NOT_ALIKE = "a finding of severity info rests on metadata that was not read twice alike"
 NOT_BEHIND = (
     "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read again behind the answers"
 )

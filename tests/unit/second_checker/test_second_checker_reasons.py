@@ -83,7 +83,7 @@ def test_the_clause_states_what_is_there_and_what_is_needed(
 @pytest.mark.parametrize(
     ("rule", "members", "write", "expected"),
     [
-        (ZONE, "a1 a2 b1 c1", 3, "has 4 bookies, which is no multiple of the write quorum 3"),
+        (ZONE, "a1 a2 b1 c1", 3, "has 4 bookies, which is not a multiple of the write quorum 3"),
         (ZONE, "a1 b1", 2, "has a write quorum of 2, and it must be more than the 2 zones needed"),
         (REGION, "a1 a2", 2, "spans 1 region (a) and needs 2"),
         (REGION, "x", 1, "spans 0 regions, 1 member without location, and needs 2"),

@@ -32,9 +32,9 @@ def told(name: object, **properties: object) -> bytes:
         (told("P").ljust(BYTES_MAX), "P"),
         (told("a\x00b"), "a?b"),
         (b'{"policyClass": "P", "properties": []}', "P"),
-        (b"[]", "a policy that cannot be read: no JSON object"),
-        (b"{", "a policy that cannot be read: no JSON"),
-        (b"\xff\xfe{", "a policy that cannot be read: no JSON"),
+        (b"[]", "a policy that cannot be read: not a JSON object"),
+        (b"{", "a policy that cannot be read: not JSON"),
+        (b"\xff\xfe{", "a policy that cannot be read: not JSON"),
         (b" " * (BYTES_MAX + 1), f"a policy of {BYTES_MAX + 1} bytes, too long to be read"),
     ],
 )  # fmt: skip

@@ -210,7 +210,7 @@ def test_a_latest_that_cannot_be_read_lets_counters_start_at_nothing(
     assert NO_PREVIOUS == known(root)
 
 
-@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is no JSON object")])
+@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is not a JSON object")])
 def test_a_damaged_summary_is_a_sentence(root: Place, text: str, says: str) -> None:
     """Which file, and that the directory is damaged."""
     run = finished(root)

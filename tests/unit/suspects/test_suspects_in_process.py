@@ -158,7 +158,7 @@ def test_a_signal_ends_the_child_that_judges() -> None:
     before = signal.signal(signal.SIGTERM, stop._remember)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
     try:
-        with pytest.raises(Interrupted), stop.raised_at_once():
+        with pytest.raises(Interrupted), stop.raise_at_once():
             list(judge_in_child([1], lambda _: time.sleep(60), JudgingLimits()))
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -63,7 +63,7 @@ def test_settings_of_the_auditor_are_not_in_its_environment(tmp_path, monkeypatc
         ("pass", "answered 0 locations"),
         ("print('/r1 /r2'); sys.exit('no\\nsuch host')", "exit code 1 and said 'no such host'"),
         ("print('/r1 /r2'); os.kill(os.getpid(), 9)", "exit code -9"),
-        ("os.write(1, b'/\\xff /r2')", "no UTF-8 text"),
+        ("os.write(1, b'/\\xff /r2')", "text that is not UTF-8"),
         ("print('/r1 ' * 10**6)", "wrote more than"),
         ("sys.stderr.write('x' * 10**7)", "wrote more than"),
     ],

@@ -244,7 +244,7 @@ def test_a_mark_elsewhere_is_no_mark(path: str) -> None:
 
 @pytest.mark.parametrize("ledger_id", [-1, 2**63])
 def test_a_mark_needs_a_ledger_id(ledger_id: int) -> None:
-    """There is no path for what is no ledger id."""
+    """A number that is not a ledger id has no path."""
     with pytest.raises(ValueError, match=str(ledger_id)):
         znode_paths.mark_path(ledger_id)
 
@@ -297,7 +297,7 @@ def test_a_name_that_locks_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("ledger_id", [-1, 2**63])
 def test_a_lock_needs_a_ledger_id(ledger_id: int) -> None:
-    """There is no path for what is no ledger id."""
+    """A number that is not a ledger id has no path."""
     with pytest.raises(ValueError, match=str(ledger_id)):
         znode_paths.lock_path(ledger_id)
 

@@ -67,9 +67,9 @@ def test_a_connection_is_waited_for_as_long_as_the_limit_says(server: MemoryZooK
     """One host of several that answers is enough, and the session is connected."""
     hosts = f"elsewhere.invalid:2181,{server.hosts}"
     with connect(uri(hosts, "/ledgers"), replace(QUICK, connect_timeout_ms=4_321)) as session:
-        assert session.connected
+        assert session.is_connected
         assert (tuple(hosts.split(",")), [4.321]) == (session.hosts, server.waits_s)
-    assert not session.connected
+    assert not session.is_connected
     assert ["stop", "close"] == server.clients[0].ended
 
 
@@ -267,7 +267,11 @@ def test_a_client_that_has_ended_is_replaced(server: MemoryZooKeeper) -> None:
         old = session._client
         old.client_state = KeeperState.CLOSED
         assert session.await_connected()
-        assert (["stop", "close"], True, old) == (old.ended, session.connected, server.clients[0])
+        assert (["stop", "close"], True, old) == (
+            old.ended,
+            session.is_connected,
+            server.clients[0],
+        )
         assert session._client is server.clients[1]
         assert b"" == session.ask(ROOT)[0]
 

@@ -148,7 +148,7 @@ def test_a_connection_with_a_login_is_waited_for_as_long_as_the_limit_says(
     with connect(
         uri(server.hosts, "/ledgers"), replace(secured, connect_timeout_ms=100_000_000)
     ) as session:
-        assert session.connected
+        assert session.is_connected
 
 
 def test_a_lost_read_is_not_repeated_once_every_server_refused_us(

@@ -28,7 +28,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
-from auditor.sandbox.telling import with_owner
+from auditor.sandbox.story import with_owner
 from auditor.summary.about import About
 from auditor.summary.references.reference_check import orphans_agreed, references_agreed
 from auditor.wire.topic_paths import parse_topic

@@ -35,7 +35,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.sandbox.telling import with_owner
+from auditor.sandbox.story import with_owner
 from auditor.second_checker.finding_comparison import Agreed, Difference
 from auditor.summary.about import About
 from auditor.summary.references import reference_findings as reference_findings_module

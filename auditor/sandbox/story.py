@@ -1,6 +1,6 @@
-"""What a story of the demo is: a subject with a finding, and a twin that differs in one fact.
+"""A story of the demo: a subject with a finding, and a twin that differs in one fact.
 
-Also the decorator that registers the tellers of stories.
+Also the decorator that registers the functions which write stories.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class Story:
     ledger_ids: tuple[LedgerId, ...]
 
 
-Teller: TypeAlias = Callable[[SandboxCluster, LedgerId], Story]
-TELLERS: dict[Kind, Teller] = {}
+StoryWriter: TypeAlias = Callable[[SandboxCluster, LedgerId], Story]
+STORY_WRITERS: dict[Kind, StoryWriter] = {}
 """The function that writes the story of each kind, from the ledger id that it is given."""
 
 
-def tells(kind: Kind) -> Callable[[Teller], Teller]:
-    """Register the decorated function as the teller of `kind`."""
+def story_of(kind: Kind) -> Callable[[StoryWriter], StoryWriter]:
+    """Register the decorated function as the one that writes the story of `kind`."""
 
-    def enter(teller: Teller) -> Teller:
-        assert kind not in TELLERS, f"{kind} is told twice"
-        TELLERS[kind] = teller
-        return teller
+    def enter(writer: StoryWriter) -> StoryWriter:
+        assert kind not in STORY_WRITERS, f"{kind} has two stories"
+        STORY_WRITERS[kind] = writer
+        return writer
 
     return enter
 
