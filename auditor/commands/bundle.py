@@ -35,18 +35,14 @@ from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledg
 from auditor.summary.previous_run import read_summary
 
 LEDGERS_MAX = 200
-"""Ledgers in one bundle: a report is about a few, and the evidence on each is kilobytes or more."""
+"""Ledgers in one bundle. A report is about a few, and each has kilobytes of evidence or more."""
 BYTES_MAX = 20 * 2**20
-"""Size of a bundle that issue trackers accept as an attachment. Ledgers are left out until it
-fits.
-"""
+"""Size that issue trackers accept as an attachment. Ledgers are left out until a bundle fits."""
 FINDING_FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "entries", "entries_total",
     "missing_on", "copies", "assurance", "first_seen", "runs_seen",
 )  # fmt: skip
-"""Fields of a finding in a bundle with pseudonyms; `witness` is added for the families
-WITNESSED.
-"""
+"""Fields of a finding in a bundle with pseudonyms. Families in WITNESSED have `witness` too."""
 WITNESSED = frozenset({Family.ENTRY, Family.MARK, Family.METADATA})
 """Families whose witness has no names except those of bookies."""
 SUMMARY_FIELDS = (
@@ -55,7 +51,6 @@ SUMMARY_FIELDS = (
 )  # fmt: skip
 """Fields of the summary in a bundle with pseudonyms: none of them has a name in it."""
 _TABLES = (("evidence/listing", LISTING), *TABLES)
-
 Json = dict[str, Any]
 
 

@@ -86,9 +86,7 @@ def conclude(
     finished_at: str,
     duration_s: Mapping[str, float],
 ) -> Conclusion:
-    """Account for every listed ledger, then count. Raises AccountingError before anything is
-    counted.
-    """
+    """Account for every listed ledger, then count. Raises AccountingError before it counts."""
     listed = run.read_table("evidence/listing", LISTING)["ledger_id"]
     account(listed, verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
@@ -97,15 +95,12 @@ def conclude(
     on_others = [*_finding_lines(agreed, seen, about), *clustered.findings]
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
+    missing = _missing_sentences(not_there)
     facts = RunFacts(
         finished_at=finished_at,
         duration_s=duration_s,
         not_there=len(not_there),
-        withheld=(
-            *_missing_sentences(not_there),
-            *clustered.withheld,
-            *_withheld_sentences(seen, about),
-        ),
+        withheld=(*missing, *clustered.withheld, *_withheld_sentences(seen, about)),
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
         differ=(*agreed.differ, *clustered.differ),
         topics={"references": clustered.referenced.counts, **hits.summary},

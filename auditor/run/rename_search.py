@@ -2,8 +2,8 @@
 
 A renamed bookie has these entries under another name. This is a small step in the driver: at most
 RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
-registered bookie that these ledgers do not name. The answers are written down; `summary.cluster.renames`
-draws the conclusion.
+registered bookie that these ledgers do not name. The answers are written down;
+`summary.cluster.renames` draws the conclusion.
 """
 
 from __future__ import annotations

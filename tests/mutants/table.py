@@ -717,7 +717,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a ledger on which judging raises ends the run",
         RECHECK,
         "judging/guard.py",
-        "        except (Exception, SystemExit) as error:  # whatever",
+        "        except (Exception, SystemExit) as error:  # a ledger may cause anything",
         "        except (KeyError, SystemExit) as error:  # whatever",
         (
             "tests/unit/judging/test_judging_judged_rows.py::test_a_ledger_on_which_judging_raises_is_set_aside",
