@@ -97,10 +97,15 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
 
     with patch.object(ledger_command, "audit_ledgers", overheard):
         outcome = audit_ledgers(act, ids, between=_pauses(act, plan, between), **settings)
-    told = {"ledgers": [], "findings": [], "summary": {"ledgers": {}}, **json.loads(outcome.stdout)}
+    report = {
+        "ledgers": [],
+        "findings": [],
+        "summary": {"ledgers": {}},
+        **json.loads(outcome.stdout),
+    }
     return Played(
         outcome,
-        of_command(told, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True),
+        of_command(report, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True),
     )
 
 
@@ -137,16 +142,16 @@ def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
         return
     assert ALL == set(outcome.verdicts), f"{faults} and {outcome.stdout}: {again(plan.name)}"
     found = act.breaches(played.told, planted.owed)
-    told = ", ".join(
+    standings = ", ".join(
         f"{ledger} {standing}"
         for ledger, standing in zip(IDS, outcome.standings(*IDS), strict=True)
     )
-    assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {told}"
+    assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {standings}"
     assert (
         1,
         "VIOLATED",
     ) == ended, (
-        f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {told}"
+        f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {standings}"
     )
 
 

@@ -240,6 +240,6 @@ class Act:
         if heal:
             self.proxies.heal()
 
-    def breaches(self, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
+    def breaches(self, reported: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
         """What the detector finds."""
-        return breaches(self.log, told, owed)
+        return breaches(self.log, reported, owed)

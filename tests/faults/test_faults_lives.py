@@ -69,10 +69,10 @@ def found(
         for one in SECOND
         if one.entry_id is not None
     ]
-    told = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
+    reported = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
     ends = (committed, [one for one in (*FIRST, *SECOND) if one not in set(committed)])
     lives = [Life(seen, mine) for seen, mine in zip(log.epochs(), ends, strict=True)]
-    return breaches_of_lives(lives, told, OWED, SHARD_LEDGERS)
+    return breaches_of_lives(lives, reported, OWED, SHARD_LEDGERS)
 
 
 def test_the_stage_that_was_cut_down_may_be_asked_again():

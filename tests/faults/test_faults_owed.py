@@ -186,9 +186,9 @@ def test_a_verdict_says_less_only_while_a_fault_is_on_before_its_bookies():
     part = replace(
         whole, kind="ENTRY_BELOW_ACK_QUORUM", missing_on=(("b3", ((4, 4),)),), copies=(2, 2, 0, 1)
     )
-    told = Judged("violated", unknowns=("bookie_silent",), losses=(part,))
-    assert {} == of_scene(none, faults=("b4",), of_11=told)
-    assert {11: Sort.CORRUPTION} == of_scene(none, faults=("b3",), of_11=told), (
+    judged = Judged("violated", unknowns=("bookie_silent",), losses=(part,))
+    assert {} == of_scene(none, faults=("b4",), of_11=judged)
+    assert {11: Sort.CORRUPTION} == of_scene(none, faults=("b3",), of_11=judged), (
         "it is b4 that was not heard"
     )
     assert {9: Sort.CORRUPTION} == of_scene(

@@ -55,7 +55,7 @@ def windows(keys: Iterable[Key]) -> list[Window]:
     return found
 
 
-def strays(expected: Sequence[Key], told: Sequence[Key]) -> Iterator[Stray]:
+def strays(expected: Sequence[Key], reported: Sequence[Key]) -> Iterator[Stray]:
     """What makes windows of what was told others than those of what was expected, place by place;
     `expected` has each key once.
 
@@ -65,7 +65,7 @@ def strays(expected: Sequence[Key], told: Sequence[Key]) -> Iterator[Stray]:
     due = 0
     passed_over: dict[Key, Window] = {}
     window: Window = (0,) * WINDOW
-    for key, window in zip(told, windows(told), strict=True):
+    for key, window in zip(reported, windows(reported), strict=True):
         at = place.get(key)
         if at is None:
             yield Stray(key, window, UNKNOWN)

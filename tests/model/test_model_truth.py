@@ -104,7 +104,7 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
 
 
 @pytest.mark.parametrize(
-    ("told", "history"),
+    ("finding", "history"),
     [
         (
             FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0),
@@ -143,9 +143,9 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
         ),
     ],
 )
-def test_what_is_owed_on_entries(told: FindingRow, history: str):
+def test_what_is_owed_on_entries(finding: FindingRow, history: str):
     """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
-    assert (told,) == owed(history).bare().findings
+    assert (finding,) == owed(history).bare().findings
 
 
 UNLIST = "unlist b2; spoil 1 b2"

@@ -88,12 +88,12 @@ def _commitment_problems(driven: Driven) -> list[str]:
     return found
 
 
-def check(told: Iterable[Story]) -> Counter[str]:
+def check(stories: Iterable[Story]) -> Counter[str]:
     """Drive each story and compare; raises at the first that is judged wrongly. Says what the
     stories were about.
     """
     seen: Counter[str] = Counter()
-    for story in told:
+    for story in stories:
         driven = drive(story)
         wrong = problems(driven)
         assert not wrong, f"{story.name}: {wrong}"

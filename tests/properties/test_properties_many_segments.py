@@ -27,14 +27,14 @@ SWARM = 150
 VAST_SWARM = 30
 
 
-def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
+def check(stories: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
     """Drive each story and compare the three judgements. Raises at the first difference. Returns
     what the stories were about.
 
     The judgement entry by entry knows nothing of placement.
     """
     seen: Counter[str] = Counter()
-    for story in told:
+    for story in stories:
         driven = drive(story)
         verdict = driven.step.verdict
         wrong = [
@@ -117,10 +117,10 @@ def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
 
 def _bounded_before_they_are_joined(right: Any) -> Any:
     def entries(masks: Any, ranges_max: int | None) -> Entries:
-        told = list(masks)
+        pieces = list(masks)
         return Entries(
-            right(told if ranges_max is None else told[:ranges_max], None).ranges,
-            right(told, None).total,
+            right(pieces if ranges_max is None else pieces[:ranges_max], None).ranges,
+            right(pieces, None).total,
         )
 
     return entries
