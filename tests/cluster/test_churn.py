@@ -194,7 +194,7 @@ def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spa
     said = f"FAULT_SEED={SEED}; {len(outcomes)} audits, {replaced} ledgers re-replicated"
     assert 1 <= replaced, f"auto-recovery has not done anything: {said}; {recovery.log_tail()}"
     at_fault = [
-        (number, one.told)
+        (number, one.report)
         for outcome in outcomes
         for number, one in judged(outcome)
         if FAULTS & {*one.unknowns}

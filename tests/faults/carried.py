@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from faults.detector import Sort
-from faults.told import written_files
+from faults.reported import written_files
 
 Json = Mapping[str, Any]
 Numbers = Mapping[tuple[str, ...], int]
@@ -65,7 +65,7 @@ class Breach:
     key: tuple[str, ...]
     where: str
     expected: object
-    told: object
+    actual: object
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class Sum:
     """
 
     name: str
-    told: Callable[[Path], Numbers]
+    actual: Callable[[Path], Numbers]
     adds: Callable[[Path, Path | None], Numbers]
 
 
 @dataclass(frozen=True)
 class Handed:
-    """A value that a run takes over from a run before it: `told` of the run must be `expected` of
+    """A value that a run takes over from a run before it: `actual` of the run must be `expected` of
     its predecessors.
     """
 
     name: str
-    told: Callable[[Path], object]
+    actual: Callable[[Path], object]
     expected: Callable[[Finished], object]
 
 
@@ -270,13 +270,13 @@ def breaches_of_carried(chain: Sequence[Finished], samples: Sequence[str] = ()) 
 def _of_run(carried: Sum | Handed, one: Finished) -> Iterator[Breach]:
     where = one.directory.name
     if isinstance(carried, Handed):
-        actual, expected = carried.told(one.directory), carried.expected(one)
+        actual, expected = carried.actual(one.directory), carried.expected(one)
         if actual != expected:
             sort = Sort.LOSS if actual is None else Sort.CORRUPTION
             yield Breach(sort, carried.name, (), where, expected, actual)
         return
-    before = carried.told(one.before) if one.before else {}
-    adds, numbers = carried.adds(one.directory, one.before), carried.told(one.directory)
+    before = carried.actual(one.before) if one.before else {}
+    adds, numbers = carried.adds(one.directory, one.before), carried.actual(one.directory)
     for key in sorted({*before, *adds, *numbers}):
         due, told_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
         if due != told_number:
@@ -307,8 +307,8 @@ def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[B
 
 
 def _counters_due(run: Path) -> Numbers:
-    return {("violations", *key): n for key, n in SUMS[0].told(run).items()} | dict(
-        SUMS[1].told(run)
+    return {("violations", *key): n for key, n in SUMS[0].actual(run).items()} | dict(
+        SUMS[1].actual(run)
     )
 
 

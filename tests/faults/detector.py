@@ -15,7 +15,7 @@ hide in the others, and each part is held to what is expected window by window (
 An answer that was not heard, and a verdict that says less than the truth, are held to the window of
 the fault: they are allowed at looks at which one is on before that bookie, and nowhere else.
 
-    breaches(log, told, owed={7: frozenset({Judged("sound")})})         # `told`: see `told.py`
+    breaches(log, reported, owed={7: frozenset({Judged("sound")})})  # `reported`: see `reported.py`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Protocol
 
 from faults.frames import Said
 from faults.harm import Log, Passed
-from faults.told import Heard, Judged, Key, Partly, Read, Row, Sampled, State, Told
+from faults.reported import Heard, Judged, Key, Partly, Read, Reported, Row, Sampled, State
 from faults.windows import (
     AGAIN,
     LATE,
@@ -77,7 +77,7 @@ class Breach:
     window: Window
 
 
-def breaches(log: Log, reported: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
+def breaches(log: Log, reported: Reported, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
     """Everything that is wrong. `owed`: what may be said of each ledger that the run was to judge.
 
     Where the verdicts' order means something it is that in which proxies first saw the ledgers
@@ -126,7 +126,7 @@ def by_look(log: Log) -> By:
 
 def compared(
     seen: By,
-    reported: Told,
+    reported: Reported,
     owed: Mapping[int, frozenset[May]],
     faults: FaultWindows,
     order: Sequence[int] | None = None,
@@ -156,7 +156,7 @@ def compared(
     return found + compare("verdicts", expected, allowed, judged, in_order=reported.in_order)
 
 
-def _looks(seen: By, reported: Told) -> dict[int, set[int]]:
+def _looks(seen: By, reported: Reported) -> dict[int, set[int]]:
     """At which looks anything was asked about each ledger, or is said to have been."""
     found: dict[int, set[int]] = {}
     for (_, look), frames in seen.items():

@@ -27,7 +27,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from faults.detector import Breach, May, Sort, compared
 from faults.harm import Passed
-from faults.told import Told, written_files
+from faults.reported import Reported, written_files
 from faults.windows import WINDOW, FaultWindows
 
 TABLES = ("evidence/answers", "evidence/reads")
@@ -84,7 +84,10 @@ def written(run_dir: Path) -> list[Question]:
 
 
 def breaches_of_lives(
-    lives: Sequence[Life], reported: Told, owed: Mapping[int, frozenset[May]], shard_ledgers: int
+    lives: Sequence[Life],
+    reported: Reported,
+    owed: Mapping[int, frozenset[May]],
+    shard_ledgers: int,
 ) -> list[Breach]:
     """Everything that is wrong with a run of several lives, the last of which finished it. What
     ended a life kept no answer away that was committed: no fault is on.

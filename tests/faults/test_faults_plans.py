@@ -34,7 +34,7 @@ def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
     """
     with act(cluster, SEED) as quiet:
         outcome = by_command(quiet, Plan("no fault", lambda _: {}))
-        assert [] == quiet.breaches(outcome.told, owed(ALL))
+        assert [] == quiet.breaches(outcome.reported, owed(ALL))
         assert [] == quiet.log.harmed()
 
 
@@ -67,7 +67,7 @@ def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
                     due,
                     replace(reported, outcome=replace(reported.outcome, exit_code=exit_code)),
                 )
-        wrong = replace(reported.told, verdicts=reported.told.verdicts[1:])
+        wrong = replace(reported.reported, verdicts=reported.reported.verdicts[1:])
         with pytest.raises(AssertionError, match="breached"):
             hold(played, plan, due, replace(reported, reported=wrong))
     with act(cluster, SEED) as quiet, pytest.raises(AssertionError, match="met no frame"):

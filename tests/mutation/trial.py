@@ -70,11 +70,11 @@ class Outcomes(dict[int, Outcome]):
 
     def __init__(self, mutants: list[Mutant], stream: TextIO) -> None:
         super().__init__()
-        self.mutants, self.told, self.left = mutants, stream, 0
+        self.mutants, self.stream, self.left = mutants, stream, 0
 
     def __setitem__(self, number: int, outcome: Outcome) -> None:
         super().__setitem__(number, outcome)
-        self.told.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
+        self.stream.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
         self.left += outcome.how not in ("killed", "endless")
         if len(self) % 100 == 0 or len(self) == len(self.mutants):
             print(f"{len(self)} of {len(self.mutants)} mutants, {self.left} survived", flush=True)

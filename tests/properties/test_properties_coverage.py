@@ -333,7 +333,8 @@ PLANTED: dict[str, Plant] = {
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
     ),
     "a mark excuses a confirmed loss": _instead(
-        f"{LEDGER}._judge_metadata", lambda right: lambda *told: replace(right(*told), mark=[])
+        f"{LEDGER}._judge_metadata",
+        lambda right: lambda *arguments: replace(right(*arguments), mark=[]),
     ),
     "a mark at its grace is beyond it": _instead(
         f"{LEDGER}.is_beyond_grace",

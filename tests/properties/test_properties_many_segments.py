@@ -49,7 +49,7 @@ def check(stories: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
         seen["as many segments as there are"] += len(metadata.segments) == SEGMENTS_MAX
         seen["striped"] += metadata.write_quorum < metadata.ensemble_size
         ranges = [ranges for finding in verdict.findings for _, ranges in finding.missing_on]
-        seen["as many ranges as are told"] += any(len(one) == RANGES_MAX for one in ranges)
+        seen["as many ranges as are shown"] += any(len(one) == RANGES_MAX for one in ranges)
         firsts = {segment.first_entry_id for segment in metadata.segments[1:]}
         crossing = any(
             first < border <= last for one in ranges for first, last in one for border in firsts
@@ -84,7 +84,7 @@ def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(
         *(
             "as many segments as there are",
             "striped",
-            "as many ranges as are told",
+            "as many ranges as are shown",
             "ranges across segments",
         ),
     ],

@@ -53,7 +53,7 @@ def _of_bookies(story: Story, at: int) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
+def printed() -> list[str]:
     """What two processes that hash strings differently print."""
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
     command = [sys.executable, "-c", PRINT_STORIES]

@@ -141,7 +141,7 @@ def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster)
     """In JSON and in text, each for itself and all together."""
     outcome = audit_ledgers(cluster, [1, BESIDE], probe_entries=str(PROBES), rpc_timeout="1s")
     fields = [
-        [outcome.verdicts[one].told[name] for name in ("assurance", "probes", "random_probes")]
+        [outcome.verdicts[one].report[name] for name in ("assurance", "probes", "random_probes")]
         for one in (1, BESIDE)
     ]
     assert [["probed", ENDS + PROBES, PROBES], ["listed", 0, 0]] == fields

@@ -199,7 +199,7 @@ def test_single_ledgers_are_given_to_both_checkers_too(
     )
     assert (
         "entries in all: the first checker says 2, the second 1"
-        in outcome.verdicts[LACKING].told["detail"]
+        in outcome.verdicts[LACKING].report["detail"]
     )
 
 

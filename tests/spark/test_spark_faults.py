@@ -22,8 +22,8 @@ from faults.plans import Plan
 from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted
 from faults.processes import command, parent, spark_worker_of
 from faults.proxy import Connection
+from faults.reported import Heard, Read
 from faults.scene import ALL, BOOKIES, act, owed, settle
-from faults.told import Heard, Read
 
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -122,7 +122,7 @@ def test_the_detector_sees_what_is_planted_into_written_tables(
     and one entry read again.
     """
     with act(cluster, SEED) as played:
-        reported = by_job(played, Plan("no fault", lambda _: {}), tmp_path).told
+        reported = by_job(played, Plan("no fault", lambda _: {}), tmp_path).reported
         assert [] == played.breaches(reported, owed(ALL))
         rows = [row for row in reported.answers if row[:2] == ("b1", 1)]
         others = [row for row in reported.answers if row[:2] != ("b1", 1)]

@@ -270,5 +270,5 @@ def test_single_ledgers_are_judged_beside_poison(
     plant_here(monkeypatch, Poison({3: kind}))
     outcome = audit_ledgers(cluster, [2, 3, 5], **LIMITS)
     assert ["sound", "indeterminate: poison", "violated"] == outcome.standings(2, 3, 5)
-    assert SAID[kind] == outcome.verdicts[3].told["detail"]
+    assert SAID[kind] == outcome.verdicts[3].report["detail"]
     assert 1 == outcome.summary["indeterminate"]["poison"]

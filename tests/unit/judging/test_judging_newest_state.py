@@ -27,7 +27,7 @@ HELD = {
 def story(**bookies: Bookie) -> Story:
     """Bookies that hold what they should, but for those given."""
     sound = {name: Bookie(held) for name, held in HELD.items()}
-    return Story("told here", (State(E3, {**sound, **bookies}),))
+    return Story("one story", (State(E3, {**sound, **bookies}),))
 
 
 def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:

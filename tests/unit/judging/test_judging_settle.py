@@ -48,7 +48,7 @@ HELD = {
 }
 
 
-def story(name: str = "told here", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
+def story(name: str = "one story", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
     """Bookies that hold what they should, but for those given."""
     sound = {name: Bookie(frozenset(held)) for name, held in HELD.items()}
     return Story(name, (State(metadata, {**sound, **bookies}),))

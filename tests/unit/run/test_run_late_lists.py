@@ -96,7 +96,7 @@ def never_list(connection: Connection, request: pb.Request) -> bool:
 
 
 def assurance(outcome: Outcome, ledger_id: int) -> str:
-    return str(outcome.verdicts[ledger_id].told["assurance"])
+    return str(outcome.verdicts[ledger_id].report["assurance"])
 
 
 def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
@@ -148,7 +148,7 @@ def named(
 ) -> list[dict[str, dict[str, str]]]:
     """The looks, bookies by their short names."""
     short = {cluster.id_of(name): name for name in ("b1", "b2", "b3")}
-    looks = outcome.verdicts[ledger_id].told["looks"]
+    looks = outcome.verdicts[ledger_id].report["looks"]
     return [
         {"answers": {short[bookie]: said for bookie, said in look["answers"].items()}}
         for look in looks

@@ -45,7 +45,8 @@ def witness(
         writable=frozenset({"b1", "b2", "b3", "x1"}), auditor="b1"
     )
     story = replace(
-        Story("told", (state,)), more_terms={"around": surroundings, "stranded_entries_max": 16}
+        Story("one story", (state,)),
+        more_terms={"around": surroundings, "stranded_entries_max": 16},
     )
     driven = drive(story)
     (finding,) = driven.step.verdict.findings

@@ -1,8 +1,8 @@
 """What a run says that it heard and found, as values that can be compared: read from its outputs,
 by none of its code.
 
-told = of_run(run_dir)                              # or of_command(outcome), for `auditor ledger`
-told.answers[0], told.reads[0], told.verdicts[0]
+reported = of_run(run_dir)                          # or of_command(outcome), for `auditor ledger`
+reported.answers[0], reported.reads[0], reported.verdicts[0]
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ Row = tuple[str, int, Key, Heard | Read]
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts
     means something; `reads_in_order`: so does that of the reads of each bookie.
     """
@@ -145,7 +145,7 @@ class Told:
     reads_in_order: bool = True
 
 
-def of_run(run_dir: Path) -> Told:
+def of_run(run_dir: Path) -> Reported:
     """What a run's directory says. Raises AssertionError where its files contradict each other."""
     summary = json.loads((run_dir / "summary.json").read_text())
     lines = (run_dir / "findings.jsonl").read_text().splitlines()
@@ -162,7 +162,7 @@ def of_run(run_dir: Path) -> Told:
         for row in verdicts
     ]
     _counted(summary, judged)
-    return Told(
+    return Reported(
         answers_of(_rows(run_dir / "evidence/answers")),
         judged,
         False,
@@ -178,7 +178,7 @@ def as_judged(line: str) -> str:
     return json.dumps(found, separators=(",", ":"))
 
 
-def of_command(report: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Told:
+def of_command(report: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Reported:
     """What `auditor ledger` says as JSON, in its order, which is that of the ids it was given.
 
     The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by
@@ -206,7 +206,7 @@ def of_command(report: Json, answers: Sequence[Row] = (), reads: Sequence[Row] =
         for one in report["ledgers"]
     ]
     _counted(report["summary"], judged)
-    return Told(answers, judged, True, reads, reads_in_order=False)
+    return Reported(answers, judged, True, reads, reads_in_order=False)
 
 
 def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
