@@ -65,7 +65,7 @@ class Journal:
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
             raise OutputError(
-                f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on,"
+                f"{run.uri}: {min(lost)} is gone, which the journal names: it cannot be resumed,"
                 " start a new one"
             )
         for name in run.files_in(*TABLES) - journal._files:
@@ -122,7 +122,7 @@ def entries(run: Place) -> list[dict[str, Any]]:
     """Return the journal's entries in order. Raises OutputError when one is missing or damaged."""
     names = sorted(name for name in run.files_in(JOURNAL) if _ENTRY.fullmatch(name))
     if names != [_entry_name(number) for number in range(len(names))]:
-        raise OutputError(f"{run.uri}/{JOURNAL} has a gap: that run cannot go on, start a new one")
+        raise OutputError(f"{run.uri}/{JOURNAL} has a gap: it cannot be resumed, start a new run")
     return [_entry(run, name) for name in names]
 
 

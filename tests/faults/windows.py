@@ -1,9 +1,9 @@
 """The windows that the detector decides by: the last four of a sequence, and the looks at which a
 fault is on.
 
-**In a sequence.** A window is the last keys that were reported, up to four. In a correct report each
-window equals that of the expected sequence at the same place. A window that does not is a breach,
-unless an earlier breach explains it:
+**In a sequence.** A window is the last keys that were reported, up to four. In a correct report
+each window equals that of the expected sequence at the same place. A window that does not is a
+breach, unless an earlier breach explains it:
 
     expected    1 4 7 10    windows    0001  0014  0147  147(10) told        1 4 10
     0001  0014  014(10)                  7 is passed over told        1 7 4 10               0001
