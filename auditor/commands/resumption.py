@@ -28,7 +28,7 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     settings = context.settings
     if settings.ledgers_from or settings.dry_run:
         raise ConfigError(
-            "--resume goes on with the ledgers of its run: neither --ledgers-from nor --dry-run"
+            "--resume continues with the ledgers of its run: neither --ledgers-from nor --dry-run"
             " goes with it"
         )
     if not RUN_NAME.fullmatch(f"run-{run_id}"):
@@ -76,7 +76,7 @@ def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> 
 def _read(run: Place, run_id: str) -> About:
     text = run.read_text("run.json")
     if text is None:
-        raise ConfigError(f"--resume: {run.path} holds no run that could go on; start a new run")
+        raise ConfigError(f"--resume: {run.path} holds no run that can be resumed; start a new run")
     try:
         about = About.from_json(json.loads(text))
         if datetime.fromisoformat(about.started_at).tzinfo is None:
@@ -144,5 +144,5 @@ def same_cluster(about: About, facts: ClusterFacts) -> None:
     if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
         raise ConfigError(
             f"--resume: {facts.metadata_service_uri} is another cluster than that of run"
-            f" {about.run_id} ({about.facts.metadata_service_uri}): it cannot go on there"
+            f" {about.run_id} ({about.facts.metadata_service_uri}): it cannot be resumed there"
         )

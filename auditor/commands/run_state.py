@@ -47,4 +47,4 @@ class Run:
         written = self.begun is not None or (self.journal is not None and self.journal.has(LISTED))
         if not written or self.is_over or not self.lasting or self.context.settings.dry_run:
             return ""
-        return f"; auditor run --resume {self.run_id} goes on where it stopped"
+        return f"; auditor run --resume {self.run_id} continues where it stopped"

@@ -61,7 +61,7 @@ CLUSTER_SETTINGS = (
     Setting(
         "window", _WHAT, WINDOW, None,
         "Hours of the day in which the run works, as 01:00-05:00 Europe/Berlin; UTC without a "
-        "zone. Outside them it pauses between shards, and goes on the next day.",
+        "zone. Outside them it pauses between shards, and continues the next day.",
         "Not set: the limits keep a run light at all hours. A shard that has begun is finished: "
         "--shard-ledgers bounds how long a run works on. The pause keeps OUTPUT locked. A run that "
         "takes several days can be resumed within --resume-age-max of its start.",
@@ -159,7 +159,7 @@ JUDGEMENT_SETTINGS = (
     Setting(
         "ledger_time_max", _HOW, DURATION, "5m",
         "Longest time that judging one ledger may take. A ledger that takes longer is "
-        "INDETERMINATE(poison); all others go on.",
+        "INDETERMINATE(poison); all others are judged.",
         "Judging takes a tenth of a millisecond. A ledger that lacks most of 300,000 runs takes "
         "some tens of seconds, and a busy machine must not set it aside.",
         low=100, high=24 * _HOUR, commands=JUDGING,

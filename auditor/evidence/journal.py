@@ -65,8 +65,8 @@ class Journal:
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
             raise OutputError(
-                f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on,"
-                " start a new one"
+                f"{run.uri}: {min(lost)} is gone, which the journal names: that run"
+                " cannot be resumed, start a new one"
             )
         for name in run.files_in(*TABLES) - journal._files:
             if not _is_checksum_of(name, journal._files):
@@ -122,7 +122,9 @@ def entries(run: Place) -> list[dict[str, Any]]:
     """Return the journal's entries in order. Raises OutputError when one is missing or damaged."""
     names = sorted(name for name in run.files_in(JOURNAL) if _ENTRY.fullmatch(name))
     if names != [_entry_name(number) for number in range(len(names))]:
-        raise OutputError(f"{run.uri}/{JOURNAL} has a gap: that run cannot go on, start a new one")
+        raise OutputError(
+            f"{run.uri}/{JOURNAL} has a gap: that run cannot be resumed, start a new one"
+        )
     return [_entry(run, name) for name in names]
 
 
@@ -150,7 +152,7 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
         return {key: entry[key] for key in ("stage", "result", "files", "seconds", "reads")}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OutputError(
-            f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one"
+            f"{run.uri}/{name} is damaged ({error}): that run cannot be resumed, start a new one"
         ) from None
 
 

@@ -45,7 +45,7 @@ _UNREGISTERED_DO = (
 
 
 _MAINTENANCE_DO = (
-    "nothing as long as that maintenance goes on: run again when what is down for it is back"
+    "nothing as long as that maintenance lasts: run again when what is down for it is back"
 )
 
 

@@ -58,8 +58,8 @@ def entry_log_lost_facts(
         ]
         if "sent" in ends or len({look for look in ends if look != "sent"}) < 2:
             continue
-        twice = [list(told) for _, told in groupby(mine, lambda one: one.ledger_id)]
-        last = [told[-1] for told in twice if told[0].look < told[-1].look]
+        twice = [list(lists) for _, lists in groupby(mine, lambda one: one.ledger_id)]
+        last = [lists[-1] for lists in twice if lists[0].look < lists[-1].look]
         if last:
             some = tuple(
                 (one.ledger_id, one.ranges[0][0], one.ranges[0][1]) for one in last[:TOLD_MAX]

@@ -163,11 +163,11 @@ def _missing_facts(
         if key[1] == "data" and need.entries != NOT_RECORDED
     ]
     sizes = [need.size_bytes for need in lost.values() if need.size_bytes is not None]
-    told = tuple(_use_facts(key, lost[key].position) for key in sorted(lost))
+    uses = tuple(_use_facts(key, lost[key].position) for key in sorted(lost))
     return MissingLedgerFacts(
         len({key[0] for key in lost}),
         len(lost),
-        told[:USES_TOLD],
+        uses[:USES_TOLD],
         max(recorded) if recorded else None,
         max(sizes) if sizes else None,
         apart_ms,

@@ -167,8 +167,8 @@ def test_single_ledgers(cluster: SandboxCluster):
 def test_single_ledgers_as_json(cluster: SandboxCluster):
     """One document, and nothing but it."""
     done = command("ledger", *at(cluster), "--format", "json", "1", str(LOST), "77")
-    told = json.loads(done.stdout)
-    assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in told["ledgers"]]
+    report = json.loads(done.stdout)
+    assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in report["ledgers"]]
     assert 1 == done.returncode
 
 
@@ -235,14 +235,14 @@ def test_config_says_where_each_value_came_from(tmp_path: Path):
         AUDITOR_OUTPUT="/b",
     )
     assert 0 == done.returncode, done.stderr
-    told = json.loads(done.stdout)
+    settings = json.loads(done.stdout)
     expected = {
         "rpc_timeout": ("3s", "file"),
         "looks_max": ("6", "flag"),
         "output": ("/b", "environment"),
         "tasks": ("0", "default"),
     }
-    assert expected == {key: (told[key]["value"], told[key]["from"]) for key in expected}
+    assert expected == {key: (settings[key]["value"], settings[key]["from"]) for key in expected}
     plain = command_here("config", "--looks-max", "6")
     assert any(
         line.split()[:2] == ["looks_max", "6"] and line.endswith("flag --looks-max")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 from support.command_line import PROJECT, TIMEOUT_S, environment_of
 
 from auditor.model.finding import Kind
@@ -63,8 +63,10 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "component": "managed-ledger",
         "name": "public/default/persistent/話題",
     }
-    finding = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner)
-    summary = told.summary(outcome="VIOLATED", exit_code=1, findings=told.counted([finding]))
+    finding = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner)
+    summary = report_stories.summary(
+        outcome="VIOLATED", exit_code=1, findings=report_stories.counted([finding])
+    )
     (directory / "run.json").write_text("{}")
     (directory / "summary.json").write_text(json.dumps(summary))
     (directory / "findings.jsonl").write_text(json.dumps(finding, ensure_ascii=False) + "\n")

@@ -80,14 +80,14 @@ def test_every_alert_has_a_story():
     """Each is expected to fire in rules_test.yml, in prod (or where there is no cluster), never in
     the twin.
     """
-    told = (DEPLOY / "rules_test.yml").read_text()
-    blocks = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels: \{(.*)\}", told)
+    rules_tests = (DEPLOY / "rules_test.yml").read_text()
+    blocks = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels: \{(.*)\}", rules_tests)
     assert set(alerts()) == {name for name, _ in blocks}
     assert all(
         "cluster: prod" in labels or name == "BookKeeperAuditAbsent" for name, labels in blocks
     )
     for name in alerts():
-        series = told.split(f'name: "{name}: ')[1].split("alert_rule_test")[0]
+        series = rules_tests.split(f'name: "{name}: ')[1].split("alert_rule_test")[0]
         assert "twin" in series or name == "BookKeeperAuditAbsent", f"{name} has no twin"
 
 

@@ -159,7 +159,7 @@ def test_without_an_answer_bookies_are_probed(
     listers.stop("b2")
     said = audit_ledgers(cluster, [LEDGER], lister_map=str(listers.map))
     assert ["sound"] == said.standings(LEDGER)
-    assert ["b1", "b3"] == sorted(said.verdicts[LEDGER].told["listed_by"])
+    assert ["b1", "b3"] == sorted(said.verdicts[LEDGER].report["listed_by"])
     assert ["b2"] == said.summary["assurance"]["bookies_unable"]
 
 

@@ -80,7 +80,7 @@ class Scene:
         """The references, the listing, the unlisted ledgers, and the metadata of the listed
         ones.
         """
-        self.told = self.looks.record_first() or {}
+        self.result = self.looks.record_first() or {}
         self.run.write_table(
             "evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all"
         )
@@ -99,7 +99,7 @@ class Scene:
             meanwhile()
 
         self.problems = self.looks.look_again(
-            DELAY_MS, wait, self.told.get(TOPICS_AT) if topics_at is None else topics_at
+            DELAY_MS, wait, self.result.get(TOPICS_AT) if topics_at is None else topics_at
         )
         found = reference_findings(self.run, self.about)
         assert () == found.differ

@@ -82,16 +82,16 @@ def test_each_bookie_has_a_row_with_where_its_location_is_from(
     assert ["/r1", "zookeeper", "/pulsar/bookies", "bookie", "id"] == rows["b1"]
     assert ["/r2", "zookeeper", "/pulsar/bookies", "address"] == rows["b2"]
     assert ["/region/r3", "2", "parts"] == rows["b3"], "shown last among those of odd depth"
-    told = json.loads(command("topology", *flags, "--format", "json").stdout)
+    as_json = json.loads(command("topology", *flags, "--format", "json").stdout)
     assert {
         "bookie_id": "b2",
         "registration": "readonly",
         "location": "/r2",
         "source": "zookeeper /pulsar/bookies",
         "matched_by": "address",
-    } == told["bookies"][2]
+    } == as_json["bookies"][2]
     assert ([], 1, ["b3"], []) == tuple(
-        told[key] for key in ("unresolved", "usual_depth", "of_odd_depth", "problems")
+        as_json[key] for key in ("unresolved", "usual_depth", "of_odd_depth", "problems")
     )
 
 

@@ -53,9 +53,13 @@ def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree
         put_topic(tree.put, name, [closed(5), DataLedger(6)], cursors, schemas, "/whole")
     for record in read(server, "/whole", "persistent://t/n/whole topic", "persistent://t/eu/n/old"):
         managed = ManagedLedger((closed(5), DataLedger(6)))
-        told = (Subscription("a/two", cursors["a/two"]), Subscription("b one", cursors["b one"]))
+        subscriptions = (
+            Subscription("a/two", cursors["a/two"]),
+            Subscription("b one", cursors["b one"]),
+        )
         assert (
-            TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, told, schemas) == record
+            TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, subscriptions, schemas)
+            == record
         )
 
 

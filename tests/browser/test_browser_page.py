@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright import sync_api
-from support import report_stories as told
+from support import report_stories
 from support.page_stories import HOSTILE, contents, many, sound
 
 from auditor.page.contents import PageContents
@@ -27,7 +27,9 @@ Opens = Callable[..., Any]
 @pytest.fixture(scope="module")
 def hundred_thousand() -> PageContents:
     """Findings on 100,000 ledgers, of four kinds."""
-    return PageContents(told.summary(outcome="VIOLATED", exit_code=1), many(100_000), "", "/run")
+    return PageContents(
+        report_stories.summary(outcome="VIOLATED", exit_code=1), many(100_000), "", "/run"
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_muted_findings_are_marked_and_filtered(opened: Opens):
     page.select_option("#muted", "no")
     assert 0 == page.locator("#table .muted").count()
     assert f"{len(made.findings) - 1} findings of" in page.locator("#shown").inner_text()
-    without = opened(PageContents(told.summary(), many(2), "", "/run")).page
+    without = opened(PageContents(report_stories.summary(), many(2), "", "/run")).page
     assert 0 == without.locator("#muted").count()
 
 
@@ -143,8 +145,13 @@ def test_a_change_leads_to_its_finding(opened: Opens):
 def test_columns_sort_both_ways(opened: Opens):
     """By number where it is one, whatever its size; the heading says how."""
     ids = [7, 2**63 - 1, 10, 2**63 - 2, 100]
-    found = [told.finding(told.Kind.ENTRY_CORRUPT, n, id=f"{n:016x}", entries_total=n) for n in ids]
-    seen = opened(PageContents(told.summary(), found, "", "/run"))
+    found = [
+        report_stories.finding(
+            report_stories.Kind.ENTRY_CORRUPT, n, id=f"{n:016x}", entries_total=n
+        )
+        for n in ids
+    ]
+    seen = opened(PageContents(report_stories.summary(), found, "", "/run"))
     ordered = [f"ledger {n}" for n in sorted(ids)]
     for name in ("subject", "entries"):
         button = seen.page.locator(f"[data-sort={name}]")
@@ -211,7 +218,7 @@ def test_a_command_is_copied_as_it_is_shown(opened: Opens):
 
 def test_an_address_names_a_finding(opened: Opens):
     """It is opened, on whichever page of the table it is."""
-    made = PageContents(told.summary(), many(200), "", "/run")
+    made = PageContents(report_stories.summary(), many(200), "", "/run")
     seen = opened(made, fragment=f"#f-{made.findings[120]['id']}")
     assert 1 == seen.page.locator(".detail").count()
     assert f"ledger {made.findings[120]['ledger_id']}" in seen.page.locator(".detail").inner_text()

@@ -194,7 +194,7 @@ def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spa
     said = f"FAULT_SEED={SEED}; {len(outcomes)} audits, {replaced} ledgers re-replicated"
     assert 1 <= replaced, f"auto-recovery has not done anything: {said}; {recovery.log_tail()}"
     at_fault = [
-        (number, one.told)
+        (number, one.report)
         for outcome in outcomes
         for number, one in judged(outcome)
         if FAULTS & {*one.unknowns}
@@ -237,10 +237,10 @@ def only_true_of_bookies(churn: Churn, run: Outcome, said: str) -> None:
     )
     away_at_all = set.intersection(*(churn.away_in(*look) for look in looks))
     may_be = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
-    told = [found for found in run.findings if found["bookie_id"] is not None]
+    on_bookies = [found for found in run.findings if found["bookie_id"] is not None]
     false = [
         found
-        for found in told
+        for found in on_bookies
         if found["bookie_id"] not in away_at_all or found["kind"] not in may_be
     ]
     assert [] == false, (

@@ -81,8 +81,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """An auditor is elected and auto-recovery is on, whenever a test begins."""
     with RealCluster(tmp_path_factory.mktemp("hidden"), bookies=5) as cluster:
         marked_at_ms = int(time.time() * 1000) - 10 * DAY_MS
-        for ledger_id, told in LEDGERS.items():
-            cluster.place(ledger_id, cluster.ledger(told.text), told.lose)
+        for ledger_id, holdings in LEDGERS.items():
+            cluster.place(ledger_id, cluster.ledger(holdings.text), holdings.lose)
             cluster.mark(ledger_id, ["b1"], marked_at_ms)
         cluster.hold("b4", STRANDED, str(LOST_ENTRY))
         cluster.lock(LOCKED, WORKER)

@@ -129,12 +129,12 @@ OPEN, OPEN_TWIN, RECOVERING, CLOSED_BESIDE, OLD_BUT_CLOSED = (next(_ids) for _ i
 @pytest.fixture(scope="module")
 def outcome(shared_cluster: RealCluster) -> Outcome:
     """All contradictions and their twins, asked about at once."""
-    for name, told in CONTRADICTIONS.items():
+    for name, contradictory in CONTRADICTIONS.items():
         ledger_id, twin = IDS[name]
-        metadata = shared_cluster.ledger(told.text)
+        metadata = shared_cluster.ledger(contradictory.text)
         shared_cluster.add_ledger(ledger_id, metadata)
-        shared_cluster.spread(ledger_id, metadata, told.lose, WRITTEN)
-        shared_cluster.place(twin, shared_cluster.ledger(told.twin))
+        shared_cluster.spread(ledger_id, metadata, contradictory.lose, WRITTEN)
+        shared_cluster.place(twin, shared_cluster.ledger(contradictory.twin))
     return audit_ledgers(shared_cluster, [one for both in IDS.values() for one in both])
 
 
@@ -148,13 +148,13 @@ def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
     """
     (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
     assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
-    told = (
+    clauses = (
         found["witness"]
         .split("contradicts itself: ")[1]
         .split(". Bookies were")[0]
         .split(". Metadata was")[0]
     )
-    assert CONTRADICTIONS[name].says == tuple(told.split("; "))
+    assert CONTRADICTIONS[name].says == tuple(clauses.split("; "))
     assert 1 == len({look["znode_version"] for look in found["looks"]})
     assert len(found["looks"]) >= 2
 

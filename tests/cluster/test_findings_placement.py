@@ -208,13 +208,13 @@ def test_pulsars_rack_map_is_a_source(cluster: RealCluster, racks: Outcome, rack
     outcome = audit_ledgers(cluster, [*RACK_LEDGERS], placement_policy="rack", topology="zookeeper")
     assert racks.standings(*RACK_LEDGERS) == outcome.standings(*RACK_LEDGERS)
 
-    def told(what: Outcome) -> list[list[str]]:
+    def witnesses(what: Outcome) -> list[list[str]]:
         return [
             [found["witness"].split(" Bookies were asked")[0] for found in what.of(one)]
             for one in RACK_LEDGERS
         ]
 
-    assert told(racks) == told(outcome)
+    assert witnesses(racks) == witnesses(outcome)
 
 
 def test_the_first_source_that_knows_a_bookie_wins(

@@ -89,7 +89,7 @@ def test_auditor_ledger_says_the_same(
     assert KINDS == {
         found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in alone.findings
     }
-    assert {"b1", "b2", "b3"} == set(alone.verdicts[FIRST_ID].told["listed_by"])
+    assert {"b1", "b2", "b3"} == set(alone.verdicts[FIRST_ID].report["listed_by"])
 
 
 def test_without_listers_bookies_are_probed(cluster: RealCluster, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_without_listers_bookies_are_probed(cluster: RealCluster, tmp_path: Path
     alone = audit_ledgers(cluster, [FIRST_ID], lister_map=str(nobody))
     assert ["sound"] == alone.standings(FIRST_ID)
     assert (1, 0) == (alone.summary["assurance"]["probed"], alone.summary["assurance"]["listed"])
-    assert {} == alone.verdicts[FIRST_ID].told["listed_by"]
+    assert {} == alone.verdicts[FIRST_ID].report["listed_by"]
 
 
 def test_a_map_that_mixes_up_two_listers_is_noticed(
@@ -113,7 +113,7 @@ def test_a_map_that_mixes_up_two_listers_is_noticed(
     mixed.write_text(f"b1 {where['b2']}\nb2 {where['b1']}\nb3 {where['b3']}\n")
     alone = audit_ledgers(cluster, [FIRST_ID], lister_map=str(mixed))
     assert ["sound"] == alone.standings(FIRST_ID)
-    assert {"b3"} == set(alone.verdicts[FIRST_ID].told["listed_by"])
+    assert {"b3"} == set(alone.verdicts[FIRST_ID].report["listed_by"])
 
 
 def test_a_lister_does_not_start_for_another_bookie(cluster: RealCluster) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.model.clusters import started
-from support.model.history import Cluster, told
+from support.model.history import Cluster, draw_history
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -34,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_after_each_action_every_property_holds_on_real_bookies(cluster: Cluster):
     """No false alarm and no miss, on bookies whose storage nobody here wrote."""
-    cluster.run(told(SEED, STEPS, cluster.world.at_first))
+    cluster.run(draw_history(SEED, STEPS, cluster.world.at_first))
 
 
 def test_losses_on_real_bookies_are_what_the_model_says(cluster: Cluster):

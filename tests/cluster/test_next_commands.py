@@ -145,14 +145,14 @@ def unknown_to_the_shell(arguments: list[str]) -> list[str]:
         return arguments
     before, after = arguments[: arguments.index(command)], arguments[arguments.index(command) + 1 :]
     options = [
-        (option, told)
-        for words, told in ((before, usage()[""]), (after, usage()[command]))
+        (option, usage_text)
+        for words, usage_text in ((before, usage()[""]), (after, usage()[command]))
         for option in words
     ]
     return [
         o
-        for o, told in options
-        if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)
+        for o, usage_text in options
+        if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", usage_text)
     ]
 
 
@@ -273,9 +273,11 @@ def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
     for.
     """
     if words[0] == "ledgermetadata" and words[2] in GONE:
-        with pytest.raises(RuntimeError, match="No such ledger exists on Metadata Server") as told:
+        with pytest.raises(
+            RuntimeError, match="No such ledger exists on Metadata Server"
+        ) as raised:
             cluster.shell(*words)
-        return str(told.value)
+        return str(raised.value)
     return cluster.shell(*words)
 
 

@@ -47,18 +47,18 @@ def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> 
     )
     name = topic_of(f"as-{compression.lower()}")
     write_topic(pulsar, name)
-    told = pulsar.managed_ledger_info(name)
+    by_broker = pulsar.managed_ledger_info(name)
     assert (compression != "NONE") == (pulsar.raw(name)[:2] == MAGIC)
     (topic,) = audit_topics(pulsar, name).summary["topics"]
     data = [(one["ledger_id"], one["entries"]) for one in topic["ledgers"] if one["role"] == "data"]
-    assert [(one["ledgerId"], one["entries"]) for one in told["ledgers"][:-1]] == data[:-1]
-    assert told["ledgers"][-1]["ledgerId"] == data[-1][0]
+    assert [(one["ledgerId"], one["entries"]) for one in by_broker["ledgers"][:-1]] == data[:-1]
+    assert by_broker["ledgers"][-1]["ledgerId"] == data[-1][0]
     assert {BEHIND: "readable", BEYOND: "readable"} == {
         one["name"]: one["answer"] for one in topic["subscriptions"]
     }
     positions = {
         name: [at["markDelete"]["ledgerId"], at["markDelete"]["entryId"]]
-        for name, at in told["cursors"].items()
+        for name, at in by_broker["cursors"].items()
     }
     assert positions == {one["name"]: one["position"] for one in topic["subscriptions"]}
 

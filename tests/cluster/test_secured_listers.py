@@ -87,4 +87,4 @@ def test_a_lister_that_is_asked_in_clear_lists_nothing(listed: Listed) -> None:
     settings = {"bookie_tls": "on", "lister_map": str(listed.map)}
     outcome = audit_ledgers(listed.cluster, [SOUND], **settings, **listed.tls)
     assert outcome.standings(SOUND) == ["sound"]
-    assert outcome.verdicts[SOUND].told["listed_by"] == {}
+    assert outcome.verdicts[SOUND].report["listed_by"] == {}

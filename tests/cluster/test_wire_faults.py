@@ -33,7 +33,7 @@ def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
     """Through proxies that do nothing, of ledgers that real bookies hold."""
     with act(cluster, SEED) as quiet:
         assert [] == quiet.breaches(
-            by_command(quiet, Plan("no fault", lambda _: {})).told, owed(ALL)
+            by_command(quiet, Plan("no fault", lambda _: {})).reported, owed(ALL)
         )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from faults.detector import Sort
-from faults.told import written_files
+from faults.reported import written_files
 
 Json = Mapping[str, Any]
 Numbers = Mapping[tuple[str, ...], int]
@@ -65,7 +65,7 @@ class Breach:
     key: tuple[str, ...]
     where: str
     expected: object
-    told: object
+    actual: object
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class Sum:
     """
 
     name: str
-    told: Callable[[Path], Numbers]
+    actual: Callable[[Path], Numbers]
     adds: Callable[[Path, Path | None], Numbers]
 
 
 @dataclass(frozen=True)
 class Handed:
-    """A value that a run takes over from a run before it: `told` of the run must be `expected` of
+    """A value that a run takes over from a run before it: `actual` of the run must be `expected` of
     its predecessors.
     """
 
     name: str
-    told: Callable[[Path], object]
+    actual: Callable[[Path], object]
     expected: Callable[[Finished], object]
 
 
@@ -199,14 +199,14 @@ def _told_absent(run: Path) -> object:
 
 def _sweep(run: Path) -> Json:
     """What decides which entries a run reads by rank."""
-    told: Json = json.loads((run / "run.json").read_text())["terms"]["sweep"]
-    return told
+    sweep: Json = json.loads((run / "run.json").read_text())["terms"]["sweep"]
+    return sweep
 
 
 def _series(run: Path) -> Json | None:
     """The series of sweeps as a run left it; None where no run so far was one of a series."""
-    told: Json | None = summary_of(run)["sampling"]["series"]
-    return told
+    series: Json | None = summary_of(run)["sampling"]["series"]
+    return series
 
 
 def _is_of_series(run: Path) -> bool:
@@ -270,21 +270,21 @@ def breaches_of_carried(chain: Sequence[Finished], samples: Sequence[str] = ()) 
 def _of_run(carried: Sum | Handed, one: Finished) -> Iterator[Breach]:
     where = one.directory.name
     if isinstance(carried, Handed):
-        told, expected = carried.told(one.directory), carried.expected(one)
-        if told != expected:
-            sort = Sort.LOSS if told is None else Sort.CORRUPTION
-            yield Breach(sort, carried.name, (), where, expected, told)
+        actual, expected = carried.actual(one.directory), carried.expected(one)
+        if actual != expected:
+            sort = Sort.LOSS if actual is None else Sort.CORRUPTION
+            yield Breach(sort, carried.name, (), where, expected, actual)
         return
-    before = carried.told(one.before) if one.before else {}
-    adds, numbers = carried.adds(one.directory, one.before), carried.told(one.directory)
+    before = carried.actual(one.before) if one.before else {}
+    adds, numbers = carried.adds(one.directory, one.before), carried.actual(one.directory)
     for key in sorted({*before, *adds, *numbers}):
         due, told_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
         if due != told_number:
             yield Breach(_sort(due, told_number), carried.name, key, where, due, told_number)
 
 
-def _sort(due: int, told: int) -> Sort:
-    return Sort.LOSS if told < due else Sort.DUPLICATION
+def _sort(due: int, number: int) -> Sort:
+    return Sort.LOSS if number < due else Sort.DUPLICATION
 
 
 def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[Breach]:
@@ -301,14 +301,14 @@ def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[B
             at = later[0] if later else at
             continue
         for key in sorted({*sums[at], *sample}):
-            due, told = sums[at].get(key, 0), sample.get(key, 0)
-            if due != told:
-                yield Breach(_sort(due, told), "metrics", key, f"sample {number}", due, told)
+            due, actual = sums[at].get(key, 0), sample.get(key, 0)
+            if due != actual:
+                yield Breach(_sort(due, actual), "metrics", key, f"sample {number}", due, actual)
 
 
 def _counters_due(run: Path) -> Numbers:
-    return {("violations", *key): n for key, n in SUMS[0].told(run).items()} | dict(
-        SUMS[1].told(run)
+    return {("violations", *key): n for key, n in SUMS[0].actual(run).items()} | dict(
+        SUMS[1].actual(run)
     )
 
 

@@ -15,7 +15,7 @@ hide in the others, and each part is held to what is expected window by window (
 An answer that was not heard, and a verdict that says less than the truth, are held to the window of
 the fault: they are allowed at looks at which one is on before that bookie, and nowhere else.
 
-    breaches(log, told, owed={7: frozenset({Judged("sound")})})         # `told`: see `told.py`
+    breaches(log, reported, owed={7: frozenset({Judged("sound")})})  # `reported`: see `reported.py`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Protocol
 
 from faults.frames import Said
 from faults.harm import Log, Passed
-from faults.told import Heard, Judged, Key, Partly, Read, Row, Sampled, State, Told
+from faults.reported import Heard, Judged, Key, Partly, Read, Reported, Row, Sampled, State
 from faults.windows import (
     AGAIN,
     LATE,
@@ -77,7 +77,7 @@ class Breach:
     window: Window
 
 
-def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
+def breaches(log: Log, reported: Reported, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
     """Everything that is wrong. `owed`: what may be said of each ledger that the run was to judge.
 
     Where the verdicts' order means something it is that in which proxies first saw the ledgers
@@ -90,7 +90,9 @@ def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[May]]) -> list[B
         for ledger in (*said.metadata_of, said.ledger_id)
         if ledger is not None
     )
-    return compared(by_look(log), told, owed, fault_windows(log), order=list(dict.fromkeys(named)))
+    return compared(
+        by_look(log), reported, owed, fault_windows(log), order=list(dict.fromkeys(named))
+    )
 
 
 def by_look(log: Log) -> By:
@@ -124,7 +126,7 @@ def by_look(log: Log) -> By:
 
 def compared(
     seen: By,
-    told: Told,
+    reported: Reported,
     owed: Mapping[int, frozenset[May]],
     faults: FaultWindows,
     order: Sequence[int] | None = None,
@@ -132,36 +134,36 @@ def compared(
     """The same, where it is known which frames of a bookie belong to which look, and when faults
     are on. `order`: of the verdicts.
     """
-    places = sorted({*seen, *(row[:2] for row in (*told.answers, *told.reads))})
+    places = sorted({*seen, *(row[:2] for row in (*reported.answers, *reported.reads))})
     found = [
         breach
         for place in places
         for operation, rows, in_order in (
-            ("list", told.answers, True),
-            ("read", told.reads, told.reads_in_order),
+            ("list", reported.answers, True),
+            ("read", reported.reads, reported.reads_in_order),
         )
         for breach in _answers(
             operation, place, seen.get(place, ()), rows, in_order, is_on=faults.is_on(*place)
         )
     ]
     expected = [(ledger,) for ledger in dict.fromkeys((*(order or ()), *owed)) if ledger in owed]
-    judged = [((ledger,), verdict) for ledger, verdict in told.verdicts]
-    looks = _looks(seen, told)
+    judged = [((ledger,), verdict) for ledger, verdict in reported.verdicts]
+    looks = _looks(seen, reported)
     allowed = {
         (ledger,): _Verdicts(states, faults, looks.get(ledger, {1}))
         for ledger, states in owed.items()
     }
-    return found + compare("verdicts", expected, allowed, judged, in_order=told.in_order)
+    return found + compare("verdicts", expected, allowed, judged, in_order=reported.in_order)
 
 
-def _looks(seen: By, told: Told) -> dict[int, set[int]]:
+def _looks(seen: By, reported: Reported) -> dict[int, set[int]]:
     """At which looks anything was asked about each ledger, or is said to have been."""
     found: dict[int, set[int]] = {}
     for (_, look), frames in seen.items():
         for one in frames:
             if one.said.ledger_id is not None:
                 found.setdefault(one.said.ledger_id, set()).add(look)
-    for _, look, key, _ in (*told.answers, *told.reads):
+    for _, look, key, _ in (*reported.answers, *reported.reads):
         found.setdefault(key[0], set()).add(look)
     return found
 
@@ -204,7 +206,7 @@ def compare(
     sequence: str,
     expected: Sequence[Key],
     allowed: Mapping[Key, Allowed],
-    told: Sequence[tuple[Key, State]],
+    states: Sequence[tuple[Key, State]],
     *,
     in_order: bool = True,
 ) -> list[Breach]:
@@ -212,7 +214,9 @@ def compare(
     window. What has no order of its own is put into the expected one first.
     """
     place = {key: n for n, key in enumerate(expected)}
-    rows = list(told) if in_order else sorted(told, key=lambda row: place.get(row[0], len(place)))
+    rows = (
+        list(states) if in_order else sorted(states, key=lambda row: place.get(row[0], len(place)))
+    )
     found = []
     for part in range(M):
         name = f"{sequence}, ids {part} modulo {M}"
@@ -227,15 +231,15 @@ def compare(
 
 
 def _strange(
-    name: str, told: Sequence[tuple[Key, State]], allowed: Mapping[Key, Allowed]
+    name: str, states: Sequence[tuple[Key, State]], allowed: Mapping[Key, Allowed]
 ) -> list[Breach]:
     """Rows with a state that is not their ledger's: another's, where that one has lost its own, or
     nobody's.
     """
-    at = windows(key for key, _ in told)
+    at = windows(key for key, _ in states)
     wrong = [
         (key, state, window)
-        for (key, state), window in zip(told, at, strict=True)
+        for (key, state), window in zip(states, at, strict=True)
         if key in allowed and not allowed[key].has(state)
     ]
     found = []
@@ -249,7 +253,7 @@ def _answers(
     operation: str,
     place: tuple[str, int],
     seen: Sequence[Passed],
-    told: Sequence[Row],
+    reported_rows: Sequence[Row],
     in_order: bool,
     *,
     is_on: bool,
@@ -263,7 +267,7 @@ def _answers(
         for one in seen
         if not one.reply and one.said.operation == operation
     }
-    rows = [(key, heard) for bookie, look, key, heard in told if (bookie, look) == place]
+    rows = [(key, heard) for bookie, look, key, heard in reported_rows if (bookie, look) == place]
     unasked = [
         key
         for key, heard in rows

@@ -27,7 +27,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from faults.detector import Breach, May, Sort, compared
 from faults.harm import Passed
-from faults.told import Told, written_files
+from faults.reported import Reported, written_files
 from faults.windows import WINDOW, FaultWindows
 
 TABLES = ("evidence/answers", "evidence/reads")
@@ -84,17 +84,20 @@ def written(run_dir: Path) -> list[Question]:
 
 
 def breaches_of_lives(
-    lives: Sequence[Life], told: Told, owed: Mapping[int, frozenset[May]], shard_ledgers: int
+    lives: Sequence[Life],
+    reported: Reported,
+    owed: Mapping[int, frozenset[May]],
+    shard_ledgers: int,
 ) -> list[Breach]:
     """Everything that is wrong with a run of several lives, the last of which finished it. What
     ended a life kept no answer away that was committed: no fault is on.
     """
-    frames: Frames = {(row[0], row[1]): [] for row in told.answers}
+    frames: Frames = {(row[0], row[1]): [] for row in reported.answers}
     found: list[Breach] = []
     for number, life in enumerate(lives):
         later = {question.key for other in lives[number + 1 :] for question in other.committed}
         found += _asked_for_nothing(f"life {number + 1}", life, later, shard_ledgers, frames)
-    return found + compared(frames, told, owed, FaultWindows())
+    return found + compared(frames, reported, owed, FaultWindows())
 
 
 def _asked_for_nothing(

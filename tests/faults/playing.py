@@ -16,8 +16,8 @@ from unittest.mock import patch
 
 from faults.detector import May
 from faults.plans import Faults, Plan
+from faults.reported import Reported, Row, answers_of, of_command, of_run, reads_of
 from faults.scene import ALL, Act, owed
-from faults.told import Row, Told, answers_of, of_command, of_run, reads_of
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers
 
 from auditor.commands import ledger as ledger_command
@@ -63,7 +63,7 @@ class Played:
     """How a command ended, and what it says."""
 
     outcome: Outcome
-    told: Told
+    reported: Reported
 
 
 def drawn(plan: Plan) -> Faults:
@@ -97,10 +97,17 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
 
     with patch.object(ledger_command, "audit_ledgers", overheard):
         outcome = audit_ledgers(act, ids, between=_pauses(act, plan, between), **settings)
-    told = {"ledgers": [], "findings": [], "summary": {"ledgers": {}}, **json.loads(outcome.stdout)}
+    report = {
+        "ledgers": [],
+        "findings": [],
+        "summary": {"ledgers": {}},
+        **json.loads(outcome.stdout),
+    }
     return Played(
         outcome,
-        of_command(told, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True),
+        of_command(report, *_evidence(heard))
+        if outcome.verdicts
+        else Reported([], [], in_order=True),
     )
 
 
@@ -108,10 +115,12 @@ def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: N
     """`auditor run` on Spark; the test asks for the fixture `spark`."""
     settings: dict[str, Any] = {**WAITS, **FIRST_LOOK_ON_SPARK, **plan.settings}
     outcome = audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
-    return Played(outcome, told_by(outcome) if outcome.verdicts else Told([], [], in_order=False))
+    return Played(
+        outcome, told_by(outcome) if outcome.verdicts else Reported([], [], in_order=False)
+    )
 
 
-def told_by(outcome: Outcome) -> Told:
+def told_by(outcome: Outcome) -> Reported:
     """What a run wrote."""
     run_dir = accounted(outcome).run_dir
     assert run_dir is not None, outcome.stdout
@@ -136,17 +145,17 @@ def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
         ) == said, f"{faults} and {outcome.stdout}: {again(plan.name)}"
         return
     assert ALL == set(outcome.verdicts), f"{faults} and {outcome.stdout}: {again(plan.name)}"
-    found = act.breaches(played.told, planted.owed)
-    told = ", ".join(
+    found = act.breaches(played.reported, planted.owed)
+    standings = ", ".join(
         f"{ledger} {standing}"
         for ledger, standing in zip(IDS, outcome.standings(*IDS), strict=True)
     )
-    assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {told}"
+    assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {standings}"
     assert (
         1,
         "VIOLATED",
     ) == ended, (
-        f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {told}"
+        f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {standings}"
     )
 
 

@@ -23,8 +23,8 @@ from faults.ends import FINDINGS, USAGE, End, LivesPlan, jvm_of
 from faults.harm import Fault, Harm
 from faults.lives import Life, Question, breaches_of_lives, journalled, written
 from faults.playing import SEED
+from faults.reported import of_run
 from faults.scene import BOOKIES, Act, owed
-from faults.told import of_run
 from support.started_command import Started, started
 
 SHARD_LEDGERS = 9

@@ -16,7 +16,7 @@ from itertools import combinations
 from faults.detector import Breach, May, breaches
 from faults.harm import Log
 from faults.proxy import Proxies, Proxy
-from faults.told import Judged, Loss, Partly, Sampled, Told
+from faults.reported import Judged, Loss, Partly, Reported, Sampled
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -240,6 +240,6 @@ class Act:
         if heal:
             self.proxies.heal()
 
-    def breaches(self, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
+    def breaches(self, reported: Reported, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
         """What the detector finds."""
-        return breaches(self.log, told, owed)
+        return breaches(self.log, reported, owed)

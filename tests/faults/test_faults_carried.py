@@ -167,9 +167,9 @@ def test_runs_killed_again_and_again_add_up(tmp_path: Path, monkeypatch: pytest.
                 pushes=draw.random() < 0.3,
                 keep_runs=draw.choice(["0", "1", "2"]),
             )
-            told = [_drawn_step(nights, draw) for _ in range(8)]
+            steps = [_drawn_step(nights, draw) for _ in range(8)]
             nights.run(draw.choice(NIGHTS))
-            adds_up(nights, f"history {number}:", *told)
+            adds_up(nights, f"history {number}:", *steps)
 
 
 def _drawn_step(nights: Nights, draw: Random) -> str:
@@ -207,9 +207,9 @@ def rewritten(
     as they are.
     """
     file = nights.chain[at].directory / name
-    told = json.loads(file.read_text())
-    change(told)
-    file.write_text(json.dumps(told))
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
     return sorted(
         {(found.sort, found.field) for found in breaches_of_carried(nights.chain[: at + 1])}
     )

@@ -12,7 +12,7 @@ from faults.detector import Breach, Sort, breaches
 from faults.frames import Said
 from faults.harm import Log
 from faults.planting import exchange, harmed, held
-from faults.told import Heard, Judged, Loss, Read, Row, Told
+from faults.reported import Heard, Judged, Loss, Read, Reported, Row
 from faults.windows import WINDOW
 
 LEDGERS = (5, 2, 1, 4, 7, 10, 3, 6, 9, 8, 11, 12)
@@ -66,7 +66,7 @@ def read_of(ledgers: Iterable[int]) -> list[tuple[int, int]]:
     return [(ledger, entry) for ledger in ledgers if ledger in LATER for entry in ENTRIES]
 
 
-def told() -> Told:
+def reported() -> Reported:
     """Outputs that say what the log says."""
     answers = [
         (bookie, look, (ledger,), Heard("held", held(ledger)))
@@ -79,10 +79,10 @@ def told() -> Told:
         for look, ledgers in enumerate(LOOKS, start=1)
         for key in read_of(ledgers)
     ]
-    return Told(answers, [(ledger, verdict(ledger)) for ledger in LEDGERS], True, reads)
+    return Reported(answers, [(ledger, verdict(ledger)) for ledger in LEDGERS], True, reads)
 
 
-def found(outputs: Told, seen: Log | None = None) -> list[Breach]:
+def found(outputs: Reported, seen: Log | None = None) -> list[Breach]:
     return breaches(
         seen or log(), outputs, {ledger: frozenset({verdict(ledger)}) for ledger in sorted(LEDGERS)}
     )
@@ -159,7 +159,7 @@ VERDICTS: Mapping[str, tuple[Sort, Callable[[Verdicts], Verdicts]]] = {
 def test_planted_among_verdicts(what: str):
     """One sort of breach is told, and it is the planted one."""
     sort, plant = VERDICTS[what]
-    outputs = told()
+    outputs = reported()
     assert {sort} == {
         breach.sort for breach in found(replace(outputs, verdicts=plant(list(outputs.verdicts))))
     }
@@ -251,7 +251,7 @@ ANSWERS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
 def test_planted_among_answers(what: str):
     """The same for each bookie's answers, look by look, in the order that its proxy saw."""
     sort, plant = ANSWERS[what]
-    outputs = told()
+    outputs = reported()
     assert {sort} == {
         breach.sort for breach in found(replace(outputs, answers=plant(list(outputs.answers))))
     }
@@ -291,20 +291,20 @@ READS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
 def test_planted_among_reads(what: str):
     """The same for each entry that was read, look by look."""
     sort, plant = READS[what]
-    outputs = told()
+    outputs = reported()
     assert {sort} == {
         breach.sort for breach in found(replace(outputs, reads=plant(list(outputs.reads))))
     }
 
 
 def test_an_entry_that_changed_on_the_way_is_not_there():
-    """Told as corrupt, or as not heard, it is no breach; told as there, it is one."""
+    """Reported as corrupt, or as not heard, it is no breach; told as there, it is one."""
     asked = Said("read", 99, 12, 3)
     said = replace(asked, status="present", body=STORED)
     seen = log(
         lambda seen: exchange(seen, "b1", asked, said, replace(said, body=STORED[:-1] + b"?"))
     )
-    outputs = told()
+    outputs = reported()
 
     def breached(status: str) -> list[Sort]:
         row = ("b1", 1, (12, 3), Read(status))
@@ -321,7 +321,7 @@ def test_an_entry_that_changed_on_the_way_is_not_there():
 
 def test_an_answer_about_something_else_was_not_delivered():
     """A list whose ledger is another where it arrives says nothing of either."""
-    seen, outputs = log(), told()
+    seen, outputs = log(), reported()
     asked = Said("list", 99, 12)
     said = replace(asked, status="held", entries=held(5))
     exchange(seen, "b3", asked, said, replace(said, ledger_id=11))
@@ -339,13 +339,13 @@ def test_metadata_that_is_read_again_before_anything_is_asked_begins_no_look():
         seen.add("zookeeper", 0, again, again, "passed", reply=False)
     asked = Said("list", 1, 4)
     exchange(seen, "b1", asked, replace(asked, status="held", entries=held(4)))
-    outputs = Told([("b1", 1, (4,), Heard("held", held(4)))], [(4, verdict(4))], in_order=True)
+    outputs = Reported([("b1", 1, (4,), Heard("held", held(4)))], [(4, verdict(4))], in_order=True)
     assert [] == breaches(seen, outputs, {4: frozenset({verdict(4)})})
 
 
 def test_nothing_planted_is_nothing_found():
     """Outputs that say what was seen are no breach."""
-    assert [] == found(told())
+    assert [] == found(reported())
 
 
 def log_with_fault(look: int, *, heals: bool) -> Log:
@@ -379,13 +379,15 @@ def test_an_answer_is_missing_only_in_the_window_of_a_fault(fault: str, bookie: 
     seen, looks = UNHEARD_AT[fault]
     for look in (1, 2, 3):
         silent = replace(
-            told(), answers=said_of(list(told().answers), (bookie, look, (4,)), Heard("timed_out"))
+            reported(),
+            answers=said_of(list(reported().answers), (bookie, look, (4,)), Heard("timed_out")),
         )
         expected = [] if bookie == "b2" and look in looks else [Sort.CORRUPTION]
         assert expected == [breach.sort for breach in found(silent, seen)], look
         if bookie == "b2":
             unread = replace(
-                told(), reads=said_of(list(told().reads), (bookie, look, (4, 7)), Read("timed_out"))
+                reported(),
+                reads=said_of(list(reported().reads), (bookie, look, (4, 7)), Read("timed_out")),
             )
             assert expected == [breach.sort for breach in found(unread, seen)], look
 
@@ -395,7 +397,9 @@ def test_an_answer_that_nobody_asked_for_is_missing_once_and_in_the_window_of_a_
     none.
     """
     row = ("b2", 2, (3,), Heard("silent"))
-    one, two = (replace(told(), answers=[*told().answers, *[row] * times]) for times in (1, 2))
+    one, two = (
+        replace(reported(), answers=[*reported().answers, *[row] * times]) for times in (1, 2)
+    )
     faulty, calm = UNHEARD_AT["a fault that stays"][0], UNHEARD_AT["a fault of the first look"][0]
     assert ([], [Sort.DUPLICATION], [Sort.CORRUPTION]) == tuple(
         [breach.sort for breach in found(outputs, seen)]
@@ -407,7 +411,7 @@ def test_each_window_is_held_to_what_is_expected():
     """Two verdicts in another's place are two breaches, and a wrong one that a right one follows is
     seen.
     """
-    outputs = told()
+    outputs = reported()
     turned = swapped(swapped(list(outputs.verdicts), 1, 4), 7, 10)
     assert [(Sort.REORDERING, 1), (Sort.REORDERING, 7)] == [
         (breach.sort, breach.ledger_id) for breach in found(replace(outputs, verdicts=turned))
@@ -426,7 +430,7 @@ def test_each_window_is_held_to_what_is_expected():
 
 def test_a_window_shows_what_went_before():
     """The last four of the part that the ledger is in, up to it."""
-    outputs = told()
+    outputs = reported()
     (breach,) = found(replace(outputs, verdicts=[*outputs.verdicts, (10, verdict(10))]))
     assert (Sort.DUPLICATION, 10, (4, 7, 10, 10), WINDOW) == (
         breach.sort,

@@ -12,7 +12,7 @@ from faults.detector import Breach, Sort
 from faults.frames import Said
 from faults.harm import Log
 from faults.lives import Life, Question, breaches_of_lives
-from faults.told import Heard, Judged, Read, Told
+from faults.reported import Heard, Judged, Read, Reported
 
 SHARD_LEDGERS = 6
 SHARDS = (range(1, 7), range(7, 13))
@@ -69,10 +69,10 @@ def found(
         for one in SECOND
         if one.entry_id is not None
     ]
-    told = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
+    reported = Reported(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
     ends = (committed, [one for one in (*FIRST, *SECOND) if one not in set(committed)])
     lives = [Life(seen, mine) for seen, mine in zip(log.epochs(), ends, strict=True)]
-    return breaches_of_lives(lives, told, OWED, SHARD_LEDGERS)
+    return breaches_of_lives(lives, reported, OWED, SHARD_LEDGERS)
 
 
 def test_the_stage_that_was_cut_down_may_be_asked_again():

@@ -11,9 +11,9 @@ from faults.detector import Sort, breaches
 from faults.frames import Said
 from faults.harm import Log
 from faults.planting import exchange, harmed, held
+from faults.reported import Heard, Judged, Reported, of_command
 from faults.scene import ALL, BOOKIES, owed
 from faults.scene import LEDGERS as SCENE
-from faults.told import Heard, Judged, Told, of_command
 
 
 def report(**others: Judged) -> dict[str, object]:
@@ -68,7 +68,7 @@ def of_scene(
 
 
 def test_the_truth_about_the_scene_is_no_breach():
-    """Told in the words of a report."""
+    """Reported in the words of a report."""
     assert {} == of_scene()
 
 
@@ -186,9 +186,9 @@ def test_a_verdict_says_less_only_while_a_fault_is_on_before_its_bookies():
     part = replace(
         whole, kind="ENTRY_BELOW_ACK_QUORUM", missing_on=(("b3", ((4, 4),)),), copies=(2, 2, 0, 1)
     )
-    told = Judged("violated", unknowns=("bookie_silent",), losses=(part,))
-    assert {} == of_scene(none, faults=("b4",), of_11=told)
-    assert {11: Sort.CORRUPTION} == of_scene(none, faults=("b3",), of_11=told), (
+    judged = Judged("violated", unknowns=("bookie_silent",), losses=(part,))
+    assert {} == of_scene(none, faults=("b4",), of_11=judged)
+    assert {11: Sort.CORRUPTION} == of_scene(none, faults=("b3",), of_11=judged), (
         "it is b4 that was not heard"
     )
     assert {9: Sort.CORRUPTION} == of_scene(
@@ -209,5 +209,5 @@ def test_a_verdict_is_the_truth_once_its_bookies_were_heard_at_a_later_look():
                 harmed(seen, "b1").mark("pause 1", heals=heals)
         exchange(seen, "b1", asked, replace(asked, status="held", entries=held(3)))
         answers = [("b1", 1, (1,), Heard("silent")), ("b1", 2, (1,), Heard("held", held(3)))]
-        said = breaches(seen, Told(answers, [(1, silent)], in_order=True), {1: partial})
+        said = breaches(seen, Reported(answers, [(1, silent)], in_order=True), {1: partial})
         assert expected == [breach.sort for breach in said], heals

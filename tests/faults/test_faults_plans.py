@@ -34,7 +34,7 @@ def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
     """
     with act(cluster, SEED) as quiet:
         outcome = by_command(quiet, Plan("no fault", lambda _: {}))
-        assert [] == quiet.breaches(outcome.told, owed(ALL))
+        assert [] == quiet.breaches(outcome.reported, owed(ALL))
         assert [] == quiet.log.harmed()
 
 
@@ -57,19 +57,19 @@ def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
     plan = PLANS["bookie: reply to a list: delay"]
     with act(cluster, SEED) as played:
         due, calm = planted(played, plan), Plan(plan.name, lambda _: {})
-        told = by_command(played, plan)
-        hold(played, plan, due, told)
+        reported = by_command(played, plan)
+        hold(played, plan, due, reported)
         for exit_code in (0, 3, 4, 5):
             with pytest.raises(AssertionError, match="ended so"):
                 hold(
                     played,
                     plan,
                     due,
-                    replace(told, outcome=replace(told.outcome, exit_code=exit_code)),
+                    replace(reported, outcome=replace(reported.outcome, exit_code=exit_code)),
                 )
-        wrong = replace(told.told, verdicts=told.told.verdicts[1:])
+        wrong = replace(reported.reported, verdicts=reported.reported.verdicts[1:])
         with pytest.raises(AssertionError, match="breached"):
-            hold(played, plan, due, replace(told, told=wrong))
+            hold(played, plan, due, replace(reported, reported=wrong))
     with act(cluster, SEED) as quiet, pytest.raises(AssertionError, match="met no frame"):
         hold(quiet, calm, planted(quiet, calm), by_command(quiet, calm))
 

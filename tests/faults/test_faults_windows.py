@@ -14,7 +14,7 @@ EXPECTED = [(n,) for n in (1, 4, 7, 10)]
 
 
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("expected", "found"),
     [
         ((1, 4, 7, 10), []),
         ((1, 4, 10), [(7, NEVER, (0, 1, 4, 10))]),
@@ -30,10 +30,10 @@ EXPECTED = [(n,) for n in (1, 4, 7, 10)]
         ),
     ],
 )
-def test_a_stray_is_told_with_its_window(told: tuple[int, ...], found: list[object]):
+def test_a_stray_is_told_with_its_window(expected: tuple[int, ...], found: list[object]):
     """Which it is, what it is, and the window that shows it; nothing else for it."""
     assert found == [
-        (one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in told])
+        (one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in expected])
     ]
 
 
@@ -41,11 +41,11 @@ def test_there_is_no_stray_where_each_window_is_the_expected_one_and_nowhere_els
     """Over sequences that are drawn: nothing found is the same as every window being right."""
     draw = Random(SEED)
     for _ in range(2_000):
-        told = [key for key in EXPECTED for _ in range(draw.choice((1, 1, 1, 1, 0, 2)))]
+        keys = [key for key in EXPECTED for _ in range(draw.choice((1, 1, 1, 1, 0, 2)))]
         if draw.random() < 0.3:
-            draw.shuffle(told)
-        assert (windows(told) == windows(EXPECTED)) == (not list(strays(EXPECTED, told))), (
-            f"FAULT_SEED={SEED} {told}"
+            draw.shuffle(keys)
+        assert (windows(keys) == windows(EXPECTED)) == (not list(strays(EXPECTED, keys))), (
+            f"FAULT_SEED={SEED} {keys}"
         )
 
 

@@ -1,9 +1,9 @@
 """The windows that the detector decides by: the last four of a sequence, and the looks at which a
 fault is on.
 
-**Of a sequence.** A window is what was told last, up to four. Told as it should be, each window is
-that of the expected sequence at the same place. One that is not is a breach, unless it is so for a
-breach that was told before it:
+**In a sequence.** A window is the last keys that were reported, up to four. In a correct report
+each window equals that of the expected sequence at the same place. A window that does not is a
+breach, unless an earlier breach explains it:
 
     expected    1 4 7 10    windows    0001  0014  0147  147(10) told        1 4 10
     0001  0014  014(10)                  7 is passed over told        1 7 4 10               0001
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from faults.harm import Harm, Log
-from faults.told import Key
+from faults.reported import Key
 
 WINDOW = 4
 Window = tuple[int, ...]
@@ -55,7 +55,7 @@ def windows(keys: Iterable[Key]) -> list[Window]:
     return found
 
 
-def strays(expected: Sequence[Key], told: Sequence[Key]) -> Iterator[Stray]:
+def strays(expected: Sequence[Key], reported: Sequence[Key]) -> Iterator[Stray]:
     """What makes windows of what was told others than those of what was expected, place by place;
     `expected` has each key once.
 
@@ -65,7 +65,7 @@ def strays(expected: Sequence[Key], told: Sequence[Key]) -> Iterator[Stray]:
     due = 0
     passed_over: dict[Key, Window] = {}
     window: Window = (0,) * WINDOW
-    for key, window in zip(told, windows(told), strict=True):
+    for key, window in zip(reported, windows(reported), strict=True):
         at = place.get(key)
         if at is None:
             yield Stray(key, window, UNKNOWN)

@@ -65,7 +65,7 @@ def target_names() -> list[str]:
     come first.
     """
     code = "import fuzz_children; print(*fuzz_children.all_targets(), sep='\\n')"
-    told = subprocess.run(
+    listing = subprocess.run(
         [sys.executable, "-c", code],
         env=_environment(),
         capture_output=True,
@@ -73,7 +73,7 @@ def target_names() -> list[str]:
         check=True,
         timeout=MARGIN_S,
     )
-    return told.stdout.split()
+    return listing.stdout.split()
 
 
 def _environment() -> dict[str, str]:
@@ -115,12 +115,12 @@ def _fuzz(name: str, engine: str, seconds: float, seed: int) -> bool:
             code = -1
     lines = output.read_text(errors="replace").splitlines()
     if code == 0:
-        told = [
+        statistics = [
             line
             for line in lines
             if line.startswith(("stat::number_of_executed", "stat::peak_rss"))
         ] or lines[-1:]
-        print(f"{name}: {', '.join(' '.join(line.split()) for line in told)}", flush=True)
+        print(f"{name}: {', '.join(' '.join(line.split()) for line in statistics)}", flush=True)
         return True
     print("\n".join([f"{name}: FAILED ({code}); {output} has all of it", *lines[-40:]]), flush=True)
     return False

@@ -407,9 +407,9 @@ def empty_summary() -> dict[str, object]:
         "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None
     )
     moment = "2026-01-01T00:00:00.000Z"
-    told = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
+    flags = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
-    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
+    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **flags, terms=terms)
     counted = summarise(
         run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS
     )
@@ -428,8 +428,10 @@ def test_exit_codes_of_names():
     signals = [context.SIGNAL_EXIT_BASE + number for number in (2, 15)]
     numbers = (context.EXIT_SOUND, context.EXIT_FINDINGS, context.EXIT_USAGE, context.EXIT_UNKNOWN)
     assert [*numbers, context.EXIT_FAULT, context.EXIT_UNREACHABLE, *signals] == codes
-    told = [row["code"] for row in table(PROJECT / "docs" / "getting-started.md", "Exit codes")]
-    assert [*map(str, codes[:6]), "130, 143"] == told
+    documented = [
+        row["code"] for row in table(PROJECT / "docs" / "getting-started.md", "Exit codes")
+    ]
+    assert [*map(str, codes[:6]), "130, 143"] == documented
 
 
 def test_words_of_names():
@@ -452,7 +454,7 @@ def test_soundness_explains_every_reason():
 
 def test_kinds_of_names():
     """The catalogue, word for word."""
-    told = [
+    documented = [
         tuple(row[c].strip("`") for c in ("kind", "severity", "family", "on", "says"))
         for row in table(NAMES, "Kinds")
     ]
@@ -460,8 +462,8 @@ def test_kinds_of_names():
         (k.value, f.severity.word, f.family.value, f.subject.value, f.says)
         for k, f in CATALOGUE.items()
     ]
-    assert code == told
-    assert {family.value for family in Family} == {row[2] for row in told}
+    assert code == documented
+    assert {family.value for family in Family} == {row[2] for row in documented}
 
 
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
@@ -512,12 +514,12 @@ def test_fields_of_names():
 )
 def test_inner_fields_of_the_summary(field: str):
     """What names.md says is in an object of summary.json is what is there."""
-    told = next(
+    documented = next(
         row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`"
     )
     inner = empty_summary()[field]
     assert isinstance(inner, dict)
-    flat = re.sub(r": \[[^\]]*\]", "", told)
+    flat = re.sub(r": \[[^\]]*\]", "", documented)
     assert list(inner) == re.findall(r"\w+", re.findall(r"\{([^}]*)\}", flat)[0])
 
 
@@ -538,13 +540,13 @@ def test_files_of_names():
 
 def test_metrics_of_names():
     """Names, types and labels, both ways; and docs/operating.md says what each one tells."""
-    told = {
+    documented = {
         row["metric"].strip("`"): (row["type"], set(re.findall(r"`(\w+)`", row["labels"])))
         for row in table(NAMES, "Metrics")
     }
-    assert published_metrics() == told
+    assert published_metrics() == documented
     page = PROJECT / "docs" / "operating.md"
-    assert set(told) == set(words(row["metric"] for row in table(page, "Metrics")))
+    assert set(documented) == set(words(row["metric"] for row in table(page, "Metrics")))
 
 
 def test_alerts_are_told():
@@ -554,8 +556,8 @@ def test_alerts_are_told():
     rules = (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
     named = re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE)
     of_kinds = {"BookKeeper" + kind.value.title().replace("_", "") for kind in Kind}
-    told = words(row["alert"] for row in table(PROJECT / "docs" / "operating.md", "Alerts"))
-    assert [alert for alert in named if alert not in of_kinds] == told
+    documented = words(row["alert"] for row in table(PROJECT / "docs" / "operating.md", "Alerts"))
+    assert [alert for alert in named if alert not in of_kinds] == documented
 
 
 # The pages of the kinds
@@ -681,13 +683,13 @@ def test_the_table_of_run_times_is_its_formula():
 def test_the_defaults_of_the_costs_are_the_defaults():
     """What a run costs, as its page has it, is what the settings say."""
     by_flag = {setting.flag: setting for setting in SETTINGS}
-    told = 0
+    compared = 0
     for path_line in lines(PROJECT / "docs" / "cost.md"):
         match = re.fullmatch(r"\| [^|]+ \| (\S+) \| `(--[a-z-]+)` \|", path_line.text)
         if match:
             assert by_flag[match[2]].default == match[1], match[2]
-            told += 1
-    assert 10 == told
+            compared += 1
+    assert 10 == compared
 
 
 def test_decided_defaults_are_the_defaults():

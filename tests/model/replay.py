@@ -21,7 +21,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.model import actions, clusters
-from support.model.history import Broken, Cluster, told
+from support.model.history import Broken, Cluster, draw_history
 from support.model.spark import SHRINKS_MAX, through_spark
 
 from auditor.spark.session import spark_session
@@ -48,7 +48,7 @@ def main(words: Sequence[str]) -> int:
         lines = (
             actions.lines_of(given.history)
             if given.history
-            else told(given.seed, given.steps, first)
+            else draw_history(given.seed, given.steps, first)
         )
         try:
             _replay(cluster, lines)

@@ -16,7 +16,7 @@ from support.audits import Outcome
 from support.model import actions, history, spark
 from support.model.clusters import started
 from support.model.engines import SparkFree
-from support.model.history import Broken, Cluster, first_broken, told
+from support.model.history import Broken, Cluster, draw_history, first_broken
 from support.model.machine import FLEETING, QUICK_HISTORIES, QUICK_SEED, drawn, run_machine
 from support.model.on_spark import SparkRun
 from support.model.plants import OTHERS, OTHERS_BETWEEN, QUICK, QUICK_BETWEEN, Plant
@@ -69,7 +69,7 @@ def test_a_planted_bug_breaks_a_history(
         cluster,
         plant,
         monkeypatch,
-        (told(f"bite/{number}", 12, cluster.world.at_first) for number in count()),
+        (draw_history(f"bite/{number}", 12, cluster.world.at_first) for number in count()),
     )
 
 
@@ -78,7 +78,7 @@ def test_a_planted_bug_breaks_a_history_in_which_an_audit_goes_on(
     cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ):
     """Only what changes while an audit stands still shows it."""
-    drawn = (told(f"between/{number}", 24, cluster.world.at_first) for number in count())
+    drawn = (draw_history(f"between/{number}", 24, cluster.world.at_first) for number in count())
     failure = bites(cluster, plant, monkeypatch, (lines for lines in drawn if "resume" in lines))
     assert "resume" in failure.lines
 

@@ -13,7 +13,7 @@ import pytest
 from support.falsehoods import FIRST, OF_SAMPLES, SECOND
 from support.model import actions
 from support.model.clusters import started
-from support.model.history import Broken, Cluster, told
+from support.model.history import Broken, Cluster, draw_history
 from support.model.rows import CopyFacts
 
 HARMLESS = frozenset(
@@ -44,7 +44,7 @@ def test_the_counts_of_sampled_copies_are_true(cluster: Cluster):
     assumed = 0
     for number in range(HISTORIES):
         seed = f"sampled/{SEED}/{number}"
-        drawn = told(seed, STEPS, cluster.world.at_first, HARMLESS)
+        drawn = draw_history(seed, STEPS, cluster.world.at_first, HARMLESS)
         cluster.run([*UNABLE, *drawn])
         assumed += sum(row.copies.assumed for row in cluster.rows.values() if row.copies)
     assert assumed > 0

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from support.model import actions
-from support.model.history import shortest, told
+from support.model.history import draw_history, shortest
 from support.model.rows import CopyFacts, FindingRow, Row, wrong_facts
 from support.model.truth import Truth
 from support.model.worlds import notation, runs
@@ -104,7 +104,7 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
 
 
 @pytest.mark.parametrize(
-    ("told", "history"),
+    ("finding", "history"),
     [
         (
             FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0),
@@ -143,9 +143,9 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
         ),
     ],
 )
-def test_what_is_owed_on_entries(told: FindingRow, history: str):
+def test_what_is_owed_on_entries(finding: FindingRow, history: str):
     """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
-    assert (told,) == owed(history).bare().findings
+    assert (finding,) == owed(history).bare().findings
 
 
 UNLIST = "unlist b2; spoil 1 b2"
@@ -312,8 +312,8 @@ def test_what_cannot_happen_does_nothing():
 def test_each_seed_tells_a_history_that_can_happen():
     """The same one again, action by action; and what an action does not touch stays owed."""
     for seed in range(60):
-        lines = told(seed, 20, Truth.of())
-        assert lines == told(seed, 20, Truth.of())
+        lines = draw_history(seed, 20, Truth.of())
+        assert lines == draw_history(seed, 20, Truth.of())
         truth = Truth.of()
         for line in lines:
             before = {number: truth.owed(number).bare() for number in truth.ledgers}
@@ -329,7 +329,7 @@ def test_the_swarm_reaches_everything():
     happened, owed_words = Counter[str](), Counter[str]()
     for seed in range(240):
         truth = Truth.of()
-        for line in told(seed, 12, truth):
+        for line in draw_history(seed, 12, truth):
             assert actions.happen(truth, line)
             happened[line.split()[0]] += 1
         for row in map(truth.owed, truth.ledgers):

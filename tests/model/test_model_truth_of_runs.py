@@ -125,10 +125,10 @@ def test_what_may_be_said_of_a_bookie_and_need_not():
     cookie and may come back.
     """
     truth = after(f"{WRITTEN}; crash b1 lost; crash b4 silent")
-    told = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]
+    reported = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]
     assert [] == list(wrong_bookies(truth, []))
-    assert [] == list(wrong_bookies(truth, told))
+    assert [] == list(wrong_bookies(truth, reported))
     up = after(WRITTEN)
-    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in told] == list(
-        wrong_bookies(up, told)
+    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in reported] == list(
+        wrong_bookies(up, reported)
     )

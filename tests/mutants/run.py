@@ -239,8 +239,8 @@ def _told(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Pl
     return Played(code, seconds, frozenset(passed), frozenset(failed), accident)
 
 
-def _first_line(told: ElementTree.Element) -> str:
-    return (told.get("message") or "").partition("\n")[0]
+def _first_line(element: ElementTree.Element) -> str:
+    return (element.get("message") or "").partition("\n")[0]
 
 
 def attempt(bench: Bench, mutant: Mutant) -> Tried:

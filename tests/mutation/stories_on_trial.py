@@ -81,13 +81,13 @@ def test_stories_of_copies_that_are_doubted_are_judged_as_the_contract_says(part
 
 
 @pytest.mark.parametrize("part", range(PARTS // 4))
-@pytest.mark.parametrize("told", [with_placement, left_open])
+@pytest.mark.parametrize("variant", [with_placement, left_open])
 def test_both_checkers_agree_on_placement_and_on_ledgers_left_open(
-    told: Callable[[Story], Story], part: int
+    variant: Callable[[Story], Story], part: int
 ) -> None:
     """Under each policy; and where it matters since when a ledger is open."""
     for seed in seeds(part):
-        story = told(tell(seed))
+        story = variant(tell(seed))
         driven = drive(story)
         assert () == differences(driven.step.verdict, driven.evidence, story.terms), seed
 

@@ -36,10 +36,10 @@ FILES = ("auditor/first_checker/a.py",)
 
 def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
     """File, function, the line before and after."""
-    (told,) = compared([(HERE, "survived")], [], FILES)
+    (line,) = compared([(HERE, "survived")], [], FILES)
     assert (
         "auditor/first_checker/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and"
-        " none explained" == told
+        " none explained" == line
     )
 
 
@@ -67,8 +67,8 @@ def test_an_explanation_that_nothing_needs_is_told(
     tried: list[tuple[tuple[str, str, str, str], str]],
 ) -> None:
     """Its mutant is no more, or is killed by now: so the list cannot rot."""
-    (told,) = compared(tried, explained(ENTRY), FILES)
-    assert told.endswith("is explained (1), and none survives: take the entry out")
+    (line,) = compared(tried, explained(ENTRY), FILES)
+    assert line.endswith("is explained (1), and none survives: take the entry out")
 
 
 def test_mutants_that_look_alike_are_counted() -> None:

@@ -68,13 +68,13 @@ class Outcome(NamedTuple):
 class Outcomes(dict[int, Outcome]):
     """By the mutant's number; written down when set."""
 
-    def __init__(self, mutants: list[Mutant], told: TextIO) -> None:
+    def __init__(self, mutants: list[Mutant], stream: TextIO) -> None:
         super().__init__()
-        self.mutants, self.told, self.left = mutants, told, 0
+        self.mutants, self.stream, self.left = mutants, stream, 0
 
     def __setitem__(self, number: int, outcome: Outcome) -> None:
         super().__setitem__(number, outcome)
-        self.told.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
+        self.stream.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
         self.left += outcome.how not in ("killed", "endless")
         if len(self) % 100 == 0 or len(self) == len(self.mutants):
             print(f"{len(self)} of {len(self.mutants)} mutants, {self.left} survived", flush=True)
@@ -224,9 +224,11 @@ class Trial:
         fd, pid = self._fork(lambda: None, session.items, watch)
         if (outcome := _end(fd, pid, _has_told(fd, pid))).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
-        with self.out.open("w", buffering=1) as told:
-            told.writelines(f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed)
-            self._all(mutants, watch, told)
+        with self.out.open("w", buffering=1) as stream:
+            stream.writelines(
+                f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed
+            )
+            self._all(mutants, watch, stream)
         return True
 
     def _watch_in_child(
@@ -237,11 +239,11 @@ class Trial:
         """
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # made once, for all children
         sys.stdout.flush()
-        told, tell = os.pipe()
+        reading, tell = os.pipe()
         pid = os.fork() if items else 0
         if pid:
             os.close(tell)
-            with os.fdopen(told) as answers:
+            with os.fdopen(reading) as answers:
                 found = json.loads(
                     answers.read()
                     or '{"seen": {}, "failed": ["the process that watches the tests"]}'
@@ -259,9 +261,9 @@ class Trial:
             finally:
                 os._exit(0)
 
-    def _all(self, mutants: list[Mutant], watch: Watch, told: TextIO) -> None:
+    def _all(self, mutants: list[Mutant], watch: Watch, stream: TextIO) -> None:
         """Tell each mutant's outcome, a line each, as soon as it is known; CHILDREN at a time."""
-        outcomes = Outcomes(mutants, told)
+        outcomes = Outcomes(mutants, stream)
         running: dict[int, tuple[int, int, float, Patience]] = {}
         waiting = iter(enumerate(mutants))
         while len(outcomes) < len(mutants):
@@ -299,11 +301,11 @@ class Trial:
         )
 
     def _fork(self, plant: Any, items: list[pytest.Item], watch: Watch) -> tuple[int, int]:
-        told, tell = os.pipe()
+        reading, tell = os.pipe()
         pid = os.fork()
         if pid:
             os.close(tell)
-            return told, pid
+            return reading, pid
         try:
             self._child(plant, items, watch, tell)
         finally:
@@ -350,8 +352,8 @@ def _has_told(fd: int, pid: int) -> bool:
 
 def _end(fd: int, pid: int, has_told: bool) -> Outcome:
     """What a child told; nothing: it was ended by its limits, or by what the mutant did to it."""
-    told = os.read(fd, 65536) if has_told else b""
-    if not told:
+    message = os.read(fd, 65536) if has_told else b""
+    if not message:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(
@@ -359,8 +361,8 @@ def _end(fd: int, pid: int, has_told: bool) -> Outcome:
         )  # what the tests left behind; while the child is not waited for, no other has its id
     os.close(fd)
     _, status = os.waitpid(pid, 0)
-    if told:
-        return Outcome(*json.loads(told))
+    if message:
+        return Outcome(*json.loads(message))
     return Outcome("endless" if os.WIFSIGNALED(status) else "killed", "itself")
 
 

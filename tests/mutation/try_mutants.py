@@ -348,14 +348,14 @@ def files_of(words: Sequence[str], root: Path) -> list[str]:
     for word in words:
         place = root / word
         paths = sorted(place.glob("*.py")) if place.is_dir() else [place]
-        told = [
+        chosen = [
             path
             for path in paths
             if path.exists() and path.name != "__init__.py" and not is_wording(path)
         ]
-        if not told:
+        if not chosen:
             raise ValueError(f"no module on trial is named {word}")
-        found += [str(path.relative_to(root)) for path in told]
+        found += [str(path.relative_to(root)) for path in chosen]
     return found
 
 

@@ -64,10 +64,10 @@ def rows_of(batch: pa.RecordBatch, terms: Terms, *, by_columns: bool) -> pa.Tabl
     return pa.Table.from_batches(list(work(iter([batch])))).combine_chunks()
 
 
-def judged_otherwise(told: Iterable[Story]) -> list[str]:
+def judged_otherwise(stories: Iterable[Story]) -> list[str]:
     """The stories of which some step, the last one included, has other rows by columns."""
     wrong = []
-    for story in told:
+    for story in stories:
         batch = seen_batch(evidence for evidence, _ in drive(story).steps)
         for sample in (0.0, 0.5):
             terms = replace(story.terms, sound_sample=sample)
@@ -131,10 +131,10 @@ def sound_but_for_one_thing(seed: int) -> Story:
     )
 
 
-@pytest.mark.parametrize("told", [lambda story: story, with_doubts, with_placement, left_open])
-def test_every_story_has_the_same_rows_by_columns(told: Callable[[Story], Story]) -> None:
+@pytest.mark.parametrize("variant", [lambda story: story, with_doubts, with_placement, left_open])
+def test_every_story_has_the_same_rows_by_columns(variant: Callable[[Story], Story]) -> None:
     """At each step of it, with and without the sample of the second checker."""
-    assert [] == judged_otherwise(map(told, stories(STORIES)))
+    assert [] == judged_otherwise(map(variant, stories(STORIES)))
 
 
 def test_ledgers_of_many_segments_have_the_same_rows_by_columns() -> None:
@@ -148,16 +148,16 @@ def test_ledgers_that_are_almost_sound_have_the_same_rows_by_columns() -> None:
     wrong: list[str] = []
     for first in range(0, ALMOST_SOUND, IN_A_BATCH):
         seeds = range(first, first + IN_A_BATCH)
-        told = [sound_but_for_one_thing(seed) for seed in seeds]
-        terms = replace(told[0].terms, sound_sample=0.1)
+        stories = [sound_but_for_one_thing(seed) for seed in seeds]
+        terms = replace(stories[0].terms, sound_sample=0.1)
         batch = seen_batch(
-            (evidence for story in told for evidence, _ in drive(story).steps), 1_000 * first
+            (evidence for story in stories for evidence, _ in drive(story).steps), 1_000 * first
         )
         if not rows_of(batch, terms, by_columns=True).equals(
             rows_of(batch, terms, by_columns=False)
         ):
             wrong.append(str(seeds))
         found += len(healthy_ledgers(batch, terms))
-        total += len(told)
+        total += len(stories)
     assert [] == wrong
     assert found > 0.25 * total, f"{found} of {total}"

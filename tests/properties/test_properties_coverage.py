@@ -88,12 +88,12 @@ def _commitment_problems(driven: Driven) -> list[str]:
     return found
 
 
-def check(told: Iterable[Story]) -> Counter[str]:
+def check(stories: Iterable[Story]) -> Counter[str]:
     """Drive each story and compare; raises at the first that is judged wrongly. Says what the
     stories were about.
     """
     seen: Counter[str] = Counter()
-    for story in told:
+    for story in stories:
         driven = drive(story)
         wrong = problems(driven)
         assert not wrong, f"{story.name}: {wrong}"
@@ -333,7 +333,8 @@ PLANTED: dict[str, Plant] = {
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
     ),
     "a mark excuses a confirmed loss": _instead(
-        f"{LEDGER}._judge_metadata", lambda right: lambda *told: replace(right(*told), mark=[])
+        f"{LEDGER}._judge_metadata",
+        lambda right: lambda *arguments: replace(right(*arguments), mark=[]),
     ),
     "a mark at its grace is beyond it": _instead(
         f"{LEDGER}.is_beyond_grace",

@@ -27,14 +27,14 @@ SWARM = 150
 VAST_SWARM = 30
 
 
-def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
+def check(stories: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
     """Drive each story and compare the three judgements. Raises at the first difference. Returns
     what the stories were about.
 
     The judgement entry by entry knows nothing of placement.
     """
     seen: Counter[str] = Counter()
-    for story in told:
+    for story in stories:
         driven = drive(story)
         verdict = driven.step.verdict
         wrong = [
@@ -49,7 +49,7 @@ def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
         seen["as many segments as there are"] += len(metadata.segments) == SEGMENTS_MAX
         seen["striped"] += metadata.write_quorum < metadata.ensemble_size
         ranges = [ranges for finding in verdict.findings for _, ranges in finding.missing_on]
-        seen["as many ranges as are told"] += any(len(one) == RANGES_MAX for one in ranges)
+        seen["as many ranges as are shown"] += any(len(one) == RANGES_MAX for one in ranges)
         firsts = {segment.first_entry_id for segment in metadata.segments[1:]}
         crossing = any(
             first < border <= last for one in ranges for first, last in one for border in firsts
@@ -84,7 +84,7 @@ def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(
         *(
             "as many segments as there are",
             "striped",
-            "as many ranges as are told",
+            "as many ranges as are shown",
             "ranges across segments",
         ),
     ],
@@ -117,10 +117,10 @@ def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
 
 def _bounded_before_they_are_joined(right: Any) -> Any:
     def entries(masks: Any, ranges_max: int | None) -> Entries:
-        told = list(masks)
+        pieces = list(masks)
         return Entries(
-            right(told if ranges_max is None else told[:ranges_max], None).ranges,
-            right(told, None).total,
+            right(pieces if ranges_max is None else pieces[:ranges_max], None).ranges,
+            right(pieces, None).total,
         )
 
     return entries

@@ -274,17 +274,17 @@ def check(stories: int) -> Counter[str]:
     """
     seen: Counter[str] = Counter()
     for seed in range(stories):
-        told = story(seed)
-        wrong = problems(told)
-        if (said := as_java(told)) is not (right := java(told)):
+        one = story(seed)
+        wrong = problems(one)
+        if (said := as_java(one)) is not (right := java(one)):
             wrong.append(f"java mode says {said.name}, Java {right.name}")
-        assert not wrong, f"seed {seed}: {told}: {wrong}"
-        said = told.judged().adherence
-        seen[f"{told.rule.policy} {said.name}"] += 1
-        seen[f"{told.rule.policy} {said.name} with a member without location"] += bool(
-            told.unplaced()
+        assert not wrong, f"seed {seed}: {one}: {wrong}"
+        said = one.judged().adherence
+        seen[f"{one.rule.policy} {said.name}"] += 1
+        seen[f"{one.rule.policy} {said.name} with a member without location"] += bool(
+            one.unplaced()
         )
-        seen[f"{told.rule.policy} other than Java"] += said is not right
+        seen[f"{one.rule.policy} other than Java"] += said is not right
     return seen
 
 

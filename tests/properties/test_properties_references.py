@@ -129,8 +129,8 @@ def drawn_looks(draw: random.Random) -> tuple[LedgerRecord, LedgerRecord]:
 
 def row_values(record: TopicRecord, look: int) -> list[TopicRow]:
     """The rows of a topic, as the second checker has them."""
-    told = [dict(zip(REFERENCES.names, row, strict=True)) for row in reference_rows(record, look)]
-    return [TopicRow(**{name: row[name] for name in TopicRow._fields}) for row in told]
+    rows = [dict(zip(REFERENCES.names, row, strict=True)) for row in reference_rows(record, look)]
+    return [TopicRow(**{name: row[name] for name in TopicRow._fields}) for row in rows]
 
 
 def seen_by_second(record: LedgerRecord) -> LedgerLook:

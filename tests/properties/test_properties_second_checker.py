@@ -55,10 +55,10 @@ STRANDED = 4
 """Entries without a copy that are looked for elsewhere."""
 
 
-def disagreements(told: Iterable[Story]) -> dict[str, tuple[str, ...]]:
+def disagreements(stories: Iterable[Story]) -> dict[str, tuple[str, ...]]:
     """What the second checker says against the final verdicts, by story."""
     found = {}
-    for story in told:
+    for story in stories:
         driven = drive(story)
         found[story.name] = differences(driven.step.verdict, driven.evidence, story.terms)
     return {name: said for name, said in found.items() if said}
@@ -83,10 +83,10 @@ def with_placement(story: Story) -> Story:
     own seed.
     """
     draw = Random(story.name)
-    told = [state.metadata for state in story.states if state.metadata]
+    metadata_seen = [state.metadata for state in story.states if state.metadata]
     named = [
         {bookie for segment in metadata.segments for bookie in segment.ensemble}
-        for metadata in told
+        for metadata in metadata_seen
     ]
     names = sorted(set.intersection(*named))
     places = {
@@ -114,7 +114,7 @@ def with_placement(story: Story) -> Story:
         idle = [
             name
             for name in names
-            if not any(expected_on(metadata, story.base).get(name) for metadata in told)
+            if not any(expected_on(metadata, story.base).get(name) for metadata in metadata_seen)
         ]
         holders = [one for one in ("outside", *idle) if draw.random() < 0.7]
         corrupt = [name for name in holders if draw.random() < 0.3]

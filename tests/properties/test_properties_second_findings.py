@@ -18,7 +18,7 @@ SWARM = 600
 FOUND_MIN = 12
 """Findings of each kind that the swarm must have, so that agreement says something."""
 
-told = cache(night)
+cached_night = cache(night)
 
 
 def differing(one: Night) -> list[dict[str, str]]:
@@ -31,7 +31,7 @@ def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
     bookies among them."""
     wrong, found, renamed = {}, Counter[str](), 0
     for seed in range(SWARM):
-        done = told(seed).concluded()
+        done = cached_night(seed).concluded()
         if done.summary["findings_differ"]:
             wrong[seed] = done.summary["findings_differ"]
         findings = [json.loads(line) for line in done.findings]
@@ -57,6 +57,8 @@ def test_a_false_fact_of_one_checker_withholds_the_finding(
     """Of each sort; the kind that is withheld is the one whose fact is false."""
     falsehood = ON_BOOKIES_AND_CLUSTER[name]
     falsehood.plant(monkeypatch, checker)
-    withheld = next((differ for seed in range(SWARM) if (differ := differing(told(seed)))), [])
+    withheld = next(
+        (differ for seed in range(SWARM) if (differ := differing(cached_night(seed)))), []
+    )
     assert withheld, name
     assert 1 == len({one["kind"] for one in withheld}), withheld

@@ -53,7 +53,7 @@ def _of_bookies(story: Story, at: int) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
+def printed() -> list[str]:
     """What two processes that hash strings differently print."""
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
     command = [sys.executable, "-c", PRINT_STORIES]
@@ -63,9 +63,9 @@ def told() -> list[str]:
     ]
 
 
-def test_a_seed_tells_the_same_story_in_every_process(told: list[str]) -> None:
+def test_a_seed_tells_the_same_story_in_every_process(printed: list[str]) -> None:
     """However Python orders its sets there."""
-    one, other = (text.splitlines() for text in told)
+    one, other = (text.splitlines() for text in printed)
     assert 2 * TOLD == len(one) == len(other)
     assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], (
         "seeds"

@@ -140,11 +140,11 @@ def test_without_probing_the_first_screen_says_what_is_not_judged(
 def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster):
     """In JSON and in text, each for itself and all together."""
     outcome = audit_ledgers(cluster, [1, BESIDE], probe_entries=str(PROBES), rpc_timeout="1s")
-    told = [
-        [outcome.verdicts[one].told[name] for name in ("assurance", "probes", "random_probes")]
+    fields = [
+        [outcome.verdicts[one].report[name] for name in ("assurance", "probes", "random_probes")]
         for one in (1, BESIDE)
     ]
-    assert [["probed", ENDS + PROBES, PROBES], ["listed", 0, 0]] == told
+    assert [["probed", ENDS + PROBES, PROBES], ["listed", 0, 0]] == fields
     assert (1, 1, ["b3"]) == tuple(
         outcome.summary["assurance"][name] for name in ("listed", "probed", "bookies_unable")
     )

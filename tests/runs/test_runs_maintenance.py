@@ -144,7 +144,9 @@ def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(
 def test_single_ledgers_know_of_maintenance(silent: SandboxCluster):
     """`auditor ledger` says what stood in the way, and what was down for maintenance."""
     outcome = audit_ledgers(silent, [1, BESIDE], maintenance="b2")
-    assert [True, False] == [outcome.verdicts[one].told["only_maintenance"] for one in (1, BESIDE)]
+    assert [True, False] == [
+        outcome.verdicts[one].report["only_maintenance"] for one in (1, BESIDE)
+    ]
     assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == outcome.summary[
         "maintenance"
     ]

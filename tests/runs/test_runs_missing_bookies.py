@@ -198,7 +198,7 @@ def test_a_renamed_bookie_is_recognised(tmp_path: Path, storage: Storage):
     assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [
         one["kind"] for i in LEDGERS for one in outcome.of(i)
     ]
-    told = " ".join(outcome.stdout.split())
+    text = " ".join(outcome.stdout.split())
     assert (
-        "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in told
+        "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in text
     )

@@ -159,8 +159,10 @@ def test_what_is_not_to_be_compared_is_not(ledgers: Ledgers, tmp_path: Path):
 def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path):
     """The last run in the output directory was of a cluster with another instance id."""
     summary = next((tmp_path / "audits").glob("run-*/summary.json"))
-    told = json.loads(summary.read_text())
-    summary.write_text(json.dumps(told | {"cluster": told["cluster"] | {"instance_id": "other"}}))
+    stored = json.loads(summary.read_text())
+    summary.write_text(
+        json.dumps(stored | {"cluster": stored["cluster"] | {"instance_id": "other"}})
+    )
     ledgers.leave(LINE - 1)
     assert [] == accounted(audit(ledgers, tmp_path)).findings
 

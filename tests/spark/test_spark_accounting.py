@@ -84,10 +84,10 @@ def planted(
     original = getattr(home, stage)
 
     def staged(self: Any, *arguments: Any, **named: Any) -> Any:
-        told = original(self, *arguments, **named)
+        rows = original(self, *arguments, **named)
         uri = self.uri if isinstance(self, Stages) else self.run.uri
         rewrite(Path(uri.removeprefix("file://")) / table, change)
-        return told
+        return rows
 
     return staged
 

@@ -177,12 +177,12 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
         "by its columns it is sound with 60 copies listed of 60; the first checker"
     )
     assert 4 == outcome.exit_code, outcome.stdout
-    told = [
+    problems = [
         event["problem"]
         for event in outcome.events
         if "was done again, ledger by ledger" in event.get("problem", "")
     ]
-    assert 1 == len(told)
+    assert 1 == len(problems)
 
 
 def test_single_ledgers_are_given_to_both_checkers_too(
@@ -199,7 +199,7 @@ def test_single_ledgers_are_given_to_both_checkers_too(
     )
     assert (
         "entries in all: the first checker says 2, the second 1"
-        in outcome.verdicts[LACKING].told["detail"]
+        in outcome.verdicts[LACKING].report["detail"]
     )
 
 
@@ -246,10 +246,10 @@ def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     outcome = audit(cluster, tmp_path, ledger_ids=chosen, sound_sample="0%", **ON_SPARK)
     assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
-    told = [
+    problems = [
         event["problem"]
         for event in outcome.events
         if "was done again, ledger by ledger" in event.get("problem", "")
     ]
-    assert bool(differing_max) == bool(told)
+    assert bool(differing_max) == bool(problems)
     assert 4 == outcome.exit_code, outcome.stdout

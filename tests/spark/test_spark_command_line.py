@@ -36,13 +36,13 @@ def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_
         "--ledgers-from", str(ids), "--fail-on", "critical", "--verbose",
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
-    told = json.loads(done.stdout)
-    assert ("VIOLATED", 2) == (told["summary"]["outcome"], told["summary"]["ledgers"]["listed"])
+    report = json.loads(done.stdout)
+    assert ("VIOLATED", 2) == (report["summary"]["outcome"], report["summary"]["ledgers"]["listed"])
     events = [json.loads(line) for line in done.stderr.splitlines()]
     (violation,) = [event for event in events if event["event"] == "violation"]
-    assert (LOST, told["summary"]["run_id"]) == (violation["ledger_id"], violation["run"])
+    assert (LOST, report["summary"]["run_id"]) == (violation["ledger_id"], violation["run"])
     left = sorted(path.name for path in out.iterdir() if path.is_dir())
-    assert ["mine", Path(told["run_dir"]).name] == left
+    assert ["mine", Path(report["run_dir"]).name] == left
 
 
 @pytest.mark.parametrize(

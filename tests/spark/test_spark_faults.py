@@ -22,8 +22,8 @@ from faults.plans import Plan
 from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted
 from faults.processes import command, parent, spark_worker_of
 from faults.proxy import Connection
+from faults.reported import Heard, Read
 from faults.scene import ALL, BOOKIES, act, owed, settle
-from faults.told import Heard, Read
 
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -122,10 +122,10 @@ def test_the_detector_sees_what_is_planted_into_written_tables(
     and one entry read again.
     """
     with act(cluster, SEED) as played:
-        told = by_job(played, Plan("no fault", lambda _: {}), tmp_path).told
-        assert [] == played.breaches(told, owed(ALL))
-        rows = [row for row in told.answers if row[:2] == ("b1", 1)]
-        others = [row for row in told.answers if row[:2] != ("b1", 1)]
+        reported = by_job(played, Plan("no fault", lambda _: {}), tmp_path).reported
+        assert [] == played.breaches(reported, owed(ALL))
+        rows = [row for row in reported.answers if row[:2] == ("b1", 1)]
+        others = [row for row in reported.answers if row[:2] != ("b1", 1)]
         same_part = [n for n, row in enumerate(rows) if row[2][0] % 3 == rows[0][2][0] % 3]
         first, second = same_part[0], same_part[1]
         turned = list(rows)
@@ -138,16 +138,16 @@ def test_the_detector_sees_what_is_planted_into_written_tables(
             Sort.CORRUPTION: [*rows[:second], changed, *rows[second + 1 :]],
         }
         for sort, mine in planted_rows.items():
-            found = played.breaches(replace(told, answers=[*mine, *others]), owed(ALL))
+            found = played.breaches(replace(reported, answers=[*mine, *others]), owed(ALL))
             assert [(sort, "b1 at look 1")] == [
                 (breach.sort, breach.sequence.split(",")[0]) for breach in found
             ]
-        (bookie, look, key, _), *reads = told.reads
+        (bookie, look, key, _), *reads = reported.reads
         for other, sort in (
             ([], Sort.LOSS),
             ([(bookie, look, key, Read("present"))], Sort.CORRUPTION),
         ):
-            (breach,) = played.breaches(replace(told, reads=[*other, *reads]), owed(ALL))
+            (breach,) = played.breaches(replace(reported, reads=[*other, *reads]), owed(ALL))
             assert (sort, f"{bookie} at look {look}, reads", key[0]) == (
                 breach.sort,
                 *breach.sequence.split(", ids")[:1],

@@ -56,21 +56,21 @@ def reads(
     rows = table(
         WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C, False) for name, entry in wanted]
     )
-    told = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
-    by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in told}
-    assert len(by_id) == len(told) == len(wanted)
+    rows_read = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
+    by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in rows_read}
+    assert len(by_id) == len(rows_read) == len(wanted)
     return {(name, entry): by_id[cluster.id_of(name), entry] for name, entry in wanted}
 
 
 def lists(where: Directory, bookies: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Status and detail of what each bookie said of ledger 7."""
     rows = table(QUESTIONS, [(bookie, LEDGER, 64, None) for bookie in bookies])
-    told = [
+    answers = [
         row
         for row in rows_of(list_asker(where, LIMITS, 1)(iter([rows])))
         if row["ledger_id"] is not None
     ]
-    return {row["bookie_id"]: (row["status"], row["detail"]) for row in told}
+    return {row["bookie_id"]: (row["status"], row["detail"]) for row in answers}
 
 
 def rows_of(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:

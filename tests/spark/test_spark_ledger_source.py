@@ -207,7 +207,7 @@ def test_underreplicated_are_the_marked(load):
 def test_topics_are_the_ledgers_they_reference(load):
     """Data, cursors and schemas of every namespace; what cannot be read is a row that says so."""
     rows = load("topics").collect()
-    told = {
+    references = {
         (r["topic"], r["role"], r["name"], r["ledger_id"], r["entries"], r["bookkeeper_deleted"])
         for r in rows
     }
@@ -225,7 +225,7 @@ def test_topics_are_the_ledgers_they_reference(load):
         (orders, None, None, None, None, None),
         (old, "data", None, CLOSED, 10, False),
         (worse, None, None, None, None, None),
-    } == told
+    } == references
     assert 8 == len(rows)
     assert [True, True] == ["cannot be decoded" in r["problem"] for r in rows if r["role"] is None]
 

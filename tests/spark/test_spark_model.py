@@ -12,7 +12,7 @@ import pytest
 from support.falsehoods import FALSEHOODS, FIRST, OF_RUNS, RUN, SECOND
 from support.model import actions
 from support.model.clusters import started
-from support.model.history import Broken, Cluster, told
+from support.model.history import Broken, Cluster, draw_history
 from support.model.machine import (
     ONE_ON_SPARK_OF,
     QUICK_HISTORIES,
@@ -21,7 +21,12 @@ from support.model.machine import (
     those_on_spark,
 )
 from support.model.on_spark import SparkRun, judged_again, on_spark, wrong_run
-from support.model.plants import Plant, all_is_done_again, leftovers_stay, told_before_it_is_done
+from support.model.plants import (
+    Plant,
+    all_is_done_again,
+    leftovers_stay,
+    reported_before_it_is_done,
+)
 from support.model.spark import each_through_spark, end_through_spark, through_spark
 from support.model.truth import Truth
 
@@ -152,7 +157,9 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(
     spark: object, cluster: Cluster, tmp_path: Path
 ):
     """Wherever the history cuts them down, and whatever happens before they go on."""
-    drawn_anew = (told(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count())
+    drawn_anew = (
+        draw_history(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count()
+    )
     for lines in islice((lines for lines in drawn_anew if "resume" in lines), RESUMED):
         through_spark(cluster, lines, tmp_path)
 
@@ -179,7 +186,7 @@ def test_a_run_that_went_on_is_right_though_the_cluster_changed(
 @pytest.mark.parametrize(
     ("plant", "cut"),
     [
-        pytest.param(told_before_it_is_done, "cut 3 written", id="told before it is done"),
+        pytest.param(reported_before_it_is_done, "cut 3 written", id="reported before it is done"),
         pytest.param(leftovers_stay, "cut 3 untold", id="leftovers stay"),
         pytest.param(all_is_done_again, "cut 3 written", id="all is done again"),
     ],

@@ -250,9 +250,9 @@ def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
     outcome = audit(cluster, tmp_path, **LIMITS, **way)
     assert (4, {}) == (outcome.exit_code, outcome.summary)
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
-    told = " ".join(outcome.stdout.split())
-    assert "judging was stopped on more than 1 ledgers (ledger " in told
-    assert ": it ended its process with exit code 7;" in told
+    text = " ".join(outcome.stdout.split())
+    assert "judging was stopped on more than 1 ledgers (ledger " in text
+    assert ": it ended its process with exit code 7;" in text
     for form in ("text", "json"):
         alone = audit_ledgers(cluster, list(LEDGERS_ALL), format=form, **LIMITS)
         assert 4 == alone.exit_code
@@ -270,5 +270,5 @@ def test_single_ledgers_are_judged_beside_poison(
     plant_here(monkeypatch, Poison({3: kind}))
     outcome = audit_ledgers(cluster, [2, 3, 5], **LIMITS)
     assert ["sound", "indeterminate: poison", "violated"] == outcome.standings(2, 3, 5)
-    assert SAID[kind] == outcome.verdicts[3].told["detail"]
+    assert SAID[kind] == outcome.verdicts[3].report["detail"]
     assert 1 == outcome.summary["indeterminate"]["poison"]

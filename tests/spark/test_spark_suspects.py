@@ -209,11 +209,11 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
         self: Journal, stage: str, work: Callable[..., Any], *args: Any, **options: Any
     ) -> Any:
         def work_and_die(*args: Any, **options: Any) -> Any:
-            told = work(*args, **options)
+            result = work(*args, **options)
             if stage in left:
                 left.remove(stage)
                 raise CutDown(stage)
-            return told
+            return result
 
         return once(self, stage, work_and_die, *args, **options)
 

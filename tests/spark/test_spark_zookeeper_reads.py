@@ -120,10 +120,10 @@ def test_a_run_that_went_on_counts_all_its_processes(
     once = Journal.run_once
 
     def cut(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
-        told = once(self, stage, work, *args, **options)
+        result = once(self, stage, work, *args, **options)
         if stage == last:
             raise CutDown
-        return told
+        return result
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "run_once", cut)

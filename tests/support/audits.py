@@ -104,7 +104,7 @@ class Pauses(StopRequest):
 
 @dataclass(frozen=True)
 class JudgedLedger:
-    """What was said of one ledger; of `auditor ledger` the looks too (`told`: its object in the
+    """What was said of one ledger; of `auditor ledger` the looks too (`report`: its object in the
     JSON report).
     """
 
@@ -113,7 +113,7 @@ class JudgedLedger:
     unknowns: tuple[str, ...] = ()
     listing_false_negatives: int = 0
     looks: int = 0
-    told: Json = field(default_factory=dict, compare=False)
+    report: Json = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

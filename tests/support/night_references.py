@@ -61,10 +61,10 @@ class Referenced:
         component = draw.choice((*["managed-ledger"] * 5, "schema", "compacted-ledger"))
         custom = {"application": draw.choice((*["pulsar"] * 5, "other")), "component": component}
         custom["pulsar/managed-ledger"] = name
-        told = tuple((key, value.encode()) for key, value in custom.items())
+        metadata_fields = tuple((key, value.encode()) for key, value in custom.items())
         return replace(
             metadata,
-            custom_metadata=told,
+            custom_metadata=metadata_fields,
             ctime_ms=draw.choice((None, draw.randrange(self.now_ms))),
         )
 
@@ -74,12 +74,12 @@ class Referenced:
             return
         rows = list(self._references([*metadata, *UNLISTED]))
         seen = list(self._ledgers(metadata))
-        for name, schema, told in (
+        for name, schema, table_rows in (
             ("references", REFERENCES, rows),
             ("referenced_ledgers", LEDGERS, seen),
         ):
-            self.draw.shuffle(told)
-            yield f"evidence/{name}", pa.Table.from_batches([table(schema, told)])
+            self.draw.shuffle(table_rows)
+            yield f"evidence/{name}", pa.Table.from_batches([table(schema, table_rows)])
 
     def _references(self, ids: list[int]) -> Iterator[Any]:
         draw = self.draw

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from support import report_stories as told
+from support import report_stories
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
@@ -42,7 +42,7 @@ RUN_DIR = "/var/lib/audits/run-20260101T030000Z-0a1b2c"
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
     """A finding with an id of its own."""
-    return told.finding(
+    return report_stories.finding(
         kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes}
     )
 
@@ -81,8 +81,8 @@ def told_order() -> list[Kind]:
 def contents(name: str = "bookie", **changes: Any) -> PageContents:
     """A run with every kind, every reason, causes, marks, topics, bookies and earlier runs."""
     findings = every_kind(name)
-    lost = [told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
-    causes = told.caused(lost, beside={"bookie-3:3181": 1})
+    lost = [report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
+    causes = report_stories.caused(lost, beside={"bookie-3:3181": 1})
     for row in causes["causes"]:
         row.update(
             says=f"bookie {name} lacks entries",
@@ -90,12 +90,12 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
             file=f"causes/01-{name}.txt",
             kinds={name: 4},
         )
-    summary = told.summary(
+    summary = report_stories.summary(
         **causes,
         ledgers={"listed": 100, "sound": 60, "exempt": 12, "indeterminate": 10, "violated": 18},
         exempt={reason.value: 1 for reason in Exempt},
         indeterminate={reason.value: 3 for reason in Unknown},
-        findings=told.counted(findings),
+        findings=report_stories.counted(findings),
         bookies_unheard={"silent": [name], "unregistered": [name]},
         bookies_away=[name],
         replication_disabled=True,
@@ -238,7 +238,7 @@ def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
     own.
     """
     chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
-    one = [told.finding(kind, 0) for kind in chosen]
+    one = [report_stories.finding(kind, 0) for kind in chosen]
     return [
         one[n * kinds // number]
         | {
@@ -252,7 +252,7 @@ def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
 
 def sound() -> PageContents:
     """A run without a finding, a mark, a topic or an earlier run."""
-    summary = told.summary()
+    summary = report_stories.summary()
     return PageContents(
         summary, [], text.render(summary, []), RUN_DIR, bookies=bookies("b")[:1], history=history(1)
     )

@@ -24,8 +24,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 
 def test_the_names_of_the_package_are_those_of_its_document():
     """They stay; anything else is not public."""
-    told = set(re.findall(r"^\| `(\w+)", DOCUMENT.read_text(), re.MULTILINE))
-    assert set(auditor.__all__) - {"__version__"} == told
+    documented = set(re.findall(r"^\| `(\w+)", DOCUMENT.read_text(), re.MULTILINE))
+    assert set(auditor.__all__) - {"__version__"} == documented
     assert all(getattr(auditor, name) is not None for name in auditor.__all__)
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         getattr(auditor, "no_such_name")  # noqa: B009

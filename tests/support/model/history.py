@@ -188,7 +188,7 @@ class Cluster:
             self.step(line)
 
 
-def told(
+def draw_history(
     seed: object, steps: int, truth: Truth, only: Collection[str] = actions.BY_NAME
 ) -> list[str]:
     """The history of a seed, of so many actions behind its beginning. `truth` is where it begins,

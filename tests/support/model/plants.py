@@ -233,7 +233,7 @@ OTHERS_BETWEEN: tuple[Plant, ...] = (changed_metadata_is_not_noticed,)
 # Of a run on Spark that is cut down and goes on
 
 
-def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def reported_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal says that a stage is done before it is."""
     once = Journal.run_once
 

@@ -79,18 +79,18 @@ def test_every_question_is_answered_once_and_no_answer_is_a_lie(seed: int) -> No
             bookie, range(1, LEDGERS + 1), inflight_max=8, rpc_timeout_ms=250, deadline_ms=20_000
         )
     for answer in answers:
-        told = f"seed {seed}: {answer}"
+        case = f"seed {seed}: {answer}"
         if answer.status is HELD:
             assert (
                 canonical(groups_of(encode_periodic(holding(answer.ledger_id))[64:]))
                 == answer.groups
-            ), told
+            ), case
         elif answer.status is NO_SUCH_LEDGER:
-            assert answer.ledger_id > HELD_UNTIL, told
+            assert answer.ledger_id > HELD_UNTIL, case
         else:
-            assert answer.detail, told
-            assert answer.groups == b"", told
+            assert answer.detail, case
+            assert answer.groups == b"", case
         assert (
             answer.status is not INVALID or answer.ledger_id in chaos.spoiled or answer.retries == 3
-        ), told
-        assert answer.retries == max(0, answer.requests - 1) <= 3, told
+        ), case
+        assert answer.retries == max(0, answer.requests - 1) <= 3, case

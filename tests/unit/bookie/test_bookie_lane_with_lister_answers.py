@@ -219,7 +219,7 @@ def test_each_list_is_held_against_its_own_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "reason"),
     [
         (AnswerStatus.REFUSED, LISTER_IN_DOUBT),
         (AnswerStatus.TIMED_OUT, "why"),
@@ -227,14 +227,14 @@ def test_each_list_is_held_against_its_own_reads() -> None:
     ],
 )
 def test_a_lister_that_gives_no_list_leaves_the_bookie_to_be_probed(
-    status: AnswerStatus, told: str
+    status: AnswerStatus, reason: str
 ) -> None:
     """Also where it knows no such ledger: it may look at another directory. No entry is read for
     it.
     """
     bookie, refused = Words(), Answer("b1", 1, LOOK, 5, status, b"x", "why")
     lane = both(bookie, Words(says={1: refused}))
-    why = f"the bookie cannot list, and its lister at {WHERE} did not: {told}"
+    why = f"the bookie cannot list, and its lister at {WHERE} did not: {reason}"
     assert [replace(refused, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)] == ask(
         lane, 1
     )
@@ -379,9 +379,9 @@ def test_a_lister_that_is_contradicted_says_nothing_of_the_index(
 
 
 @pytest.mark.parametrize("greeting", [Greeting.ANSWERED, Greeting.UNSUPPORTED])
-@pytest.mark.parametrize(("detail", "told"), [("so", "so"), ("", FOUND_OUT_BEFORE)])
+@pytest.mark.parametrize(("detail", "reason"), [("so", "so"), ("", FOUND_OUT_BEFORE)])
 def test_a_bookie_that_showed_that_it_cannot_list_is_not_asked_again(
-    greeting: Greeting, detail: str, told: str
+    greeting: Greeting, detail: str, reason: str
 ) -> None:
     """Where its lister cannot be asked because the bookie says that it is unable; else with the
     lister's trouble.
@@ -389,7 +389,7 @@ def test_a_bookie_that_showed_that_it_cannot_list_is_not_asked_again(
     bookie = Words((greeting, detail))
     lane = both(bookie, Words(REFUSED), is_unable=True)
     trouble = f"{LISTER_SILENT}{WHERE}: of another bookie"
-    why = trouble if greeting is Greeting.ANSWERED else told
+    why = trouble if greeting is Greeting.ANSWERED else reason
     assert [
         Answer("b1", n, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=why) for n in (4, 5)
     ] == ask(lane, 4, 5)
@@ -514,8 +514,8 @@ def test_a_lane_is_opened_with_what_is_known_of_the_bookie(lanes: list[Any]) -> 
     )
     assert (Greeting.UNSUPPORTED, "its lister at l:4 answers") == done(lane.greet())
     lister.greets = REFUSED
-    told = f"{LISTER_SILENT}l:4: of another bookie"
-    assert [Answer("b1", 7, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=told)] == ask(
+    reason = f"{LISTER_SILENT}l:4: of another bookie"
+    assert [Answer("b1", 7, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=reason)] == ask(
         cast(LaneWithLister, lane), 7
     )
 

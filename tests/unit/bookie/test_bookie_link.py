@@ -177,9 +177,9 @@ def test_whatever_is_raised_on_the_way_is_handed_on_and_ends_the_link(fails_at: 
     link.data_received(info_answer(1))
     name, error = listener.calls[-1]  # type: ignore[misc]
     assert ("failed", KeyboardInterrupt, True) == (name, type(error), transport.aborted > 0)
-    told = len(listener.calls)
+    calls_before = len(listener.calls)
     link.data_received(info_answer(2))
-    assert told == len(listener.calls)
+    assert calls_before == len(listener.calls)
 
 
 def test_a_link_is_busy_while_more_than_a_little_of_an_answer_is_to_come() -> None:

@@ -114,7 +114,7 @@ def test_an_answer_is_bounded_as_a_bookies_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "told"),
+    ("who", "reason"),
     [
         (None, "what answers there is not a lister"),
         (ListerIdentity("b2", "cluster-1"), "it is the lister of bookie b2 in cluster cluster-1"),
@@ -126,11 +126,11 @@ def test_an_answer_is_bounded_as_a_bookies_is() -> None:
         ),
     ],
 )
-def test_a_lister_of_somebody_else_is_refused(who: ListerIdentity | None, told: str) -> None:
+def test_a_lister_of_somebody_else_is_refused(who: ListerIdentity | None, reason: str) -> None:
     """Its name is told, cut short. It is asked for nothing."""
     lister = Lister(who)
     with lane_of(lister) as lane:
-        assert (Greeting.REFUSED, told) == lane.greet()
+        assert (Greeting.REFUSED, reason) == lane.greet()
         assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
     assert [] == lister.asked(LIST)
 
@@ -327,11 +327,11 @@ def test_what_is_no_list_has_no_logs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("takes_s", "status", "told"),
+    ("takes_s", "status", "reason"),
     [(64, AnswerStatus.HELD, ""), (100, AnswerStatus.TIMED_OUT, "no answer within 65000 ms")],
 )
 def test_a_lister_may_be_silent_as_long_as_a_list_may_take(
-    takes_s: float, status: AnswerStatus, told: str
+    takes_s: float, status: AnswerStatus, reason: str
 ) -> None:
     """Longer than a bookie may, and no longer than was said. That it answers all else gives it no
     more time.
@@ -351,7 +351,7 @@ def test_a_lister_may_be_silent_as_long_as_a_list_may_take(
         lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
         (found,) = loop.run(lane.lists([ListQuestion(1)]))
         assert loop.time() < 66
-    assert (status, True) == (found.status, found.detail.startswith(told))
+    assert (status, True) == (found.status, found.detail.startswith(reason))
 
 
 def test_with_each_list_the_time_of_the_others_starts_anew() -> None:

@@ -96,10 +96,10 @@ def test_a_plain_bundle_keeps_the_names(run: Path):
     """And the findings and the summary whole."""
     home, said = packed(run, plain=True)
     assert '"b2"' in everything(home) and "as they are" in said
-    stored, told = (
+    stored, in_bundle = (
         json.loads((where / "findings.jsonl").read_text()) for where in (run, home / "told")
     )
-    assert told == told | stored
+    assert in_bundle == in_bundle | stored
     assert json.loads((run / "summary.json").read_text()) == json.loads(
         (home / "told" / "summary.json").read_text()
     )
@@ -115,8 +115,8 @@ def test_a_finding_is_named_by_its_id(run: Path):
     """As the report shows it; its witness is in the bundle, without names."""
     (line,) = (run / "findings.jsonl").read_text().splitlines()
     home, _ = packed(run, json.loads(line)["id"])
-    (told,) = (home / "told" / "findings.jsonl").read_text().splitlines()
-    finding = json.loads(told)
+    (packed_line,) = (home / "told" / "findings.jsonl").read_text().splitlines()
+    finding = json.loads(packed_line)
     assert 8 == finding["ledger_id"] and "bookie-0002" in finding["witness"]
     assert {"owner", "facts", "next", "looks"}.isdisjoint(finding)
 
@@ -158,8 +158,8 @@ def test_a_bundle_is_bounded(run: Path, tmp_path: Path, monkeypatch: pytest.Monk
     ours = context(format="json")
     assert 0 == bundle(ours, str(run), ["7", "8", "9"], str(tmp_path / "half"), plain=False)
     assert isinstance(ours.out, io.StringIO)
-    told = json.loads(ours.out.getvalue())
-    assert ([7], 2, 1) == (told["ledgers"], told["ledgers_left_out"], told["bytes"])
+    notes = json.loads(ours.out.getvalue())
+    assert ([7], 2, 1) == (notes["ledgers"], notes["ledgers_left_out"], notes["bytes"])
     monkeypatch.setattr(module, "_archive", lambda *_: b"xxx")
     with pytest.raises(ConfigError, match="by another way"):
         bundle(context(), str(run), ["7"], str(tmp_path / "none"), plain=False)

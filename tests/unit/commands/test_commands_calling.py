@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from auditor.cli import cli
 from auditor.commands.calling import check_needed_credentials, warn_of_open_secrets
-from auditor.commands.demo import in_clear
+from auditor.commands.demo import without_credentials
 from auditor.config import Layers, Settings, parse
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.errors import ConfigError
@@ -62,7 +62,7 @@ def test_the_demo_speaks_with_its_own_cluster_in_clear() -> None:
         "zookeeper_digest_file": "d",
     }
     given = parse(Layers(flags=flags, environment={"AUDITOR_ZOOKEEPER_DIGEST": "u:p"}))
-    plain = in_clear(given)
+    plain = without_credentials(given)
     assert plain.bookie_limits().access == BookieAccess()
     assert plain.zookeeper_limits(1).access == ZooKeeperAccess()
 

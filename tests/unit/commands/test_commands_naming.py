@@ -67,7 +67,7 @@ def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
     closed are not known.
     """
     outcome = naming(cluster, output=str(tmp_path))
-    told = {
+    facts = {
         one["ledger_id"]: (
             one["state"],
             one["segments_naming"],
@@ -84,7 +84,7 @@ def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
         MARKED: ("CLOSED", 1, 1, 5, True),
         REPLACED: ("CLOSED", 1, 2, 5, False),
         STRIPED: ("CLOSED", 1, 1, 0, False),
-    } == told
+    } == facts
     assert {"not_audited"} == {one["standing"] for one in outcome.summary["ledgers"]}
     assert (0, 7, 6, 5, 1) == tuple(
         outcome.summary[k] for k in ("exit_code", "listed", "naming", "waited_for", "marked")

@@ -10,7 +10,7 @@ import pytest
 from faults.carried import summary_of
 from faults.nights import Night, Nights
 from structlog.testing import capture_logs
-from support import report_stories as told
+from support import report_stories
 from support.page_elements import Elements
 from support.page_stories import topic
 from support.stored_run import store_run
@@ -60,7 +60,8 @@ def run_of(home: Path, number: int, **changes: object) -> Place:
     directory = place(str(home / f"run-202601{number:02d}T030000Z-00000{number % 10}"))
     directory.create()
     summary = (
-        told.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z") | changes
+        report_stories.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z")
+        | changes
     )
     directory.write_text("summary.json", json.dumps(summary))
     directory.write_text("findings.jsonl", "")
@@ -259,7 +260,9 @@ def test_a_name_in_a_summary_leads_to_no_other_directory(tmp_path: Path):
     """Whoever wrote it may be anybody."""
     run = run_of(tmp_path, 1)
     for name in ("../../etc", "20260101T030000Z-000001/../x", ""):
-        summary = told.summary() | {"changes": {"since": {"run_id": name, "started_at": "x"}}}
+        summary = report_stories.summary() | {
+            "changes": {"since": {"run_id": name, "started_at": "x"}}
+        }
         with pytest.raises(OutputError, match="no name that a run has"):
             read_changes(run, summary)
 
@@ -285,9 +288,9 @@ def test_no_changes_of_vast_runs(tmp_path: Path):
     before = place(str(tmp_path / "run-20260101T030000Z-000001"))
     before.create()
     counts = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2}}}
-    before.write_text("summary.json", json.dumps(told.summary() | counts))
+    before.write_text("summary.json", json.dumps(report_stories.summary() | counts))
     since = {"run_id": "20260101T030000Z-000001", "started_at": "2026-01-01T03:00:00Z"}
     more = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2 + 1}}}
-    summary = told.summary() | more | {"changes": {"since": since}}
+    summary = report_stories.summary() | more | {"changes": {"since": since}}
     with pytest.raises(OutputError, match=f"more than {COMPARED_MAX:,} findings: use auditor diff"):
         read_changes(run_of(tmp_path, 2), summary)

@@ -120,19 +120,19 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
 
 def test_progress_never_goes_back():
     """Finished tasks of a job as they are counted; the next job of the stage starts at none."""
-    told = Recorded()
-    watch = Watch(told)
+    recorded = Recorded()
+    watch = Watch(recorded)
     watch.stage("ask", 10)
     for count in (2, 2, 5, 0, 3):
         watch.done(count)
-    assert [("ask", 10), (2,), (3,), (3,)] == told.calls
+    assert [("ask", 10), (2,), (3,), (3,)] == recorded.calls
 
 
 def test_the_watch_hands_on_what_the_screen_shows():
     """Ledgers, a pause and silent bookies: it measures none of them."""
-    told = Recorded()
-    watch = Watch(told)
+    recorded = Recorded()
+    watch = Watch(recorded)
     watch.stage("ask", 2, LedgersDone(5, 9))
     watch.pause(3.0)
     watch.silent(["b1"])
-    assert [("ask", 2, LedgersDone(5, 9)), ("pause", 3.0), ("silent", "b1")] == told.calls
+    assert [("ask", 2, LedgersDone(5, 9)), ("pause", 3.0), ("silent", "b1")] == recorded.calls

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 
 from auditor.commands import replay as command
 from auditor.commands.context import Context
@@ -30,10 +30,10 @@ def run_dir(tmp_path: Path) -> Path:
     """A finished run with one finding; its evidence is of no interest."""
     directory = tmp_path / "run-20260101T030000Z-000001"
     directory.mkdir()
-    finding = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    finding = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
     assert set(FIELDS) <= set(finding)
-    summary = told.summary(
-        outcome="VIOLATED", exit_code=1, findings=told.counted([finding]),
+    summary = report_stories.summary(
+        outcome="VIOLATED", exit_code=1, findings=report_stories.counted([finding]),
         ledgers={"listed": 9, "sound": 8, "exempt": 0, "indeterminate": 0, "violated": 1},
     )  # fmt: skip
     (directory / "run.json").write_text("{}")

@@ -35,7 +35,7 @@ def listed_run(tmp_path: Path, **flags: str) -> Run:
 def test_a_run_with_a_listing_can_be_resumed(tmp_path: Path) -> None:
     """The advice names the command and the run."""
     advice = listed_run(tmp_path).resume_advice()
-    assert f"; auditor run --resume {RUN_ID} goes on where it stopped" == advice
+    assert f"; auditor run --resume {RUN_ID} continues where it stopped" == advice
 
 
 def test_a_run_without_a_listing_cannot_be_resumed(tmp_path: Path) -> None:

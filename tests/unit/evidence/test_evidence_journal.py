@@ -41,9 +41,12 @@ def test_a_stage_is_done_once(run: Place):
         return {"word": word}
 
     journal = Journal(run)
-    told = [journal.run_once("listing", work, "first"), journal.run_once("listing", work, "second")]
+    results = [
+        journal.run_once("listing", work, "first"),
+        journal.run_once("listing", work, "second"),
+    ]
     again = Journal.reopen(run).run_once("listing", work, "third")
-    assert [{"word": "first"}] * 3 == [*told, again]
+    assert [{"word": "first"}] * 3 == [*results, again]
     assert ["first"] == calls
 
 

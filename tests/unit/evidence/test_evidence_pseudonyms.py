@@ -64,8 +64,10 @@ def test_a_name_within_a_longer_one_is_left_alone():
 
 def test_addresses_in_sentences_go_although_nobody_named_them():
     """An error of the operating system tells an address, a certificate a host."""
-    told = "Connect call failed ('10.1.2.3', 3181) to [fe80::1:2]: CN=bk.acme.example, after 1.5 s"
-    said = Pseudonyms().of_text(told)
+    sentence = (
+        "Connect call failed ('10.1.2.3', 3181) to [fe80::1:2]: CN=bk.acme.example, after 1.5 s"
+    )
+    said = Pseudonyms().of_text(sentence)
     assert not any(name in said for name in ("10.1.2.3", "fe80", "acme"))
     assert said.startswith("Connect call failed ('address-") and said.endswith("after 1.5 s")
 
@@ -96,7 +98,7 @@ def test_a_word_of_metadata_garbles_no_sentence():
 
 
 @pytest.mark.parametrize(
-    "told",
+    "sentence",
     [
         "listed by its lister at bk1-admin:3182",
         "storage-host-7:3181 did not answer",
@@ -104,9 +106,9 @@ def test_a_word_of_metadata_garbles_no_sentence():
         "x.bk1 and bk1.corp",
     ],
 )
-def test_a_host_that_nobody_named_goes_whole(told: str):
+def test_a_host_that_nobody_named_goes_whole(sentence: str):
     """Also one without a dot, before a port, and one that begins or ends as a known one."""
-    said = names_of("bk1:3181").of_text(told)
+    said = names_of("bk1:3181").of_text(sentence)
     assert not any(name in said for name in ("bk1", "admin", "storage", "corp", "bookie-0001."))
 
 

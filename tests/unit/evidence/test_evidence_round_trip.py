@@ -181,11 +181,11 @@ def test_a_row_is_repeated_but_for_some_columns(count: int) -> None:
         ANSWERS, answer_row(answer), {"look": looks, "ledger_id": pa.array(ids, pa.int64())}
     )
     cells = [dict(zip(ANSWERS.names, answer_row(answer), strict=True)) for _ in range(count)]
-    told = [
+    repeated_rows = [
         cell | {"ledger_id": one, "look": look}
         for cell, one, look in zip(cells, ids, looks, strict=True)
     ]
-    assert pa.RecordBatch.from_pylist(told, schema=ANSWERS).equals(rows)
+    assert pa.RecordBatch.from_pylist(repeated_rows, schema=ANSWERS).equals(rows)
 
 
 LEDGERS_SEEN = st.integers(0, 8).flatmap(

@@ -72,8 +72,8 @@ def test_no_table_has_a_column_for_a_secret_or_for_raw_bytes(table: str) -> None
 )
 def test_no_noun_has_a_field_for_a_secret(noun: type) -> None:
     """What no value carries, no table can hold."""
-    told = {field.name for field in fields(noun)} - COUNTED_IN_BYTES
-    assert [] == [name for name in told if SECRET.search(name)]
+    names = {field.name for field in fields(noun)} - COUNTED_IN_BYTES
+    assert [] == [name for name in names if SECRET.search(name)]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -88,8 +88,8 @@ def test_ids_times_and_counts_have_room(table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_column_names_are_unique_and_lower_case(table: str) -> None:
     """Spark does not tell `Look` from `look`."""
-    told = TABLES[table].names
-    assert len(told) == len({name.lower() for name in told})
+    column_names = TABLES[table].names
+    assert len(column_names) == len({name.lower() for name in column_names})
     assert all(re.fullmatch(r"[a-z_0-9]+", name) for name, _ in names(TABLES[table]))
 
 

@@ -29,7 +29,7 @@ from auditor.sandbox.notation import ledger
 SEGMENTS = 12
 
 
-def told(
+def story_of(
     metadata: LedgerMetadata,
     lost: dict[str, set[int]],
     unlisted: dict[str, set[int]] | None = None,
@@ -42,7 +42,7 @@ def told(
         )
         for name, held in expected_on(metadata).items()
     }
-    return replace(Story("told here", (State(metadata, bookies),)), **more)
+    return replace(Story("one story", (State(metadata, bookies),)), **more)
 
 
 def first_round(story: Story) -> tuple[tuple[str, int], ...]:
@@ -60,17 +60,19 @@ CHANGED = ledger(
 
 def test_a_sound_ledger_is_not_read() -> None:
     """Lists that lack nothing need no confirmation."""
-    assert () == first_round(told(THREE, {}))
+    assert () == first_round(story_of(THREE, {}))
 
 
 def test_a_missing_entry_is_read_on_every_bookie_that_lacks_it_and_no_other() -> None:
     """Per entry, to all of its write set that are said to lack it."""
-    assert [("b1", 40), ("b3", 40)] == sorted(first_round(told(THREE, {"b1": {40}, "b3": {40}})))
+    assert [("b1", 40), ("b3", 40)] == sorted(
+        first_round(story_of(THREE, {"b1": {40}, "b3": {40}}))
+    )
 
 
 def test_a_long_run_is_read_at_its_ends_and_in_between() -> None:
     """First and last entry of what is lacking, and a few inner ones; not all of it."""
-    asked = [entry for _, entry in first_round(told(THREE, {"b2": set(range(20, 90))}))]
+    asked = [entry for _, entry in first_round(story_of(THREE, {"b2": set(range(20, 90))}))]
     assert {20, 89} <= set(asked)
     assert 3 <= len([e for e in asked if 20 < e < 89]) <= 10
 
@@ -78,7 +80,7 @@ def test_a_long_run_is_read_at_its_ends_and_in_between() -> None:
 def test_the_last_entry_that_a_bookie_lacks_is_read_there_whatever_others_lack() -> None:
     """Bookie b1 lacks many entries far apart; the ends of what any bookie lacks are b2's."""
     lost = {"b1": set(range(10, 90, 4)), "b2": {5, 95}}
-    assert {("b1", 10), ("b1", 86)} <= set(first_round(told(THREE, lost)))
+    assert {("b1", 10), ("b1", 86)} <= set(first_round(story_of(THREE, lost)))
 
 
 def test_reads_on_one_bookie_are_bounded() -> None:
@@ -86,10 +88,10 @@ def test_reads_on_one_bookie_are_bounded() -> None:
     every = {name: set(range(0, 1200, 2)) for name in ("b1", "b2", "b3", "b4")}
     for reads_max in (2, 3, 4, 8, 16):
         first = Counter(
-            bookie for bookie, _ in first_round(told(CHANGED, every, reads_max=reads_max))
+            bookie for bookie, _ in first_round(story_of(CHANGED, every, reads_max=reads_max))
         )
         assert max(first.values()) <= max(2, reads_max - RESERVED_READS)
-        drive(told(CHANGED, every, reads_max=reads_max))  # itself holds reads to reads_max
+        drive(story_of(CHANGED, every, reads_max=reads_max))  # itself holds reads to reads_max
 
 
 def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it() -> None:
@@ -99,7 +101,7 @@ def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it(
     lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
     worst = 100 * (SEGMENTS - 1) + 5
     lost |= {"b2": {worst}, "b4": {worst}, "b3": {worst}}
-    driven = drive(told(CHANGED, lost, reads_max=4))
+    driven = drive(story_of(CHANGED, lost, reads_max=4))
     (finding,) = driven.step.verdict.findings
     assert worst == finding.facts.worst_entry
     assert [] == unconfirmed(driven)
@@ -116,7 +118,7 @@ def test_a_tail_that_may_be_left_out_is_always_read() -> None:
     lost = {name: {100 * n + 5 for n in range(SEGMENTS)} for name in ("b1", "b2", "b3", "b4")}
     unlisted = {name: {1024} for name in metadata.segments[-1].ensemble}
     for reads_max in (2, 3, 4, 16):
-        story = told(metadata, lost, unlisted, reads_max=reads_max)
+        story = story_of(metadata, lost, unlisted, reads_max=reads_max)
         driven = drive(story)
         assert story.is_honest
         (finding,) = driven.step.verdict.findings
@@ -135,7 +137,7 @@ def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() 
     for seed in range(20):
         draw = random.Random(seed)
         lost = {"b1": {e for e in range(100) if draw.random() < 0.7}}
-        story = told(
+        story = story_of(
             THREE,
             lost,
             {"b2": {e for e in range(100) if draw.random() < 0.8}},
@@ -146,7 +148,7 @@ def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() 
 
 def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
     """What it lacks stays unknown; one round is enough to know that."""
-    story = told(THREE, {"b1": {3}, "b2": set(range(100))}, reads_max=16)
+    story = story_of(THREE, {"b1": {3}, "b2": set(range(100))}, reads_max=16)
     state = story.states[0]
     bookies = {**state.bookies, "b2": replace(state.bookies["b2"], read=ReadStatus.TIMED_OUT)}
     driven = drive(replace(story, states=(replace(state, bookies=bookies),)))
@@ -158,7 +160,7 @@ def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
 @pytest.mark.parametrize("reads_max", [2, 4, 16])
 def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> None:
     """The rounds end by themselves, long before the bound on steps."""
-    story = told(
+    story = story_of(
         CHANGED, {"b1": set(range(0, 1201, 7)), "b2": set(range(0, 1201, 5))}, reads_max=reads_max
     )
     assert len(drive(story).steps) <= 10
@@ -191,7 +193,7 @@ def rounds(story: Story) -> list[set[tuple[str, int]]]:
 
 def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() -> None:
     """The planned ones and no other, at one look."""
-    story = mute(told(THREE, {}), "b1", "b2", "b3")
+    story = mute(story_of(THREE, {}), "b1", "b2", "b3")
     (only,) = rounds(story)
     assert {"b1": 5, "b2": 5, "b3": 5} == Counter(bookie for bookie, _ in only)
     assert {(b, e) for b in ("b1", "b2", "b3") for e in (0, 99)} <= only
@@ -204,7 +206,7 @@ def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> 
     """
     metadata = ledger("e3 w3 0:[b1 b2 b3] 50:[b1 b4 b5] closed 99")
     inner = sorted(expected_on(metadata)["b1"])[20]
-    story = mute(told(metadata, {"b1": set(range(100))}), "b1", "b2", "b3", "b4", "b5")
+    story = mute(story_of(metadata, {"b1": set(range(100))}), "b1", "b2", "b3", "b4", "b5")
     first, second, *_ = rounds(story)
     lacking = {e for b, e in first if b == "b1"}
     assert {0, 49, 50, 99} <= lacking
@@ -219,13 +221,13 @@ def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> 
 
 def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> None:
     """In the round in which it is confirmed on the one that lists."""
-    first, *_ = rounds(mute(told(THREE, {"b1": {40}}), "b2", "b3"))
+    first, *_ = rounds(mute(story_of(THREE, {"b1": {40}}), "b2", "b3"))
     assert {("b1", 40), ("b2", 40), ("b3", 40)} <= first
 
 
 def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() -> None:
     """A probe on b1 finds it: whether b2 has a good copy is the next question."""
-    story = mute(told(THREE, {}), "b1", "b2")
+    story = mute(story_of(THREE, {}), "b1", "b2")
     drawn = next(
         entry
         for bookie, entry in sorted(rounds(story)[0])
@@ -240,7 +242,7 @@ def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> N
     """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at
     other entries.
     """
-    story = mute(told(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
+    story = mute(story_of(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
     (state,) = story.states
     bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({41}))}
     first, second, *_ = rounds(
@@ -257,10 +259,12 @@ def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_
     there. Where b1 lists, nothing is read.
     """
     metadata = ledger("e3 w2 a1 0:[b3 b4 b5] 1:[b1 b1 b2] closed 99")
-    assert ("b1", 3) in rounds(mute(told(metadata, {}), "b1"))[0]
-    assert ("ENTRY_WITHOUT_REPLICA", 3) == worst_of(mute(told(metadata, {"b1": {3}}), "b1"))
-    assert [] == rounds(told(metadata, {}))
-    assert {"b3"} == {bookie for one in rounds(mute(told(metadata, {}), "b3")) for bookie, _ in one}
+    assert ("b1", 3) in rounds(mute(story_of(metadata, {}), "b1"))[0]
+    assert ("ENTRY_WITHOUT_REPLICA", 3) == worst_of(mute(story_of(metadata, {"b1": {3}}), "b1"))
+    assert [] == rounds(story_of(metadata, {}))
+    assert {"b3"} == {
+        bookie for one in rounds(mute(story_of(metadata, {}), "b3")) for bookie, _ in one
+    }
 
 
 def worst_of(story: Story) -> tuple[str, int]:
@@ -273,7 +277,7 @@ def worst_of(story: Story) -> tuple[str, int]:
 def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: int) -> None:
     """A bookie that lost everything cannot make its neighbours be read from end to end."""
     story = mute(
-        told(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4"
+        story_of(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4"
     )
     for look in drive(story).evidence.looks:
         made = Counter(bookie for bookie, _ in look.reads)
@@ -285,7 +289,7 @@ def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
     """Also where it was no probe but an entry that another bookie lacked, which is listed there by
     then.
     """
-    story = mute(told(THREE, {"b1": {40}}), "b2")
+    story = mute(story_of(THREE, {"b1": {40}}), "b2")
     state = story.states[0]
     bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({40}))}
     back = {**bad, "b1": replace(bad["b1"], holds=bad["b1"].holds | {40})}

@@ -83,9 +83,9 @@ def test_the_finding_says_what_was_counted_each_under_its_name():
         expected=90,
         some_ledgers=(3, 4),
     )
-    told = Content(7, 5, 90, 80, (3, 4), was_probed=True)
+    counts = Content(7, 5, 90, 80, (3, 4), was_probed=True)
     expected = [Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id="b1")]
-    assert expected == judge_content([*LOOKS, {"b1": moved}], {"b1": told})
+    assert expected == judge_content([*LOOKS, {"b1": moved}], {"b1": counts})
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from support.stories import Story, drive
 from auditor.judging.settle import settle
 
 
-def costliest_step(told: Story) -> int:
+def costliest_step(story: Story) -> int:
     """The calls of the step that takes the most."""
     return max(
-        calls(lambda seen=evidence: settle(seen, told.terms)) for evidence, _ in drive(told).steps
+        calls(lambda seen=evidence: settle(seen, story.terms)) for evidence, _ in drive(story).steps
     )
 
 

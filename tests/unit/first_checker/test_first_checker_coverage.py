@@ -33,10 +33,10 @@ def answers(**texts: str) -> dict[str, Answer]:
     return {bookie: answer(bookie, text) for bookie, text in texts.items()}
 
 
-def reads(*told: tuple[str, int, ReadStatus]) -> dict[tuple[str, int], EntryRead]:
+def reads(*results: tuple[str, int, ReadStatus]) -> dict[tuple[str, int], EntryRead]:
     return {
         (bookie, entry): EntryRead(bookie, LEDGER, entry, 0, 0, status)
-        for bookie, entry, status in told
+        for bookie, entry, status in results
     }
 
 

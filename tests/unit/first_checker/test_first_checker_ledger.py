@@ -66,7 +66,7 @@ def record(
     return LedgerRecord(LEDGER, 0, NOW_MS, status, ZnodeStamp(1, 0, 0), metadata, mark=mark)
 
 
-def told(
+def verdict_on(
     text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str | AnswerStatus
 ) -> Verdict:
     """The verdict when each bookie holds what it should but for the runs it lost (all of them read
@@ -121,7 +121,7 @@ def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
     """Silence and loss are counted together (a missing entry beside unreachable replicas is no good
     entry), and nothing is claimed that a silent bookie could still refute.
     """
-    verdict = told(E3, **lost)
+    verdict = verdict_on(E3, **lost)
     assert ([kind], copies) == (kinds(verdict), verdict.findings[0].copies)
     assert verdict.standing is Standing.VIOLATED
     assert (SILENT in lost.values()) == (Unknown.BOOKIE_SILENT in verdict.unknowns)
@@ -129,7 +129,7 @@ def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
 
 def test_all_replicas_unreachable_is_unknown_never_sound() -> None:
     """Nothing proven, nothing known: INDETERMINATE."""
-    verdict = told(E3, b1=SILENT, b2=SILENT, b3=SILENT)
+    verdict = verdict_on(E3, b1=SILENT, b2=SILENT, b3=SILENT)
     assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,), ()) == (
         verdict.standing,
         verdict.unknowns,
@@ -139,7 +139,7 @@ def test_all_replicas_unreachable_is_unknown_never_sound() -> None:
 
 def test_every_reason_stays_in_the_order_of_the_catalogue() -> None:
     """Three bookies, three reasons."""
-    verdict = told(
+    verdict = verdict_on(
         E3, b1=AnswerStatus.TOO_LARGE, b2=AnswerStatus.TIMED_OUT, b3=AnswerStatus.REFUSED
     )
     assert (
@@ -153,20 +153,24 @@ def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quo
     """A = W: one copy lost is below the ack quorum, critical; A < W: below the write quorum, a
     warning.
     """
-    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == kinds(told("e3 w3 a3 0:[b1 b2 b3] closed 9", b1="4"))
-    assert [Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(told("e3 w3 a2 0:[b1 b2 b3] closed 9", b1="4"))
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == kinds(
+        verdict_on("e3 w3 a3 0:[b1 b2 b3] closed 9", b1="4")
+    )
+    assert [Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(
+        verdict_on("e3 w3 a2 0:[b1 b2 b3] closed 9", b1="4")
+    )
 
 
 def test_one_lost_copy_of_one_is_a_lost_entry() -> None:
     """W=1."""
-    assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(told("e3 w1 0:[b1 b2 b3] closed 9", b2="4"))
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(verdict_on("e3 w1 0:[b1 b2 b3] closed 9", b2="4"))
 
 
 def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() -> None:
     """Entry 4 is lost, 6 to 8 are short of copies: one finding, on entry 4; what is missing is told
     of all.
     """
-    verdict = told(E3, b1="4 6-8", b2="4", b3="4")
+    verdict = verdict_on(E3, b1="4 6-8", b2="4", b3="4")
     (finding,) = verdict.findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, ((4, 4),), 1) == (
         finding.kind,
@@ -178,14 +182,16 @@ def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() ->
 
 def test_the_worst_entry_is_named_with_its_write_set_by_absolute_ids() -> None:
     """Entry 7 of E=5 W=3 lives on positions 2, 3, 4."""
-    (finding,) = told(E5, b3="7", b4="7").findings
+    (finding,) = verdict_on(E5, b3="7", b4="7").findings
     assert EntryFacts(7, ("b3", "b4", "b5")) == finding.facts
     assert Copies(3, 2, 1, 0) == finding.copies
 
 
 def test_the_segment_of_a_finding_is_that_of_its_worst_entry() -> None:
     """The second segment lost more."""
-    (finding,) = told("e3 w3 a1 0:[b1 b2 b3] 5:[b1 b4 b3] closed 9", b1="2 7", b4="7").findings
+    (finding,) = verdict_on(
+        "e3 w3 a1 0:[b1 b2 b3] 5:[b1 b4 b3] closed 9", b1="2 7", b4="7"
+    ).findings
     assert finding.segment is not None
     assert (5, 9, ("b1", "b4", "b3")) == (
         finding.segment.first_entry_id,
@@ -213,7 +219,7 @@ def test_ranges_are_cut_and_totals_are_not() -> None:
     """Sixty single losses: twenty ranges shown, sixty counted, for the finding and for each
     bookie.
     """
-    (finding,) = told(
+    (finding,) = verdict_on(
         "e3 w3 a2 0:[b1 b2 b3] closed 200", b1=" ".join(str(e) for e in range(0, 120, 2))
     ).findings
     assert (RANGES_MAX, 60) == (len(finding.entries), finding.entries_total)
@@ -224,7 +230,7 @@ def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
     """Two copies in metadata are one on disk: a warning on the ensemble, and the entries are short
     of a copy.
     """
-    verdict = told("e3 w3 a2 0:[b1 b1 b3] closed 9")
+    verdict = verdict_on("e3 w3 a2 0:[b1 b1 b3] closed 9")
     assert {Kind.ENSEMBLE_DUPLICATE_BOOKIE, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
     (duplicate,) = [f for f in verdict.findings if f.kind is Kind.ENSEMBLE_DUPLICATE_BOOKIE]
     assert DuplicateFacts((("b1", (0, 1)),)) == duplicate.facts
@@ -234,14 +240,14 @@ def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
 
 def test_a_doubled_bookie_that_is_silent_is_one_unknown_copy() -> None:
     """Of three promised copies at most two can exist, one of them unknown."""
-    verdict = told("e3 w3 a3 0:[b1 b1 b3] closed 9", b1=SILENT)
+    verdict = verdict_on("e3 w3 a3 0:[b1 b1 b3] closed 9", b1=SILENT)
     (entry,) = [f for f in verdict.findings if f.kind is Kind.ENTRY_BELOW_ACK_QUORUM]
     assert Copies(3, 3, 1, 1) == entry.copies
 
 
 def test_duplicates_are_reported_once_a_segment_with_entries() -> None:
     """Two segments, two findings; the empty last one has none."""
-    verdict = told("e3 w1 a1 0:[b1 b1 b3] 4:[b1 b3 b3] 10:[b1 b1 b1] closed 9")
+    verdict = verdict_on("e3 w1 a1 0:[b1 b1 b3] 4:[b1 b3 b3] 10:[b1 b1 b1] closed 9")
     assert [(0, 3), (4, 9)] == [
         (f.segment.first_entry_id, f.segment.last_entry_id) for f in verdict.findings if f.segment
     ]
@@ -249,8 +255,8 @@ def test_duplicates_are_reported_once_a_segment_with_entries() -> None:
 
 def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> None:
     """An uncovered head contradicts itself; what is clear is judged all the same."""
-    assert [Kind.METADATA_MALFORMED] == kinds(told("e3 w3 a2 5:[b1 b2 b3] closed 9"))
-    verdict = told("e3 w3 a2 5:[b1 b2 b3] closed 9", b1="7")
+    assert [Kind.METADATA_MALFORMED] == kinds(verdict_on("e3 w3 a2 5:[b1 b2 b3] closed 9"))
+    verdict = verdict_on("e3 w3 a2 5:[b1 b2 b3] closed 9", b1="7")
     assert {Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
 
 
@@ -265,7 +271,7 @@ def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> No
 )
 def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -> None:
     """Open, in recovery, empty; a closed ledger with entries is judged."""
-    verdict = told(f"e3 w3 a2 0:[b1 b2 b3] {text}")
+    verdict = verdict_on(f"e3 w3 a2 0:[b1 b2 b3] {text}")
     assert (exempt, Standing.EXEMPT if exempt else Standing.SOUND) == (
         verdict.exempt,
         verdict.standing,
@@ -276,7 +282,7 @@ def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -
 def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -> None:
     """Within grace: EXEMPT(marked_underreplicated). Beyond: a finding, whatever the state."""
     text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
-    young, old = told(text, YOUNG), told(text, OLD)
+    young, old = verdict_on(text, YOUNG), verdict_on(text, OLD)
     assert (Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED) == (young.standing, young.exempt)
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == kinds(old)
     assert (Standing.VIOLATED, Exempt.MARKED_UNDERREPLICATED) == (old.standing, old.exempt)
@@ -285,9 +291,9 @@ def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -
 def test_within_grace_a_mark_excuses_too_few_copies() -> None:
     """The cluster knows: BELOW_* fall away, duplicates too, and that a bookie is not registered."""
     for lost in ({"b1": "4"}, {"b1": "4", "b2": "4"}, {"b1": AnswerStatus.UNREGISTERED}):
-        verdict = told(E3, YOUNG, **lost)
+        verdict = verdict_on(E3, YOUNG, **lost)
         assert (Standing.EXEMPT, (), ()) == (verdict.standing, verdict.findings, verdict.unknowns)
-    assert () == told("e3 w3 a2 0:[b1 b1 b3] closed 9", YOUNG).findings
+    assert () == verdict_on("e3 w3 a2 0:[b1 b1 b3] closed 9", YOUNG).findings
 
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_ANSWER.keys() - {AnswerStatus.UNREGISTERED}))
@@ -303,7 +309,7 @@ def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(
         (YOUNG, "5", "violated"),
     ):
         others = {"b2": lost, "b3": lost, "b4": lost} if lost else {}
-        verdict = told("e4 w3 a2 0:[b1 b2 b3 b4] closed 9", mark, b1=status, **others)
+        verdict = verdict_on("e4 w3 a2 0:[b1 b2 b3 b4] closed 9", mark, b1=status, **others)
         assert (standing, (REASON_OF_ANSWER[status],)) == (
             verdict.standing.word,
             verdict.unknowns,
@@ -315,9 +321,9 @@ def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_ju
     said of it.
     """
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
-    assert (Unknown.TOPOLOGY_UNKNOWN,) == told(E3, OLD, terms).unknowns
-    assert () == told(E3, YOUNG, terms).unknowns
-    assert () == told(E3, OLD, terms, b1="4", b2="4", b3="4").unknowns
+    assert (Unknown.TOPOLOGY_UNKNOWN,) == verdict_on(E3, OLD, terms).unknowns
+    assert () == verdict_on(E3, YOUNG, terms).unknowns
+    assert () == verdict_on(E3, OLD, terms, b1="4", b2="4", b3="4").unknowns
 
 
 def test_no_mark_excuses_a_confirmed_loss() -> None:
@@ -326,13 +332,13 @@ def test_no_mark_excuses_a_confirmed_loss() -> None:
     """
     lost = {"b1": "4", "b2": "4", "b3": "4"}
     for mark in (YOUNG, OLD):
-        assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(told(E3, mark, **lost))
+        assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(verdict_on(E3, mark, **lost))
 
 
 def test_beyond_grace_a_mark_excuses_nothing() -> None:
     """One finding a family: the mark's age and the missing copies."""
     assert {Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(
-        kinds(told(E3, OLD, b1="4"))
+        kinds(verdict_on(E3, OLD, b1="4"))
     )
 
 
@@ -399,18 +405,18 @@ def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
 
 def test_a_sound_ledger_has_nothing_but_its_standing() -> None:
     """No finding and no reason; each of its 3 times 10 copies was listed."""
-    assert Verdict(LEDGER, Standing.SOUND, copies=CopyCounts(30, 30, 0, 0)) == told(E3)
+    assert Verdict(LEDGER, Standing.SOUND, copies=CopyCounts(30, 30, 0, 0)) == verdict_on(E3)
 
 
 def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> None:
     """Every copy is there, and that is not all that is asked of it."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
-    unknown = told(E3, None, terms)
+    unknown = verdict_on(E3, None, terms)
     assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (
         unknown.standing,
         unknown.unknowns,
     )
-    verdict = told(
+    verdict = verdict_on(
         E3,
         None,
         replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})),
@@ -459,7 +465,7 @@ def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> N
     """
     lost = {"b1": "7", "b3": "7"}
     assert [Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.METADATA_MALFORMED] == kinds(
-        told("e3 w3 a2 5:[b1 b1 b3] closed 9", OLD, **lost)
+        verdict_on("e3 w3 a2 5:[b1 b1 b3] closed 9", OLD, **lost)
     )
 
 
@@ -469,7 +475,7 @@ def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() 
     """
     around = Surroundings(locations={"b1": "/r1", "b3": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
-    verdict = told("e2 w2 a1 0:[b1 b1] 5:[b1 b3] closed 9", None, terms)
+    verdict = verdict_on("e2 w2 a1 0:[b1 b1] 5:[b1 b3] closed 9", None, terms)
     family = [
         (f.kind, f.segment.first_entry_id) for f in verdict.findings if f.segment and not f.entries
     ]
@@ -482,7 +488,7 @@ def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
     expected = Finding(
         Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts((("b1", (0, 2)),)), LEDGER, segment=segment
     )
-    assert expected == told("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
+    assert expected == verdict_on("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
 
 
 def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
@@ -492,7 +498,7 @@ def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
         age, GRACE_MS, OLD.created_ms, None, (), "", None, None, LedgerState.CLOSED, why
     )
     terms = replace(TERMS, around=Surroundings(auditor="b1"))
-    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, LEDGER),) == told(
+    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, LEDGER),) == verdict_on(
         E3, OLD, terms
     ).findings
 
@@ -505,8 +511,8 @@ def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(
     mark: Mark | None, lost: str, stale: bool
 ) -> None:
     """Without a mark nothing is stale."""
-    assert stale is told(E3, mark, b1=lost).is_mark_stale
-    assert not told(E3, mark, b1=AnswerStatus.UNREGISTERED).is_mark_stale
+    assert stale is verdict_on(E3, mark, b1=lost).is_mark_stale
+    assert not verdict_on(E3, mark, b1=AnswerStatus.UNREGISTERED).is_mark_stale
 
 
 @pytest.mark.parametrize("state", ["open", "in_recovery"])
@@ -522,7 +528,7 @@ def test_a_marked_ledger_that_is_not_closed_is_never_called_empty(state: str) ->
         finding.facts.state,
         WhyMarked.EMPTY_LEDGER in finding.facts.why,
     )
-    (empty,) = told("e3 w3 a2 0:[b1 b2 b3] closed -1", OLD).findings
+    (empty,) = verdict_on("e3 w3 a2 0:[b1 b2 b3] closed -1", OLD).findings
     assert isinstance(empty.facts, MarkFacts) and WhyMarked.EMPTY_LEDGER in empty.facts.why
 
 
@@ -531,7 +537,9 @@ def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stand
     not registered.
     """
     terms = replace(TERMS, around=Surroundings(writable=frozenset({"b9"}), auditor="b9"))
-    (finding,) = told("e1 w1 a1 0:[b1] closed 9", OLD, terms, b1=AnswerStatus.UNREGISTERED).findings
+    (finding,) = verdict_on(
+        "e1 w1 a1 0:[b1] closed 9", OLD, terms, b1=AnswerStatus.UNREGISTERED
+    ).findings
     assert isinstance(finding.facts, MarkFacts)
     assert (WhyMarked.NO_COPY_IN_REACH,) == finding.facts.why
 
@@ -576,7 +584,7 @@ def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
     """Whoever of its bookies is in maintenance."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b2"})))
     assert [False, True] == [
-        told(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")
+        verdict_on(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")
     ]
 
 
@@ -584,7 +592,7 @@ def test_maintenance_is_every_way_of_being_away() -> None:
     """Three bookies, three ways."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b1", "b2", "b3"})))
     away = {"b1": SILENT, "b2": AnswerStatus.TIMED_OUT, "b3": AnswerStatus.ADDRESS_UNKNOWN}
-    verdict = told(E3, None, terms, **away)
+    verdict = verdict_on(E3, None, terms, **away)
     assert (AWAY, True) == (set(verdict.unknowns), verdict.only_maintenance)
 
 
@@ -659,7 +667,7 @@ def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(
     lost: dict[str, str], at_tail: bool
 ) -> None:
     """Each bookie that lacks entries holds all that it should before them, and some of it."""
-    (finding,) = told("e3 w3 a1 0:[b1 b2 b3] closed 9", **lost).findings
+    (finding,) = verdict_on("e3 w3 a1 0:[b1 b2 b3] closed 9", **lost).findings
     assert at_tail is finding.facts.at_tail
 
 
@@ -667,7 +675,7 @@ def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
     """Writers go on in the next segment only when the ack quorum holds what came before; a copy
     lost there is a hole.
     """
-    (finding,) = told("e3 w3 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed 9", b3="4").findings
+    (finding,) = verdict_on("e3 w3 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed 9", b3="4").findings
     assert not finding.facts.at_tail
 
 
@@ -716,8 +724,8 @@ def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
     found.
     """
     text = "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b4] 7:[b1 b2 b3] closed 9"
-    assert [Kind.METADATA_MALFORMED] == kinds(told(text))
-    verdict = told(text, b3="2 8")
+    assert [Kind.METADATA_MALFORMED] == kinds(verdict_on(text))
+    verdict = verdict_on(text, b3="2 8")
     assert [Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(verdict)
     assert ((2, 2), (8, 8)) == verdict.findings[1].entries
 
@@ -738,7 +746,7 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
     terms = replace(
         TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
     )
-    (finding,) = told(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
+    (finding,) = verdict_on(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
     assert isinstance(finding.facts, UnrecoverableFacts)
     assert (WhyMarked.NO_COPY, WhyMarked.NO_SPARE_BOOKIE) == finding.facts.mark.why
 
@@ -746,7 +754,7 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
 @pytest.mark.parametrize("mark", [None, YOUNG])
 def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> None:
     """Also where an entry is lost and the ledger is marked."""
-    verdict = told(E3, mark, b1="4 6", b2="4", b3="4")
+    verdict = verdict_on(E3, mark, b1="4 6", b2="4", b3="4")
     assert (
         BookieLack("b1", 10, 2),
         BookieLack("b2", 10, 1),
@@ -760,7 +768,7 @@ def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(
 ) -> None:
     """Who is silent is not in maintenance, or who is in maintenance is up and refuses."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
-    verdict = told(E3, None, terms, b1=said)
+    verdict = verdict_on(E3, None, terms, b1=said)
     assert (Standing.INDETERMINATE, False) == (verdict.standing, verdict.only_maintenance)
 
 
@@ -773,6 +781,6 @@ def test_lost_entries_are_looked_for_elsewhere_if_one_may_be_read(
     """
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b9"}))
     terms = replace(TERMS, around=around, stranded_entries_max=entries_max)
-    (finding,) = told(E3, None, terms, b1="4", b2="4", b3="4").findings
+    (finding,) = verdict_on(E3, None, terms, b1="4", b2="4", b3="4").findings
     assert isinstance(finding.facts, EntryFacts)
     assert searched == (finding.facts.search and finding.facts.search.entries)

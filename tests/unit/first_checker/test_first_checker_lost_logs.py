@@ -164,15 +164,15 @@ def test_a_stronger_finding_is_named() -> None:
 def test_the_witness_names_the_file_and_what_lies_in_it() -> None:
     """And what to run; the file is put back before anything is copied."""
     (one,) = found()
-    told = bookie_testimony(one, [UP, UP], CLUSTER)
+    testimony = bookie_testimony(one, [UP, UP], CLUSTER)
     assert (
         "/data/current/1f.log: at least 40 entries are indexed there, such as entries 10 to 29 of"
-        " ledger 7; 2 reads of them ended in EIO and none brought one." in told["witness"]
+        " ledger 7; 2 reads of them ended in EIO and none brought one." in testimony["witness"]
     )
-    assert "At least 40 entries of 1 ledger lie in what is missing." in told["witness"]
-    assert "ls -l /data/current/1f.log" == told["next"][0]
+    assert "At least 40 entries of 1 ledger lie in what is missing." in testimony["witness"]
+    assert "ls -l /data/current/1f.log" == testimony["next"][0]
     assert ["put the file back", "bookkeeper shell recover -l 7 b1"] == [
         command.removeprefix("CHANGES THE CLUSTER: ").partition(":")[0]
-        for command in told["next"]
+        for command in testimony["next"]
         if command.startswith("CHANGES")
     ]

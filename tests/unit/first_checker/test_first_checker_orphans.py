@@ -143,7 +143,7 @@ def judged(
     return judge_orphans([SeenOrphan(old(3, 1), again, topic), *sure], 1_000, 100, undecided)
 
 
-def told(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
+def expected_orphans(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
     """What is found of closed ledgers of 100 bytes."""
     facts = OrphanedFacts(len(ids), ids, 100 * len(ids), 0, 990, 100, undecided, 40)
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
@@ -151,9 +151,9 @@ def told(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
 
 def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_between_looks() -> None:
     """Ascending; what was undecided before is added."""
-    assert told((3, 4, 5), 0) == judged()
-    assert told((4, 5), 8) == judged(None, undecided=7)
-    assert told((3, 4, 5), 7) == judged(undecided=7)
+    assert expected_orphans((3, 4, 5), 0) == judged()
+    assert expected_orphans((4, 5), 8) == judged(None, undecided=7)
+    assert expected_orphans((3, 4, 5), 7) == judged(undecided=7)
     assert Orphans(None, (), 0) == judge_orphans([], 1_000, 100)
 
 
@@ -172,7 +172,7 @@ def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_betwe
 )
 def test_a_reference_of_any_role_saves_a_ledger(changes: dict[str, Any]) -> None:
     """Also a ledger that was deleted in BookKeeper on purpose: its deletion is under way."""
-    assert told((4, 5), 0) == judged(replace(TOPIC, **changes))
+    assert expected_orphans((4, 5), 0) == judged(replace(TOPIC, **changes))
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,14 @@ def test_what_the_second_look_does_not_confirm_is_no_orphan(
     again: LedgerRecord | None, topic: TopicRecord | None, undecided: int
 ) -> None:
     """Undecided where something could not be read; gone, or another ledger by now, is decided."""
-    assert told((4, 5), undecided) == judged(topic, again)
+    assert expected_orphans((4, 5), undecided) == judged(topic, again)
 
 
 def test_a_topic_that_is_gone_names_nothing() -> None:
     """Its ledger was left behind."""
-    assert told((3, 4, 5), 0) == judged(TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING))
+    assert expected_orphans((3, 4, 5), 0) == judged(
+        TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING)
+    )
 
 
 def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:

@@ -29,14 +29,14 @@ def played(*counts: int, then: int = 1_000) -> list[tuple[bool, int]]:
     against.
     """
     baseline = replace(BASELINE, listed=then)
-    told = []
+    reported = []
     for number, count in enumerate(counts):
         listed = listings(count, count)
         is_found = judge_population(baseline, listed, [], "id") is not None
         kept = kept_baseline(baseline, listed)
         baseline = kept or replace(BASELINE, run_id=f"run-{number}", listed=count)
-        told.append((is_found, baseline.listed))
-    return told
+        reported.append((is_found, baseline.listed))
+    return reported
 
 
 def test_a_drop_is_found_until_three_runs_agree() -> None:

@@ -52,7 +52,7 @@ def probes_of(
 Reads = dict[tuple[str, int], EntryRead]
 
 
-def told(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
+def reads_on(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
     return {
         (bookie, e): EntryRead(bookie, LEDGER, e, look, NOW_MS, status)
         for e, status in said.items()
@@ -61,7 +61,7 @@ def told(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
 
 def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later: Reads) -> Coverage:
     """b1 cannot list; its planned probes are all there unless `said` says otherwise."""
-    reads = told("b1", {**dict.fromkeys(probes_of(metadata), PRESENT), **said})
+    reads = reads_on("b1", {**dict.fromkeys(probes_of(metadata), PRESENT), **said})
     for more in later.values():
         reads |= more
     return coverage(metadata, unsupported("b1"), reads, probing=PLAN)
@@ -218,7 +218,7 @@ def test_before_its_probes_are_made_a_bookie_is_unknown() -> None:
         found.unknowns,
     )
     *made, last = probes_of(ONE)
-    reads = told("b1", dict.fromkeys(made, PRESENT))
+    reads = reads_on("b1", dict.fromkeys(made, PRESENT))
     found = coverage(ONE, unsupported("b1"), reads, probing=PLAN)
     assert (set(range(100)) - set(made), (Unknown.BOOKIE_UNSUPPORTED,)) == (
         unknown(found),
@@ -243,7 +243,7 @@ def test_an_unknown_ledger_is_proof_for_all_of_it() -> None:
         {0: NO_LEDGER, 99: ReadStatus.TIMED_OUT},
         dict.fromkeys(probes_of(ONE), NO_LEDGER),
     ):
-        found = coverage(ONE, unsupported("b1"), told("b1", said), probing=PLAN)
+        found = coverage(ONE, unsupported("b1"), reads_on("b1", said), probing=PLAN)
         assert (set(range(100)), set(), ()) == (absent(found), unknown(found), found.unknowns)
     assert (BookieLack("b1", 100, 100),) == found.lacks
 
@@ -283,9 +283,11 @@ def test_when_no_probe_told_anything_the_whole_bookie_is_unknown(status: ReadSta
 
 def test_the_newest_look_decides_what_enoledger_speaks_of() -> None:
     """A copy restored since is there; a ledger lost since is gone, whatever was read before."""
-    back = judged({}, later=told("b1", {50: NO_LEDGER}, look=0))
+    back = judged({}, later=reads_on("b1", {50: NO_LEDGER}, look=0))
     assert {50} == absent(back)
-    lost = judged({50: PRESENT}, later=told("b1", dict.fromkeys(probes_of(ONE), NO_LEDGER), look=2))
+    lost = judged(
+        {50: PRESENT}, later=reads_on("b1", dict.fromkeys(probes_of(ONE), NO_LEDGER), look=2)
+    )
     assert set(range(100)) == absent(lost)
     torn = judged({0: NO_LEDGER})
     assert {0} == absent(torn), "both at one look: each speaks of its own entry"
@@ -296,7 +298,7 @@ def test_reads_of_entries_that_the_bookie_need_not_hold_say_nothing() -> None:
     there.
     """
     metadata = ledger("e2 w1 0:[b1 b2] closed 9")
-    reads = told("b1", {1: NO_LEDGER, 3: CORRUPT})
+    reads = reads_on("b1", {1: NO_LEDGER, 3: CORRUPT})
     found = coverage(metadata, unsupported("b1"), reads, probing=PLAN)
     assert (set(), (), ()) == (absent(found), found.corrupt, found.read_absent)
     assert Probes(0, 0) == found.probes

@@ -222,8 +222,10 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
     """Whether auto-recovery is disabled, and how long the cluster's own auditor waits."""
     facts = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=900)
     found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, facts)
-    (told,) = [bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind]
-    assert "lostBookieRecoveryDelay is 15 min" in told and "Auto-recovery is disabled" in told
+    (witness,) = [
+        bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind
+    ]
+    assert "lostBookieRecoveryDelay is 15 min" in witness and "Auto-recovery is disabled" in witness
     (quiet,) = [
         f
         for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, FACTS)
@@ -252,9 +254,11 @@ def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
         for at in (2_000, 4_000, 905_000)
     ]
     facts = LostFacts(True, 3, (4, 5, 6), 2, 2, 903_000, 903_000, 893, False, "new")
-    told = replace(FACTS, lost_bookie_recovery_delay_s=893)
+    slow_facts = replace(FACTS, lost_bookie_recovery_delay_s=893)
     missed = {"lost": Missed(3, (4, 5, 6), 2, 2, renamed_to="new")}
-    assert [Finding(LOST_FOUND[0], facts, bookie_id="lost")] == judge_bookies(looks, missed, told)
+    assert [Finding(LOST_FOUND[0], facts, bookie_id="lost")] == judge_bookies(
+        looks, missed, slow_facts
+    )
 
 
 def test_behind_a_bookie_that_was_seen_once_the_others_are_judged() -> None:
@@ -287,11 +291,11 @@ def test_while_the_cluster_is_marking_nobody_is_accused(
     assert ([LOST_FOUND] if found else []) == [
         (f.kind, f.bookie_id) for f in judge_bookies(GONE_TWICE, missed, FACTS)
     ]
-    told = withheld(GONE_TWICE, missed, FACTS)
-    assert found == (told == [])
+    sentences = withheld(GONE_TWICE, missed, FACTS)
+    assert found == (sentences == [])
     assert all(
         "replication is being arranged: 39 of 40 ledgers are marked" in sentence
-        for sentence in told
+        for sentence in sentences
     )
 
 
@@ -318,9 +322,9 @@ def test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused(
     first = replace(LOST, has_cookie=has_cookie)
     looks = [look(WELL, first), look(WELL, replace(first, read_at_ms=86_400_000))]
     assert ([LOST_FOUND] if found else []) == kinds(looks, facts)
-    told = withheld(looks, MISSED, facts)
-    assert found == (told == []) and all(
-        "auto-recovery is disabled" in sentence for sentence in told
+    sentences = withheld(looks, MISSED, facts)
+    assert found == (sentences == []) and all(
+        "auto-recovery is disabled" in sentence for sentence in sentences
     )
 
 
@@ -352,7 +356,7 @@ def test_the_witness_has_the_marked_ledgers_and_the_new_name() -> None:
     """Both are facts of the finding; a copy of what is there under another name is not proposed."""
     missed = {"lost": Missed(1, (4,), 39, 39, renamed_to="new")}
     (found,) = judge_bookies(GONE_TWICE, missed, FACTS)
-    told = bookie_testimony(found, [WELL], FACTS)
-    assert "39 more that name it are marked, and were at the first look." in told["witness"]
-    assert "It was probably renamed to new" in told["witness"]
-    assert not any("recover lost" in command for command in told["next"])
+    testimony = bookie_testimony(found, [WELL], FACTS)
+    assert "39 more that name it are marked, and were at the first look." in testimony["witness"]
+    assert "It was probably renamed to new" in testimony["witness"]
+    assert not any("recover lost" in command for command in testimony["next"])

@@ -440,18 +440,24 @@ def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
     at most.
     """
     chance = random.Random(seed)
-    told: list[str] = []
+    instructions: list[str] = []
     for _ in range(LOOKS_MAX + 2):
-        told.append(chance.choice("ABCMUG") + chance.choice(["", "", "+"]))
-        must_ask = told[-1][0] in "ABC" and "+" not in told[-1]
-        suspicion = MARKED if "+" in told[-1] and chance.random() < 0.5 else CURABLE
+        instructions.append(chance.choice("ABCMUG") + chance.choice(["", "", "+"]))
+        must_ask = instructions[-1][0] in "ABC" and "+" not in instructions[-1]
+        suspicion = MARKED if "+" in instructions[-1] and chance.random() < 0.5 else CURABLE
         step = next_step(
-            looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX
+            looks(" ".join(instructions)),
+            must_ask=must_ask,
+            suspicion=suspicion,
+            looks_max=LOOKS_MAX,
         )
         if step == ASK:
-            told[-1] += "!"
-            seen, suspicion = looks(" ".join(told)), chance.choice([CURABLE, REMARK, REMARK])
+            instructions[-1] += "!"
+            seen, suspicion = (
+                looks(" ".join(instructions)),
+                chance.choice([CURABLE, REMARK, REMARK]),
+            )
             step = next_step(seen, must_ask=True, suspicion=suspicion, looks_max=LOOKS_MAX)
         if step.next in (Next.COMMIT, Next.UNSETTLED):
             return
-    pytest.fail(f"seed {seed}: still open after {told}")
+    pytest.fail(f"seed {seed}: still open after {instructions}")

@@ -78,8 +78,8 @@ def test_a_ledger_that_records_none_says_nothing() -> None:
 
 def test_what_is_shown_is_bounded() -> None:
     """Five hundred groups do not fill the screen."""
-    told = recorded(written(isolationBookieGroups=[f"group-{k}" for k in range(500)]))
-    assert RECORDED_CHARS_MAX + 1 == len(told) and told.endswith("…")
+    words = recorded(written(isolationBookieGroups=[f"group-{k}" for k in range(500)]))
+    assert RECORDED_CHARS_MAX + 1 == len(words) and words.endswith("…")
 
 
 @pytest.mark.parametrize(

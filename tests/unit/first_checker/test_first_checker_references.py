@@ -96,7 +96,7 @@ READ = replace(
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("case", "expected"),
     [
         # Missing at the first look.
         (seen(gone(1), None), UNKNOWN),
@@ -149,12 +149,12 @@ READ = replace(
     ],
 )
 def test_what_two_looks_show_of_a_ledger_without_a_finding(
-    told: SeenReference, expected: Judged
+    case: SeenReference, expected: Judged
 ) -> None:
     """Unknown where a loss is possible: topic 5 has ten entries there, and schemas up to entry
     6.
     """
-    assert expected == judge_reference(told)
+    assert expected == judge_reference(case)
 
 
 COMPACTED = Subscription("c", Cursor(8, Position(4, 2), (), 5))
@@ -212,10 +212,15 @@ def test_a_truncated_ledger_tells_what_each_use_loses() -> None:
     )
     pairs = tuple(pair_uses(one, one)[5] for one in uses)
     finding = judge_reference(SeenReference(5, ending(5, 1), ending(5, 2), pairs)).finding
-    told = [("x", Role.DATA, 6), ("x", Role.SCHEMA, 6), ("y", Role.DATA, 6), ("y", Role.SCHEMA, 6)]
+    lost_uses = [
+        ("x", Role.DATA, 6),
+        ("x", Role.SCHEMA, 6),
+        ("y", Role.DATA, 6),
+        ("y", Role.SCHEMA, 6),
+    ]
     some = tuple(
         UseFacts(f"persistent://t/n/{name}", role, "", Position(5, entry))
-        for name, role, entry in told
+        for name, role, entry in lost_uses
     )
     facts = TruncatedLedgerFacts(5, 12, 2, 4, some, 70, 1_200, 1_000)
     assert (

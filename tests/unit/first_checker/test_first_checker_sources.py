@@ -37,8 +37,8 @@ def test_runs_that_were_sent_one_by_one_are_believed_however_regular() -> None:
     metadata = ledger("e3 w3 0:[b1 b2 b3] closed 1999999")
     regular = SequenceGroup(0, 1_999_900, 99, 100)
     sent = _listed("b1", regular, received_bytes=64 + 24 * 20_000)
-    told = _listed("b2", regular, received_bytes=64 + 24)
-    seen = coverage(metadata, {"b1": sent, "b2": told}, {})
+    answer = _listed("b2", regular, received_bytes=64 + 24)
+    seen = coverage(metadata, {"b1": sent, "b2": answer}, {})
     assert {"b1"} == set(seen.held)
     shares = seen.extents[0].shares
     assert [20_000] == [one.lacking.count() for one in shares if one.bookie_id == "b1"]

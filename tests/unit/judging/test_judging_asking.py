@@ -62,8 +62,8 @@ def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
     plant(monkeypatch, 2, 5)
     asked = [
         row
-        for told in verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
-        for row in told.to_pylist()
+        for questions in verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
+        for row in questions.to_pylist()
     ]
     assert [(one, bookie) for one in (1, 3, 4) for bookie in ("b1", "b2", "b3")] == [
         (row["ledger_id"], row["bookie_id"].split(":")[0]) for row in asked
@@ -94,8 +94,8 @@ def test_a_ledger_on_which_asking_raises_is_not_asked_for(
         return sound(evidence)
 
     monkeypatch.setattr(verdicts, "lists_demanded", demanded)
-    told = verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
-    assert {1, 3} == {row["ledger_id"] for rows in told for row in rows.to_pylist()}
+    questions = verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
+    assert {1, 3} == {row["ledger_id"] for rows in questions for row in rows.to_pylist()}
 
 
 @pytest.mark.parametrize(

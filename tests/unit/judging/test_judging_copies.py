@@ -21,15 +21,15 @@ SOME = CopyCounts(expected=100, listed=40, read=20, assumed=40)
 
 def rows(*counted: tuple[str, CopyCounts | None]) -> TableScan:
     """VERDICTS rows with a standing and their copies; what is not told is null."""
-    told: list[dict[str, Any]] = []
+    columns: list[dict[str, Any]] = []
     for number, (standing, counts) in enumerate(counted):
         values = (
             (counts.expected, counts.listed, counts.read, counts.assumed) if counts else (None,) * 4
         )
-        told.append(
+        columns.append(
             {"ledger_id": number, "standing": standing} | dict(zip(COLUMNS, values, strict=True))
         )
-    return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
+    return scan_rows(pa.Table.from_pylist(columns, schema=VERDICTS))
 
 
 def test_only_judged_ledgers_count() -> None:
@@ -53,8 +53,8 @@ def test_only_judged_ledgers_count() -> None:
 def test_many_huge_ledgers_do_not_overflow() -> None:
     """Two thousand ledgers of 2^53 copies each are more than 2^63."""
     huge = CopyCounts(COPIES_MAX, COPIES_MAX - 1, 0, 1)
-    told = copies_of_verdicts(rows(*[("sound", huge)] * 2_000))
-    assert (2_000 * 2**53, 2_000) == (told["copies"]["expected"], told["copies"]["assumed"])
+    counts = copies_of_verdicts(rows(*[("sound", huge)] * 2_000))
+    assert (2_000 * 2**53, 2_000) == (counts["copies"]["expected"], counts["copies"]["assumed"])
 
 
 @pytest.mark.parametrize(

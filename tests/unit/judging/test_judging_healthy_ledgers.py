@@ -383,12 +383,12 @@ def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(said_of_one(), max_size=5))
 def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(
-    told: list[tuple[LedgerEvidence, bool]],
+    cases: list[tuple[LedgerEvidence, bool]],
 ) -> None:
     """Entry by entry; and what is found is what `settle` says."""
-    batch = batch_of(*(one for one, _ in told))
+    batch = batch_of(*(one for one, _ in cases))
     got = healthy_ledgers(batch, TERMS)
-    assert [number for number, (_, is_whole) in enumerate(told) if is_whole] == list(got)
+    assert [number for number, (_, is_whole) in enumerate(cases) if is_whole] == list(got)
     assert [healthy_verdict(LEDGER, copies) for copies in got.values()] == [
-        settle(told[number][0], TERMS).verdict for number in got
+        settle(cases[number][0], TERMS).verdict for number in got
     ]

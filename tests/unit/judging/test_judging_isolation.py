@@ -126,7 +126,7 @@ def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
 
 
 def children() -> set[str]:
-    told = subprocess.run(
+    listing = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(os.getpid())],
         capture_output=True,
         text=True,
@@ -134,7 +134,7 @@ def children() -> set[str]:
     )
     return {
         pid
-        for pid in told.stdout.split()
+        for pid in listing.stdout.split()
         if os.path.exists(f"/proc/{pid}") and "ps" not in comm(pid)
     }
 

@@ -36,7 +36,7 @@ def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
     return LedgerEvidence(LEDGER, tuple(looks))
 
 
-def told(row: Row) -> dict[str, Any]:
+def verdict_fields(row: Row) -> dict[str, Any]:
     """What the columns say that this module decides."""
     found = table(VERDICTS, [row]).to_pylist()[0]
     return {
@@ -54,7 +54,7 @@ def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
 def test_a_ledger_that_was_judged_is_told_by_its_verdict() -> None:
     """With the terms of the run, and no detail."""
     step, row = rows.judge_to_row(seen(), TERMS, FACTS)
-    assert (DELETED, expected("exempt", [], "")) == (step, told(row))
+    assert (DELETED, expected("exempt", [], "")) == (step, verdict_fields(row))
 
 
 def raising(error: BaseException) -> Any:
@@ -85,7 +85,9 @@ def test_a_ledger_on_which_judging_raises_is_set_aside(
     """Poison, with what was raised; also where it would end the process, here or in a child."""
     monkeypatch.setattr("auditor.judging.settle.settle", raising(error))
     row = judging(monkeypatch, careful=careful)
-    assert expected("indeterminate", ["poison"], f"{type(error).__name__}: odd") == told(row)
+    assert expected("indeterminate", ["poison"], f"{type(error).__name__}: odd") == verdict_fields(
+        row
+    )
 
 
 def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +95,7 @@ def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.Monke
     tries = iter([raising(KeyError("odd")), verdict_rows.verdict_row])
     monkeypatch.setattr(rows, "verdict_row", lambda *given: next(tries)(*given))
     row = judging(monkeypatch, careful=False)
-    assert expected("indeterminate", ["poison"], "KeyError: 'odd'") == told(row)
+    assert expected("indeterminate", ["poison"], "KeyError: 'odd'") == verdict_fields(row)
 
 
 @pytest.mark.parametrize("careful", [True, False])
@@ -111,7 +113,7 @@ def test_a_ledger_that_takes_all_memory_is_stopped(
     """It is told as the limit that it met, not as an exception."""
     monkeypatch.setattr("auditor.judging.settle.settle", raising(MemoryError("all of it")))
     detail = "judging was stopped: it took more memory than 256 MiB"
-    assert expected("indeterminate", ["poison"], detail) == told(
+    assert expected("indeterminate", ["poison"], detail) == verdict_fields(
         judging(monkeypatch, careful=careful)
     )
 
@@ -143,7 +145,7 @@ def test_a_ledger_on_which_the_checkers_differ_says_in_what(
     found, row = rows.judge_to_row(seen(), TERMS, FACTS)
     assert (step, expected("indeterminate", ["checkers_disagree"], "one says more")) == (
         found,
-        told(row),
+        verdict_fields(row),
     )
 
 
@@ -152,7 +154,7 @@ def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
     step, row = rows.withheld(seen(), "the second one says otherwise", TERMS, FACTS)
     assert expected(
         "indeterminate", ["checkers_disagree"], "the second one says otherwise"
-    ) == told(row)
+    ) == verdict_fields(row)
     assert (LEDGER, (Unknown.CHECKERS_DISAGREE,), Todo.NOTHING) == (
         step.verdict.ledger_id,
         step.verdict.unknowns,
@@ -165,7 +167,7 @@ def test_a_ledger_that_is_set_aside_says_why() -> None:
     detail = settling.stopped_detail("it took longer than 0.4 s")
     step, row = rows.set_aside(seen(), detail, TERMS, FACTS)
     assert "judging was stopped: it took longer than 0.4 s" == detail
-    assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
+    assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, verdict_fields(row))
     assert settling.is_stopped(detail) and not settling.is_stopped("ValueError: odd")
 
 

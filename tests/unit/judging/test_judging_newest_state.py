@@ -27,7 +27,7 @@ HELD = {
 def story(**bookies: Bookie) -> Story:
     """Bookies that hold what they should, but for those given."""
     sound = {name: Bookie(held) for name, held in HELD.items()}
-    return Story("told here", (State(E3, {**sound, **bookies}),))
+    return Story("one story", (State(E3, {**sound, **bookies}),))
 
 
 def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
@@ -79,13 +79,13 @@ def test_a_wrong_digest_is_read_again_although_the_entry_is_listed_by_then() -> 
     first = story(b1=Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6}))).states[0]
     listed = replace(first, bookies={**first.bookies, "b1": Bookie(held, corrupt=frozenset({6}))})
     mended = replace(first, bookies={**first.bookies, "b1": Bookie(held)})
-    told = [
+    verdicts = [
         drive(Story("listed since", (first, second))).step.verdict for second in (listed, mended)
     ]
     assert [[Kind.ENTRY_CORRUPT], []] == [
-        [finding.kind for finding in verdict.findings] for verdict in told
+        [finding.kind for finding in verdict.findings] for verdict in verdicts
     ]
-    assert [Standing.VIOLATED, Standing.SOUND] == [verdict.standing for verdict in told]
+    assert [Standing.VIOLATED, Standing.SOUND] == [verdict.standing for verdict in verdicts]
 
 
 def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
@@ -130,11 +130,11 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwis
 ) -> None:
     """However often the reading failed between them, and although every list names the entry."""
     sound = drive(story()).evidence.looks[0]
-    told = [
+    reads_by_look = [
         {("b1", 6): EntryRead("b1", LEDGER, 6, n, 0, ReadStatus(word))}
         for n, word in enumerate(read.split())
     ]
-    looks = (*(replace(sound, reads=reads) for reads in told), replace(sound, answers={}))
+    looks = (*(replace(sound, reads=reads) for reads in reads_by_look), replace(sound, answers={}))
     seen = LedgerEvidence(LEDGER, looks)
     verdict = settle(seen, TERMS).verdict
     assert (standing, ()) == (verdict.standing, differences(verdict, seen, TERMS))

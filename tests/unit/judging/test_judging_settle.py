@@ -48,7 +48,7 @@ HELD = {
 }
 
 
-def story(name: str = "told here", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
+def story(name: str = "one story", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
     """Bookies that hold what they should, but for those given."""
     sound = {name: Bookie(frozenset(held)) for name, held in HELD.items()}
     return Story(name, (State(metadata, {**sound, **bookies}),))
@@ -71,10 +71,10 @@ def test_whom_to_ask_is_known_without_judging() -> None:
     """At the first look, and wherever a step wants lists, those demanded are the questions of the
     step, which judges first.
     """
-    for told in stories(300):
-        for evidence, step in drive(told).steps:
+    for one in stories(300):
+        for evidence, step in drive(one).steps:
             if len(evidence.looks) == 1 or step.todo is Todo.LISTS:
-                assert step.questions == lists_demanded(evidence), (told.name, evidence)
+                assert step.questions == lists_demanded(evidence), (one.name, evidence)
 
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
@@ -124,10 +124,10 @@ def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
     one look.
     """
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
-    told = Story(
+    tail = Story(
         "tail", (State(metadata, {b: Bookie(frozenset({0}), frozenset({0})) for b in HELD}),)
     )
-    driven = drive(told)
+    driven = drive(tail)
     assert [Todo.LISTS, Todo.READS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert (Standing.SOUND, 3) == (
         driven.step.verdict.standing,
@@ -144,11 +144,9 @@ def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
     assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
 
 
-def marked(told: Story, created_ms: int = NOW_MS) -> Story:
+def marked(one: Story, created_ms: int = NOW_MS) -> Story:
     """The same story, with the ledger marked at every look."""
-    return replace(
-        told, states=tuple(replace(state, mark=Mark(created_ms)) for state in told.states)
-    )
+    return replace(one, states=tuple(replace(state, mark=Mark(created_ms)) for state in one.states))
 
 
 def test_a_marked_ledger_that_lost_nothing_is_asked_about_once() -> None:
@@ -193,13 +191,15 @@ def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(
     """Entry 6 belongs on b1 and on b2, which is not registered. What a bookie that answered may
     have is in reach, whatever is known of it.
     """
-    told = replace(marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1})
-    driven = drive(told)
+    marked_story = replace(
+        marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1}
+    )
+    driven = drive(marked_story)
     why = [
         one.facts.why for one in driven.step.verdict.findings if isinstance(one.facts, MarkFacts)
     ]
     assert [expected] == [WhyMarked.NO_COPY_IN_REACH in one for one in why]
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, marked_story.terms)
 
 
 def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -> None:
@@ -271,11 +271,11 @@ def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assu
     """
     metadata = ledger(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 999")
     sound = dict.fromkeys(("b1", "b2", "b3"), Bookie(frozenset(range(1000))))
-    told = Story("tail", (State(metadata, {**sound, **bookies}),), more_terms={"probe_entries": 1})
-    driven = drive(told)
+    tail = Story("tail", (State(metadata, {**sound, **bookies}),), more_terms={"probe_entries": 1})
+    driven = drive(tail)
     (finding,) = driven.step.verdict.findings
     assert expected is finding.facts.at_tail
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, tail.terms)
 
 
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
@@ -329,16 +329,18 @@ def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() ->
         marked(story(b1=Bookie(answer=AnswerStatus.SILENT))),
         more_terms={"around": Surroundings(maintenance=frozenset({"b1"}))},
     )
-    assert [1, 1] == [len(drive(told).evidence.looks) for told in (gone, away)]
+    assert [1, 1] == [len(drive(one).evidence.looks) for one in (gone, away)]
 
 
 def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
     """Silence is what maintenance looks like; a wrong digest is asked for again."""
     around = Surroundings(maintenance=frozenset({"b1"}))
     bad = Bookie(frozenset(HELD["b1"] - {6}), read=ReadStatus.INVALID)
-    told = replace(story(b1=bad), more_terms={"around": around})
+    in_maintenance = replace(story(b1=bad), more_terms={"around": around})
     quiet = replace(story(b1=Bookie(answer=AnswerStatus.SILENT)), more_terms={"around": around})
-    assert [False, True] == [drive(one).step.verdict.only_maintenance for one in (told, quiet)]
+    assert [False, True] == [
+        drive(one).step.verdict.only_maintenance for one in (in_maintenance, quiet)
+    ]
 
 
 # What only metadata says
@@ -493,9 +495,9 @@ def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **mor
         b: Bookie(frozenset(lost)) if b in holders else Bookie(knows_ledger=False)
         for b in ("x1", "x2")
     }
-    told = story(**{**gone, **others, **more})
+    one = story(**{**gone, **others, **more})
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}), readonly=frozenset({"x2"}))
-    return replace(told, more_terms={"around": around, "stranded_entries_max": limit})
+    return replace(one, more_terms={"around": around, "stranded_entries_max": limit})
 
 
 def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there() -> None:
@@ -516,8 +518,8 @@ def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there()
 
 def test_nobody_else_is_read_for_an_entry_that_has_a_copy() -> None:
     """Only entries without a copy are looked for."""
-    told = stranded("x2", b1=Bookie(frozenset(HELD["b1"])))
-    driven = drive(told)
+    one = stranded("x2", b1=Bookie(frozenset(HELD["b1"])))
+    driven = drive(one)
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [
         finding.kind for finding in driven.step.verdict.findings
     ]
@@ -559,11 +561,9 @@ def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(
     """x2 should hold nothing and is named all the same: it is read, and will not collect the
     ledger. Beside it x1 will.
     """
-    told = stranded(*holders.split())
-    state = replace(
-        told.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19")
-    )
-    driven = drive(replace(told, states=(state,)))
+    one = stranded(*holders.split())
+    state = replace(one.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
+    driven = drive(replace(one, states=(state,)))
     (finding,) = driven.step.verdict.findings
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if "x1" in holders else Kind.ENTRY_WITHOUT_REPLICA
     assert (kind, tuple(holders.split())) == (finding.kind, search(finding).found_on)
@@ -584,10 +584,10 @@ def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
     """x1 had all lost entries at the first look and knows no such ledger at the second: it is not
     named as a holder.
     """
-    told = stranded("x1", lost=(3, 6, 9))
-    first = told.states[0]
+    one = stranded("x1", lost=(3, 6, 9))
+    first = one.states[0]
     second = replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)})
-    (finding,) = drive(replace(told, states=(first, second))).step.verdict.findings
+    (finding,) = drive(replace(one, states=(first, second))).step.verdict.findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, 0, ()) == (
         finding.kind,
         search(finding).entries_found,
@@ -599,11 +599,11 @@ def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
     """At the first look x1 has the entries 6 and 9, at the second it knows no such ledger, and x2
     has but the lowest one.
     """
-    told = stranded("x1", lost=(3, 6, 9), x2=Bookie(frozenset({3})))
-    first = told.states[0]
+    one = stranded("x1", lost=(3, 6, 9), x2=Bookie(frozenset({3})))
+    first = one.states[0]
     driven = drive(
         replace(
-            told,
+            one,
             states=(
                 first,
                 replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)}),

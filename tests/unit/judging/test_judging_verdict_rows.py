@@ -83,8 +83,8 @@ def test_planned_maintenance_is_told() -> None:
 def test_findings_are_told_of_a_verdict_that_stands() -> None:
     """As long as anything is left to do they are speculative."""
     verdict = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.METADATA_MALFORMED),))
-    told = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
-    assert {Todo.NOTHING: 1, Todo.LISTS: 0, Todo.READS: 0, Todo.LOOK: 0} == told
+    counts = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
+    assert {Todo.NOTHING: 1, Todo.LISTS: 0, Todo.READS: 0, Todo.LOOK: 0} == counts
 
 
 def test_a_row_says_since_when_the_newest_look_saw_a_mark_and_why_the_ledger_is_exempt() -> None:
@@ -111,12 +111,12 @@ def test_a_finding_says_what_it_rests_on() -> None:
     """As the verdict does: lists or probes."""
     finding = finding_of(Kind.METADATA_MALFORMED)
     probed = Verdict(7, Standing.VIOLATED, findings=(finding,), probes=Probes(read=14, random=8))
-    told = [
+    findings = [
         json.loads(row_of(verdict)["findings"][0])
         for verdict in (replace(probed, probes=None), probed)
     ]
     assert [("METADATA_MALFORMED", 7, one) for one in ("listed", "probed")] == [
-        (one["kind"], one["ledger_id"], one["assurance"]) for one in told
+        (one["kind"], one["ledger_id"], one["assurance"]) for one in findings
     ]
 
 

@@ -97,9 +97,9 @@ def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> N
     """
     named = '/größe/a\\b/it\'s "so"/\n\r\x01'
     escaped = r"""/gr\303\266\303\237e/a\\b/it\'s \"so\"/\n\r\001"""
-    for told in (escaped, escaped.replace(r"\303\266", "ö")):
+    for text in (escaped, escaped.replace(r"\303\266", "ö")):
         assert (named,) == parse_cookie(
-            f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n'
+            f'5\nbookieHost: "b"\nledgerDirs: "1\\t{text}"\n'
         ).ledger_directories
     assert ("/\ufffd",) == parse_cookie(
         '5\nbookieHost: "b"\nledgerDirs: "1\\t/\\377"\n'

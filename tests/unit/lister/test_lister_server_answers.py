@@ -375,16 +375,16 @@ def test_its_readers_are_closed_when_nobody_uses_them_any_more() -> None:
 
 def test_it_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its streams hold no more than is read at a time."""
-    told: list[tuple[Any, ...]] = []
+    addresses: list[tuple[Any, ...]] = []
 
     async def start_server(serve: Any, *where: Any, **more: Any) -> Any:
-        told.append((*where, more))
+        addresses.append((*where, more))
         end = SimpleNamespace(getsockname=lambda: ("", 77))
         return SimpleNamespace(sockets=[end], close=lambda: None)
 
     monkeypatch.setattr(asyncio, "start_server", start_server)
     assert 77 == asyncio.run(Scene(Reader()).server.start("h", 3182))
-    assert [("h", 3182, {"limit": READ_BYTES})] == told
+    assert [("h", 3182, {"limit": READ_BYTES})] == addresses
 
 
 def test_a_server_that_never_started_can_be_stopped() -> None:

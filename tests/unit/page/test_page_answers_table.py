@@ -75,20 +75,20 @@ def test_what_a_search_found_is_in_its_cell():
         "write_set": ["b1"],
         "search": {"found_on": ["b7"], "found_first": [42]},
     }
-    told = of_ledger(facts=facts)
-    assert ("not asked", "holds") == (cell(told, "b7", [10, 19]), cell(told, "b7", [42, 42]))
-    assert "holds 42" == cell(told, "b7", [40, 49])
-    (row,) = (row for row in who_says_what(told)["rows"] if row["bookie"] == "b7")
+    finding = of_ledger(facts=facts)
+    assert ("not asked", "holds") == (cell(finding, "b7", [10, 19]), cell(finding, "b7", [42, 42]))
+    assert "holds 42" == cell(finding, "b7", [40, 49])
+    (row,) = (row for row in who_says_what(finding)["rows"] if row["bookie"] == "b7")
     assert "found there by the search" == row["part"]
 
 
 def test_facts_on_the_entries_of_a_marked_ledger_are_found():
     """UNDERREPLICATED_UNRECOVERABLE has them one level down, and ENTRY_CORRUPT has copies."""
-    told = of_ledger(
+    finding = of_ledger(
         facts={"entries": {"worst_entry": 10, "write_set": ["b1"], "search": None}, "mark": {}}
     )
     assert "should hold entry 10" == next(
-        row["part"] for row in who_says_what(told)["rows"] if row["bookie"] == "b1"
+        row["part"] for row in who_says_what(finding)["rows"] if row["bookie"] == "b1"
     )
     corrupt = of_ledger(
         facts={"worst_entry": 42, "write_set": ["b1"], "copies": [["b1", [42]]]}, missing_on={}
@@ -98,7 +98,7 @@ def test_facts_on_the_entries_of_a_marked_ledger_are_found():
 
 def test_bookies_that_lack_entries_come_first_and_none_twice():
     """Then those of the ensemble, then whoever answered."""
-    told = of_ledger(
+    finding = of_ledger(
         looks=[
             {
                 "at": "2026-01-01T03:09:00Z",
@@ -107,7 +107,7 @@ def test_bookies_that_lack_entries_come_first_and_none_twice():
             }
         ]
     )
-    assert ["b3", "b1", "b2", "b9"] == [row["bookie"] for row in who_says_what(told)["rows"]]
+    assert ["b3", "b1", "b2", "b9"] == [row["bookie"] for row in who_says_what(finding)["rows"]]
 
 
 def test_the_table_is_bounded_and_counts_what_it_leaves_out():
@@ -117,10 +117,10 @@ def test_the_table_is_bounded_and_counts_what_it_leaves_out():
         {"at": f"2026-01-01T03:{n:02d}:00Z", "znode_version": n, "answers": answers}
         for n in range(30)
     ]
-    told = of_ledger(looks=looks)
-    table = who_says_what(told)
+    finding = of_ledger(looks=looks)
+    table = who_says_what(finding)
     assert (BOOKIES_MAX, 103 - BOOKIES_MAX) == (len(table["rows"]), table["bookies_left"])
-    line = time_line(told)
+    line = time_line(finding)
     assert (LOOKS_MAX, "03:00:00", "03:29:00") == (len(line), line[0]["clock"], line[-1]["clock"])
 
 

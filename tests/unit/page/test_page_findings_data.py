@@ -49,8 +49,8 @@ def test_large_numbers_are_digits():
 
 def test_every_text_is_printable_ascii():
     """Whatever a name has in it: the script puts it on the page as it is."""
-    told = json.dumps(findings_data(every_kind(HOSTILE), HOSTILE), ensure_ascii=False)
-    assert told.isprintable() and told.isascii()
+    as_json = json.dumps(findings_data(every_kind(HOSTILE), HOSTILE), ensure_ascii=False)
+    assert as_json.isprintable() and as_json.isascii()
 
 
 def test_a_command_with_other_characters_cannot_be_copied():

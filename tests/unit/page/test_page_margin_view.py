@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support import report_stories as told
+from support import report_stories
 from support.page_stories import changes_of, contents, every_kind, margin_of, sound
 
 from auditor.page import changes_view as changes_module
@@ -66,8 +66,8 @@ def test_where_nothing_may_be_lost_the_page_says_so():
 
 def test_a_run_too_large_for_its_margin_says_so():
     """And leads to the command."""
-    ledgers = {**told.summary()["ledgers"], "listed": margin_module.LEDGERS_MAX + 1}
-    page = page_view(replace(sound(), summary=told.summary(ledgers=ledgers)))
+    ledgers = {**report_stories.summary()["ledgers"], "listed": margin_module.LEDGERS_MAX + 1}
+    page = page_view(replace(sound(), summary=report_stories.summary(ledgers=ledgers)))
     assert any("not computed of more than 250,000 ledgers" in one for one in page["left_out"])
 
 
@@ -106,7 +106,7 @@ def test_a_run_without_an_earlier_one_says_so():
     assert any("no earlier run" in line for line in _left_out(changes=None))
     problem = {"since": None, "problem": "gone"}
     assert any("not known: gone" in line for line in _left_out(problem))
-    summary = told.summary()
+    summary = report_stories.summary()
     summary.pop("changes", None)
     told_nothing = page_view(replace(sound(), summary=summary))["left_out"]
     assert any("did not compare" in line for line in told_nothing)
@@ -118,6 +118,6 @@ def test_muted_findings_are_counted():
 
 
 def _left_out(changes_field: object = None, **parts: object) -> list[str]:
-    summary = told.summary() | {"changes": changes_field}
+    summary = report_stories.summary() | {"changes": changes_field}
     left: list[str] = page_view(replace(sound(), summary=summary, **parts))["left_out"]
     return left

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 from support.page_elements import Elements
 from support.page_stories import HOSTILE, contents, many, sound
 
@@ -22,8 +22,8 @@ from auditor.report.layout import printable
 STORIES = {
     "everything": contents(),
     "sound": sound(),
-    "nobody answered": replace(sound(), summary=told.nobody_answered()),
-    "no ledger": replace(sound(), summary=told.empty_cluster()),
+    "nobody answered": replace(sound(), summary=report_stories.nobody_answered()),
+    "no ledger": replace(sound(), summary=report_stories.empty_cluster()),
     "fail-on critical": replace(contents(), summary=contents().summary | {"exit_code": 0}),
 }
 
@@ -146,7 +146,9 @@ def test_the_page_says_what_it_does_not_hold(monkeypatch: pytest.MonkeyPatch):
     """How many findings the table has, how many are in full, and where the others are."""
     monkeypatch.setattr(selection.choose_listed, "__defaults__", (1_000,))
     monkeypatch.setattr(selection.choose_in_full, "__defaults__", (50,))
-    made = PageContents(told.summary(outcome="VIOLATED", exit_code=1), many(2_000), "", "/run")
+    made = PageContents(
+        report_stories.summary(outcome="VIOLATED", exit_code=1), many(2_000), "", "/run"
+    )
     words = Elements(render_page(made)).words()
     assert (
         "The table has 1,000 of 2,000 findings, the worst of each kind; all are in findings.jsonl ."
@@ -163,7 +165,7 @@ def test_the_size_is_bounded_by_the_row():
     opens.
     """
     sizes = [
-        len(render_page(PageContents(told.summary(), many(number), "", "/run")))
+        len(render_page(PageContents(report_stories.summary(), many(number), "", "/run")))
         for number in (2_000, 4_000)
     ]
     assert (sizes[1] - sizes[0]) / 2_000 < 200

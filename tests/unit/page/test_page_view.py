@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import report_stories as told
+from support import report_stories
 from support.page_stories import bookies, contents, history, sound
 
 from auditor.model.availability import Greeting
@@ -79,13 +79,13 @@ def test_one_run_is_no_history():
     assert view["history"] is None and any(
         "no other finished run" in line for line in view["left_out"]
     )
-    part = replace(sound(), summary=told.summary(partial=True), history=[])
+    part = replace(sound(), summary=report_stories.summary(partial=True), history=[])
     assert any("named ledgers" in line for line in page_view(part)["left_out"])
 
 
 def test_shares_are_rounded_down():
     """A copy that was not verified keeps the share below 100 %."""
-    summary = told.summary(
+    summary = report_stories.summary(
         verified_ratio=0.999999,
         copies={"expected": 10**6, "listed": 999_999, "read": 0, "assumed": 0},
     )

@@ -66,14 +66,14 @@ def test_ledgers_without_a_common_cause_are_counted():
         stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})
     ]
     assert "  1 more ledger has findings without a common cause" in section(found)
-    told = stories.summary(
+    summary = stories.summary(
         **stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2}
     )
     expected = (
         "  3 more ledgers have findings without a common cause, and 2 more ledgers could not be"
         " judged"
     )
-    assert expected in list(causes_section(told, 100, color=False))
+    assert expected in list(causes_section(summary, 100, color=False))
 
 
 def test_loss_that_no_cause_could_be_shown_of_is_not_called_evenly_spread():

@@ -100,7 +100,7 @@ def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
     """The middle of a long reason is left out on the screen; with --full it is whole."""
-    advice = "auditor run --resume 20260101T030000Z-0a1b2c goes on where it stopped"
+    advice = "auditor run --resume 20260101T030000Z-0a1b2c continues where it stopped"
     sentence = f"ZooKeeper did not answer: {'a word and another ' * 190}; {advice}"
     for say, more in ((render_unreachable, {}), (render_fault, {"run_dir": "/d" * 500})):
         text = say("r", sentence, width=width, lines_max=SENTENCE_LINES_MAX, **more)

@@ -17,15 +17,15 @@ def flat(**changes: object) -> str:
 
 def test_marks_are_counted_by_grace_and_by_age() -> None:
     """A class without a mark is left out; where the ids are is said under the files."""
-    told = flat(marks=MARKS, marks_by_age=AGES)
+    text = flat(marks=MARKS, marks_by_age=AGES)
     assert (
-        "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in told
+        "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in text
     )
     assert (
         "3 marks are stale: every copy is where the metadata says 1 mark has no ledger: its"
-        " metadata does not exist" in told
+        " metadata does not exist" in text
     )
-    assert "marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)" in told
+    assert "marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)" in text
 
 
 def test_the_file_of_ids_is_that_of_the_finding() -> None:
@@ -42,8 +42,8 @@ def test_the_file_of_ids_is_that_of_the_finding() -> None:
 
 def test_of_several_marks_the_ledgers_have_no_metadata() -> None:
     """Each has its own."""
-    told = flat(marks=MARKS | {"without_ledger": 4}, marks_by_age=AGES)
-    assert "4 marks have no ledger: their metadata does not exist" in told
+    text = flat(marks=MARKS | {"without_ledger": 4}, marks_by_age=AGES)
+    assert "4 marks have no ledger: their metadata does not exist" in text
 
 
 def test_a_run_of_a_part_speaks_of_its_ledgers_alone() -> None:

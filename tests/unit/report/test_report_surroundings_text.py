@@ -27,8 +27,8 @@ def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
 
 def test_bookies_in_maintenance_are_told_with_how_they_were_found():
     """And what that costs; one that answers is said to be back."""
-    told = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
-    said = flat(maintenance=told)
+    text = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
+    said = flat(maintenance=text)
     assert (
         "In planned maintenance: b3 answering; b2 not registered; b1 registered and silent. 12"
         " ledgers could not" in said
@@ -68,7 +68,7 @@ def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "placement"),
     [
         (
             "placement: not judged (placement_policy is none)",
@@ -90,10 +90,10 @@ def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
         ),
     ],
 )
-def test_what_ensembles_were_held_to_is_one_line(said: str, told: dict[str, Any]):
+def test_what_ensembles_were_held_to_is_one_line(said: str, placement: dict[str, Any]):
     """Also that they were held to nothing."""
-    assert said == placement_words({"placement": told})
-    assert said in flat(placement=told)
+    assert said == placement_words({"placement": placement})
+    assert said in flat(placement=placement)
 
 
 def test_names_are_bounded():

@@ -128,13 +128,13 @@ def test_the_worst_entry_is_shown_with_who_said_what():
 def test_every_critical_kind_has_its_witness_on_the_screen(kind):
     """However many worse kinds stand before it."""
     text = flat(render(*everything_wrong(50), width=120))
-    told = text[text.index(f"CRITICAL {kind.value} ") :].split("... and ")[0]
+    part = text[text.index(f"CRITICAL {kind.value} ") :].split("... and ")[0]
     fact = (
         "2 of 3 copies found; ack quorum is 2."
         if CATALOGUE[kind].subject is Subject.LEDGER
         else "and has no cookie. 12 closed ledgers name it"
     )
-    assert fact in told and "03:09:00" in told
+    assert fact in part and "03:09:00" in part
 
 
 def test_every_finding_on_a_bookie_says_what_is_the_matter():
@@ -186,7 +186,7 @@ def test_a_finding_told_in_brief_names_who_lacks_what():
 def test_the_worst_ledger_comes_first():
     """Fewest copies possible, then fewest confirmed, then most entries, then lowest id."""
     copies = {"write_quorum": 3, "ack_quorum": 2}
-    told = [(9, 0, 1, 5), (7, 1, 0, 9), (8, 1, 0, 9), (6, 1, 0, 1), (5, 2, 0, 9)]
+    by_ledger = [(9, 0, 1, 5), (7, 1, 0, 9), (8, 1, 0, 9), (6, 1, 0, 1), (5, 2, 0, 9)]
     found = [
         stories.finding(
             Kind.ENTRY_BELOW_ACK_QUORUM,
@@ -194,7 +194,7 @@ def test_the_worst_ledger_comes_first():
             copies=copies | {"confirmed": c, "unknown": u},
             entries_total=n,
         )
-        for i, c, u, n in reversed(told)
+        for i, c, u, n in reversed(by_ledger)
     ]
     text = render(
         stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found

@@ -69,10 +69,10 @@ def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> N
     not looked at.
     """
     counts = {"listed": 1000, "sound": 987, "exempt": 10, "indeterminate": 0, "violated": 3}
-    told = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
+    text = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
     assert (
         "Only 600 of 40,000 copies were read; 39,400 are assumed from a sample."
-        in told.partition("cluster ")[0]
+        in text.partition("cluster ")[0]
     )
     whole = report(ALL, outcome=outcome, exit_code=code, ledgers=counts)
     assert "assumed" not in whole.partition("cluster ")[0]
@@ -87,8 +87,8 @@ def test_the_verified_share_stands_beside_the_coverage() -> None:
 
 def test_a_summary_without_these_counts_claims_nothing() -> None:
     """A run of an older version does not say what was verified."""
-    told = report(None)
-    assert "every acknowledged entry" not in told and "verified" not in told
+    text = report(None)
+    assert "every acknowledged entry" not in text and "verified" not in text
 
 
 def one_ledger(standing: str, state: str, last: int | None, **more: Any) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(
     """BookKeeper writes lastEntryId -1 while a ledger is open: nobody may delete it for having no
     entry.
     """
-    told = single(one_ledger("exempt", state, last, exempt=state.lower()))
-    assert f"{state}, last entry not known yet," in told and "no entry" not in told
+    text = single(one_ledger("exempt", state, last, exempt=state.lower()))
+    assert f"{state}, last entry not known yet," in text and "no entry" not in text
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_a_mark_beyond_grace_is_not_called_within_it() -> None:
 def test_single_ledgers_say_what_was_verified() -> None:
     """For all of them, and for each."""
     copies = {"expected": 300, "listed": 100, "read": 9, "assumed": 191}
-    told = single(
+    text = single(
         one_ledger("sound", "CLOSED", 99, copies=copies), copies=copies, verified_ratio=109 / 300
     )
-    assert "Only 109 of 300 copies were listed or read; 191 are assumed from a sample." in told
-    assert "copies 109 of 300 verified (100 listed, 9 read), 191 assumed from a sample" in told
+    assert "Only 109 of 300 copies were listed or read; 191 are assumed from a sample." in text
+    assert "copies 109 of 300 verified (100 listed, 9 read), 191 assumed from a sample" in text

@@ -435,7 +435,7 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
         mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False),
         mark_row(5, LISTED, 0, old, None),
     )
-    told = [
+    row = [
         {"ledger_id": 1, "standing": "exempt", "exempt": "marked_underreplicated", "unknowns": [],
         "findings": [],
          "mark_age_ms": DAY_MS, "is_mark_stale": True},
@@ -443,7 +443,7 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
     ]  # fmt: skip
     return conclude(
         run, about, bookies(), NO_PREVIOUS,
-        verdicts=scan_rows(pa.Table.from_pylist(told, schema=VERDICTS)),
+        verdicts=scan_rows(pa.Table.from_pylist(row, schema=VERDICTS)),
         finished_at="2026-01-01T03:01:00Z", duration_s={},
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
 from auditor.evidence.schemas import VERDICTS
@@ -28,8 +28,8 @@ from auditor.summary.changes.mutes import Mute
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 BEGAN, TODAY = "2026-01-01T03:00:00.000Z", date(2026, 1, 1)
 ABOUT = About("20260101T030000Z-000001", BEGAN, FACTS, Terms(1, 2, 3, 4), "warning", False)
-LOSS = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, id="a")
-OTHER = told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
+LOSS = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, id="a")
+OTHER = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
 
 
 def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclusion:
@@ -37,7 +37,9 @@ def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclus
     plain = [
         {name: value for name, value in one.items() if name not in HISTORY_FIELDS} for one in found
     ]
-    summary = told.summary(outcome="VIOLATED", exit_code=code, findings=told.counted(list(found)))
+    summary = report_stories.summary(
+        outcome="VIOLATED", exit_code=code, findings=report_stories.counted(list(found))
+    )
     return Conclusion(
         summary | {"exit_code_if_clean": clean},
         [json.dumps(one, separators=(",", ":")) for one in plain],
@@ -120,7 +122,7 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
 def test_a_replay_of_an_earlier_version_adds_nothing():
     """Else each of its findings would differ from the stored one."""
     plain = conclusion(LOSS)
-    assert plain is restore_history(plain, ABOUT, [LOSS], told.summary())
+    assert plain is restore_history(plain, ABOUT, [LOSS], report_stories.summary())
 
 
 def test_a_file_that_cannot_be_read_is_said():

@@ -96,7 +96,7 @@ def never_list(connection: Connection, request: pb.Request) -> bool:
 
 
 def assurance(outcome: Outcome, ledger_id: int) -> str:
-    return str(outcome.verdicts[ledger_id].told["assurance"])
+    return str(outcome.verdicts[ledger_id].report["assurance"])
 
 
 def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
@@ -148,7 +148,7 @@ def named(
 ) -> list[dict[str, dict[str, str]]]:
     """The looks, bookies by their short names."""
     short = {cluster.id_of(name): name for name in ("b1", "b2", "b3")}
-    looks = outcome.verdicts[ledger_id].told["looks"]
+    looks = outcome.verdicts[ledger_id].report["looks"]
     return [
         {"answers": {short[bookie]: said for bookie, said in look["answers"].items()}}
         for look in looks
@@ -159,18 +159,18 @@ def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
     """The same finding, entries and witness as of a list in time: probes use up no confirming
     read.
     """
-    told = []
+    verdicts = []
     for delay_s in (0.0, 0.2):
         with played_by(
             cluster, ScriptedBookie({ONE: range(10)}, list_late([0, 1, 4, 5, 6, 9], delay_s))
         ):
             outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG, confirming_reads_max=4)
-        told.append(
+        verdicts.append(
             [(found["kind"], found["entries"], found["missing_on"]) for found in outcome.findings]
         )
         assert "listed" == assurance(outcome, ONE)
-    assert told[0] == told[1]
-    assert [[2, 3], [7, 8]] == told[1][0][1]
+    assert verdicts[0] == verdicts[1]
+    assert [[2, 3], [7, 8]] == verdicts[1][0][1]
 
 
 def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster: SandboxCluster):

@@ -67,8 +67,8 @@ def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
     } == conditions(outcome)  # fmt: skip
     assert {"mine": ("readable", None), "__compaction": ("readable", None)} == answers(outcome)
     assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
-    told = outcome.summary["references"]
-    assert (1, 2, 2, 5, 0, 0, 0) == tuple(told.values())
+    counts = outcome.summary["references"]
+    assert (1, 2, 2, 5, 0, 0, 0) == tuple(counts.values())
     assert [] == outcome.pauses_s
 
 

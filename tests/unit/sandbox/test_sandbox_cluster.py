@@ -95,11 +95,11 @@ def test_a_lock_is_a_workers_and_ends_with_its_session(
 def test_one_bookie_is_the_elected_auditor(cluster: SandboxCluster) -> None:
     """The last one elected, by its id; nobody before the first and after the last."""
     with open_store(service_uri.parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-        told = [store.elected_auditor()]
+        elected = [store.elected_auditor()]
         for bookie in ("b2", "b1", None):
             cluster.elect_auditor(bookie)
-            told.append(store.elected_auditor())
-    assert [None, cluster.id_of("b2"), cluster.id_of("b1"), None] == told
+            elected.append(store.elected_auditor())
+    assert [None, cluster.id_of("b2"), cluster.id_of("b1"), None] == elected
 
 
 def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: KazooClient) -> None:

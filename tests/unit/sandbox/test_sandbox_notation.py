@@ -60,8 +60,8 @@ def test_states_are_words(text: str, state: LedgerState, last: int | None) -> No
 
 def test_format_and_digest_are_words() -> None:
     """v2 and hmac are told; version 1 has no digest."""
-    told = ledger("e1 w1 0:[b1] closed 3 v2 hmac")
-    assert (told.format_version, told.digest_type) == (2, DigestType.HMAC)
+    metadata = ledger("e1 w1 0:[b1] closed 3 v2 hmac")
+    assert (metadata.format_version, metadata.digest_type) == (2, DigestType.HMAC)
     assert ledger("e1 w1 0:[b1] closed 3 v1").digest_type is None
 
 
@@ -124,9 +124,9 @@ def test_duplicate_bookie_holds_each_entry_once() -> None:
 
 def test_open_ledger_has_what_was_written() -> None:
     """Without an end only closed segments are placed; `written` says how far the last one goes."""
-    told = ledger("e2 w2 0:[b1 b2] 10:[b1 b3] open")
-    assert placement(told) == {"b1": [(0, 9)], "b2": [(0, 9)], "b3": []}
-    assert placement(told, written=12)["b3"] == [(10, 12)]
+    metadata = ledger("e2 w2 0:[b1 b2] 10:[b1 b3] open")
+    assert placement(metadata) == {"b1": [(0, 9)], "b2": [(0, 9)], "b3": []}
+    assert placement(metadata, written=12)["b3"] == [(10, 12)]
 
 
 def test_stripe_too_long_for_windows_is_refused() -> None:

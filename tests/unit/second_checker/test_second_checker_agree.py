@@ -112,26 +112,28 @@ def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compare
 def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
     """Both lists, in order; a placement with the segment it is about."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
-    (told,) = agree(verdict(FINDING, late), OPINION)
+    (sentence,) = agree(verdict(FINDING, late), OPINION)
     assert (
         "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, "
-        in told
+        in sentence
     )
-    assert told.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
+    assert sentence.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
     for segment in (SEGMENT, LATER):
-        (told,) = agree(
+        (sentence,) = agree(
             verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED)
         )
         placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
-        assert f"findings: the first checker says {placed_badly}, the second none" == told
+        assert f"findings: the first checker says {placed_badly}, the second none" == sentence
 
 
 def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
     """Two segments may be placed badly; two findings of another kind are one too many."""
     both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
     facts = EXAMPLES[PlacementFacts]
-    told = tuple(CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER))
-    second = Opinion(Standing.VIOLATED, findings=told)
+    findings = tuple(
+        CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER)
+    )
+    second = Opinion(Standing.VIOLATED, findings=findings)
     assert () == agree(verdict(*both), second)
     assert ["findings"] == respects(verdict(FINDING, FINDING), OPINION)
 
@@ -197,8 +199,10 @@ def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
     total = sum(last - first + 1 for first, last in ranges)
     entries = Entries(ranges, total)
     stretch = Stretch(0, 10_000, ENSEMBLE, 2)
-    told = replace(TOLD, entries=entries, missing_on={})
-    return replace(OPINION, findings=(told,), is_whole=False, blocks=(Block(stretch, low, high),))
+    finding = replace(TOLD, entries=entries, missing_on={})
+    return replace(
+        OPINION, findings=(finding,), is_whole=False, blocks=(Block(stretch, low, high),)
+    )
 
 
 def claims(*ranges: tuple[int, int]) -> Verdict:

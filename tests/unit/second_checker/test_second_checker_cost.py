@@ -14,11 +14,11 @@ def test_judging_again_costs_what_its_segments_cost(harm: str) -> None:
     """
 
     def judged_again(segments: int) -> int:
-        told = story(segments, harm)
-        driven = drive(told)
+        one = story(segments, harm)
+        driven = drive(one)
         differ: list[str] = []
         cost = calls(
-            lambda: differ.extend(differences(driven.step.verdict, driven.evidence, told.terms))
+            lambda: differ.extend(differences(driven.step.verdict, driven.evidence, one.terms))
         )
         assert [] == differ
         return cost

@@ -137,20 +137,20 @@ def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothin
     """Marked at the two newest looks, and beyond grace."""
     late = replace(GIVEN_UP, standing=Standing.VIOLATED, findings=(LATE,))
     lost = replace(late, findings=(LOST,))
-    told = "of a ledger that kept changing it reports "
+    prefix = "of a ledger that kept changing it reports "
     assert [] == said("A! B! C+! D+", late)
-    assert [f"{told}no mark that stands"] == said("A! B! C+! D+", GIVEN_UP)
-    assert [f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C! D+", late)
-    assert [f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C+! D", late)
-    assert [f"{told}ENTRY_WITHOUT_REPLICA"] == said("A! B! C! D", lost)
-    assert [f"{told}ENTRY_WITHOUT_REPLICA, UNDERREPLICATED_BEYOND_GRACE"] == said(
+    assert [f"{prefix}no mark that stands"] == said("A! B! C+! D+", GIVEN_UP)
+    assert [f"{prefix}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C! D+", late)
+    assert [f"{prefix}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C+! D", late)
+    assert [f"{prefix}ENTRY_WITHOUT_REPLICA"] == said("A! B! C! D", lost)
+    assert [f"{prefix}ENTRY_WITHOUT_REPLICA, UNDERREPLICATED_BEYOND_GRACE"] == said(
         "A! B! C+! D+", replace(lost, findings=(LOST, LATE))
     )
     assert [] == said("A! B! C+!", GIVEN_UP)
     assert [] == said("A+! B+", late, replace(TERMS, looks_max=1))
     in_grace = replace(TERMS, underreplication_grace_ms=10_000)
     assert [] == said("A! B! C+! D+", GIVEN_UP, in_grace)
-    assert [SINGLE, f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said(
+    assert [SINGLE, f"{prefix}UNDERREPLICATED_BEYOND_GRACE"] == said(
         "A+!", late, replace(TERMS, looks_max=1)
     )
 

@@ -97,19 +97,19 @@ def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
 def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
     """Entries 1 and 4 each lack a copy."""
     lists = {"b1": ALL, "b2": ALL - {1, 4}, "b3": ALL}
-    (told,) = opinion(
+    (finding,) = opinion(
         "e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))
     ).findings
-    assert 1 == worst_entry_of(told)
+    assert 1 == worst_entry_of(finding)
 
 
 def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_worst() -> None:
     """Entries 1 and 4 each lack a copy, and of entry 4 another is not known."""
     lists = {"b1": ALL - {4}, "b2": ALL - {1, 4}, "b3": ALL}
     reads = {**in_vain(("b2", 1), ("b2", 4)), ("b1", 4): ReadStatus.TIMED_OUT}
-    (told,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).findings
-    assert told.copies is not None
-    assert (4, 1, 1) == (worst_entry_of(told), told.copies.confirmed, told.copies.unknown)
+    (finding,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).findings
+    assert finding.copies is not None
+    assert (4, 1, 1) == (worst_entry_of(finding), finding.copies.confirmed, finding.copies.unknown)
 
 
 @pytest.mark.parametrize(
@@ -263,10 +263,10 @@ def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(
     """All bookies are in one rack. A segment that holds no entry ends before it begins."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
     metadata = ledger(f"e2 w2 a1 {text}")
-    told, _, _ = placement_findings(metadata, stretches(metadata), terms)
+    findings, _, _ = placement_findings(metadata, stretches(metadata), terms)
     assert [(Kind.PLACEMENT_FAILED, *at) for at in expected] == [
         (one.kind, one.segment.first_entry_id, one.segment.last_entry_id)
-        for one in told
+        for one in findings
         if one.segment
     ]
 

@@ -52,7 +52,7 @@ def listing(
 
 
 @pytest.mark.parametrize(
-    ("reads", "told", "why"),
+    ("reads", "words", "why"),
     [
         ({}, {}, set()),
         ({1: (0, PRESENT), 2: (0, NO_ENTRY)}, {1: HELD, 2: ABSENT}, set()),
@@ -67,16 +67,16 @@ def listing(
 )
 @pytest.mark.parametrize("all_due", [True, False])
 def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
-    reads: Mapping[int, Read], told: Mapping[int, int], why: set[Unknown], all_due: bool
+    reads: Mapping[int, Read], words: Mapping[int, int], why: set[Unknown], all_due: bool
 ) -> None:
     """And one of the reads told something; else it is unknown, and where reads are missing, because
     it cannot list.
     """
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
-    says_something = {HELD, ABSENT} & set(told.values())
+    says_something = {HELD, ABSENT} & set(words.values())
     rest = HELD if all_due and says_something else UNKNOWN
-    assert (told, rest) == (found.by_entry, found.rest)
-    assert [told.get(entry, rest) for entry in range(4)] == words_of(found, 0, 3)
+    assert (words, rest) == (found.by_entry, found.rest)
+    assert [words.get(entry, rest) for entry in range(4)] == words_of(found, 0, 3)
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
     assert {
         entry for entry, (_, status) in reads.items() if status is not TIMED_OUT
@@ -162,12 +162,12 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
-    told = {
+    expected = {
         e: words.get(status, UNKNOWN)
         for e, (_, status) in reads.items()
         if e != 5 or status is CORRUPT
     }
-    assert told == found.by_entry
+    assert expected == found.by_entry
 
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:

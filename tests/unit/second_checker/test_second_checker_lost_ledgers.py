@@ -16,11 +16,11 @@ from auditor.second_checker.lost_ledgers import (
 
 def states(marks: str, ledger: int = 5, *, last: State | None = None) -> list[State]:
     """A closed ledger at looks 1, 2, ...: "m" where it is marked."""
-    told = [
+    history = [
         State(ledger, look, "found", (1, 0), "CLOSED", 9, mark == "m")
         for look, mark in enumerate(marks, 1)
     ]
-    return [*told[:-1], last] if last else told
+    return [*history[:-1], last] if last else history
 
 
 def counted(needed_at: tuple[int, ...], history: list[State]) -> NamingLedgers:
@@ -97,7 +97,7 @@ def test_the_marked_ledgers_of_a_bookie_are_added_up() -> None:
     marks = {1: "mm", 2: "mm", 3: "-m", 4: "-m", 5: "-m"}
     found = naming_ledgers(
         [Need(ledger, 1, "b1") for ledger in marks],
-        [state for ledger, told in marks.items() for state in states(told, ledger)],
+        [state for ledger, history in marks.items() for state in states(history, ledger)],
     )
     assert (2, 3) == (found["b1"].marked_always, found["b1"].marked_since)
 

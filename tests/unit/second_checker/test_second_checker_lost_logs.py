@@ -57,8 +57,8 @@ def test_each_lost_log_is_told_and_a_ledger_is_counted_once() -> None:
         for path in reversed(paths)
         for one in TWICE
     )
-    told = tuple(LostLog(path, 1, 40, ((7, 10, 29),), 2) for path in (paths[0], paths[2]))
-    assert EntryLogLostFacts("writable", "h:3181", "h:3182", 2, 1, 80, told) == found(
+    logs = tuple(LostLog(path, 1, 40, ((7, 10, 29),), 2) for path in (paths[0], paths[2]))
+    assert EntryLogLostFacts("writable", "h:3181", "h:3182", 2, 1, 80, logs) == found(
         rows, (*BOTH, *doubts)
     )
 

@@ -18,7 +18,7 @@ CLUSTER = ClusterFacts(
 )
 
 
-def told(facts: MarkWithoutLedgerFacts) -> str:
+def witness_of(facts: MarkWithoutLedgerFacts) -> str:
     looks = [
         ClusterLook(0, "marks", "1 without a ledger"),
         ClusterLook(300_000, "marks", "1 without a ledger"),
@@ -35,12 +35,12 @@ def test_one_mark_is_told_with_its_age_and_its_place() -> None:
         f" were so at two looks, 5 min apart. The oldest mark is 10 days old ({PATH}); up to 3 days"
         " is acceptable."
     )
-    assert expected == told(ONE)
+    assert expected == witness_of(ONE)
 
 
 def test_many_marks_are_counted_and_what_was_not_looked_at_is_said() -> None:
     """Beyond the ids that fit; and that nobody repairs anything, where that is so."""
-    said = told(
+    said = witness_of(
         replace(
             ONE, marks=500, some_ledgers=tuple(range(20)), unchecked=7, replication_disabled=True
         )

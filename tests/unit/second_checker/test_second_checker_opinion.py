@@ -223,14 +223,14 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
         "e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5}
     )
     opinion = judge_entry_by_entry(seen, TERMS)
-    (told,) = opinion.findings
+    (finding,) = opinion.findings
     assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (
         opinion.standing,
-        told.kind,
-        worst_entry_of(told),
+        finding.kind,
+        worst_entry_of(finding),
     )
-    assert told.entries is not None
-    assert (((4, 4),), 1) == (told.entries.ranges, told.entries.total)
+    assert finding.entries is not None
+    assert (((4, 4),), 1) == (finding.entries.ranges, finding.entries.total)
     assert {"b2": (4, 1), "b3": (4, 1)} == opinion.lacks
 
 
@@ -266,11 +266,11 @@ def heard(
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
     said = {
         bookie: (
-            Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(told))
-            if isinstance(told, set)
-            else Answer(bookie, LEDGER, 0, NOW_MS, told)
+            Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(answer))
+            if isinstance(answer, set)
+            else Answer(bookie, LEDGER, 0, NOW_MS, answer)
         )
-        for bookie, told in answers.items()
+        for bookie, answer in answers.items()
     }
     read = {
         (bookie, entry): EntryRead(bookie, LEDGER, entry, 0, NOW_MS, status)
@@ -357,18 +357,18 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     held = set(range(20))
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
-    (told,) = judge_entry_by_entry(seen, TERMS).findings
+    (finding,) = judge_entry_by_entry(seen, TERMS).findings
     assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (
-        told.kind,
-        worst_entry_of(told),
-        told.entries,
+        finding.kind,
+        worst_entry_of(finding),
+        finding.entries,
     )
-    assert told.copies is not None
-    assert told.segment is not None
+    assert finding.copies is not None
+    assert finding.segment is not None
     assert (1, 1, 0 if entry < 10 else 10) == (
-        told.copies.confirmed,
-        told.copies.unknown,
-        told.segment.first_entry_id,
+        finding.copies.confirmed,
+        finding.copies.unknown,
+        finding.segment.first_entry_id,
     )
 
 

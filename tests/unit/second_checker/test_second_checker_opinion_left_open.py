@@ -43,11 +43,11 @@ def opinion(
 ) -> Opinion:
     """Of two looks at which the bookies answered so, and lacked an entry each."""
     said = {}
-    for bookie, told in answers.items():
-        if isinstance(told, set):
-            said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(told))
-        elif isinstance(told, AnswerStatus):
-            said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, told)
+    for bookie, answer in answers.items():
+        if isinstance(answer, set):
+            said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(answer))
+        elif isinstance(answer, AnswerStatus):
+            said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, answer)
         else:
             said[bookie] = Answer(
                 bookie, LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE
@@ -192,9 +192,9 @@ def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared()
     counted.
     """
     few = set(range(0, 10_000, 2))
-    (told,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).findings
-    assert told.entries is not None
-    for kept in (told.entries, told.missing_on["b1"]):
+    (finding,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).findings
+    assert finding.entries is not None
+    for kept in (finding.entries, finding.missing_on["b1"]):
         assert (RANGES_MAX + 1, 5_000) == (len(kept.ranges), kept.total)
 
 

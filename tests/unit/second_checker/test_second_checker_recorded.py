@@ -12,25 +12,25 @@ from auditor.sandbox.notation import ledger
 from auditor.second_checker.recorded import BYTES_MAX, read_recorded
 
 
-def told(name: object, **properties: object) -> bytes:
+def recorded_json(name: object, **properties: object) -> bytes:
     return json.dumps({"policyClass": name, "properties": properties}).encode()
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (told("org.x.Isolated", isolationBookieGroups=" eu ,, us"),
+        (recorded_json("org.x.Isolated", isolationBookieGroups=" eu ,, us"),
         "Isolated with isolation groups eu, us"),
-        (told("P", isolationBookieGroups=["a", "b"], secondaryIsolationBookieGroups="c"),
+        (recorded_json("P", isolationBookieGroups=["a", "b"], secondaryIsolationBookieGroups="c"),
          "P with isolation groups a, b; secondary c"),
-        (told("P", secondaryIsolationBookieGroups="c"), "P with secondary c"),
-        (told("P", isolationBookieGroups=7), "P"),
-        (told(None), "a policy without a class"),
-        (told(12), "12"),
-        (told("x" * 300), "x" * 200 + "…"),
-        (told("x" * 200), "x" * 200),
-        (told("P").ljust(BYTES_MAX), "P"),
-        (told("a\x00b"), "a?b"),
+        (recorded_json("P", secondaryIsolationBookieGroups="c"), "P with secondary c"),
+        (recorded_json("P", isolationBookieGroups=7), "P"),
+        (recorded_json(None), "a policy without a class"),
+        (recorded_json(12), "12"),
+        (recorded_json("x" * 300), "x" * 200 + "…"),
+        (recorded_json("x" * 200), "x" * 200),
+        (recorded_json("P").ljust(BYTES_MAX), "P"),
+        (recorded_json("a\x00b"), "a?b"),
         (b'{"policyClass": "P", "properties": []}', "P"),
         (b"[]", "a policy that cannot be read: not a JSON object"),
         (b"{", "a policy that cannot be read: not JSON"),

@@ -15,7 +15,7 @@ GONE = {FIRST: LedgerLook(100, "gone"), AGAIN: LedgerLook(1_350, "gone")}
 
 def rows(*looks: int, **changes: object) -> list[TopicRow]:
     """The rows of a topic that references ledger 7 with ten entries."""
-    told = [
+    topic_rows = [
         row
         for look in looks
         for row in (
@@ -23,7 +23,7 @@ def rows(*looks: int, **changes: object) -> list[TopicRow]:
             TopicRow(TOPIC, look, "data", ledger_id=7, entries=10),
         )
     ]
-    return [row._replace(**changes) if row.row == "data" else row for row in told]
+    return [row._replace(**changes) if row.row == "data" else row for row in topic_rows]
 
 
 def closed(last: int, at_ms: int) -> LedgerLook:
@@ -84,10 +84,10 @@ def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:
     """With the same end; another end at the second look proves nothing."""
-    told = TruncatedLedgerFacts(
+    facts = TruncatedLedgerFacts(
         8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 1_250
     )
-    assert told == reference_facts(
+    assert facts == reference_facts(
         7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 1_350)}
     )
     assert (

@@ -77,7 +77,7 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
     """Another version's run of a part, held against the run before, with its waits, gone on with
     twice.
     """
-    told = replace(
+    written = replace(
         about(Terms(1, 2, 3, 4)),
         partial=True,
         previous_population=LastPopulation(
@@ -88,7 +88,7 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
         waits_ms=(5, 6),
         resumed_at=("2026-01-01T04:00:00Z", "2026-01-01T05:00:00Z"),
     )
-    assert told == About.from_json(json.loads(json.dumps(told.as_json())))
+    assert written == About.from_json(json.loads(json.dumps(written.as_json())))
 
 
 def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
@@ -97,17 +97,17 @@ def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
     around = Surroundings(
         writable=frozenset(names), locations=dict.fromkeys(reversed(names), "/r1")
     )
-    told = about(Terms(1, 2, 3, 4, around=around)).as_json()["terms"]["around"]
-    assert sorted(names) == told["writable"] == list(told["locations"])
+    as_json = about(Terms(1, 2, 3, 4, around=around)).as_json()["terms"]["around"]
+    assert sorted(names) == as_json["writable"] == list(as_json["locations"])
 
 
 @pytest.mark.parametrize("name", [*about(Terms(1, 2, 3, 4)).as_json()])
 def test_a_file_that_lacks_something_is_refused(name: str) -> None:
     """Nothing was released that wrote less."""
-    told = about(Terms(1, 2, 3, 4)).as_json()
-    del told[name]
+    as_json = about(Terms(1, 2, 3, 4)).as_json()
+    del as_json[name]
     with pytest.raises(OutputError, match="was not written by this version"):
-        About.from_json(told)
+        About.from_json(as_json)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None
     """Judging by half of the terms would be another judgement: OutputError, which people can
     read.
     """
-    told = about(Terms(1, 2, 3, 4)).as_json()
-    told["terms"] = {**told["terms"], **damage}
+    as_json = about(Terms(1, 2, 3, 4)).as_json()
+    as_json["terms"] = {**as_json["terms"], **damage}
     with pytest.raises(OutputError, match="was not written by this version"):
-        About.from_json(told)
+        About.from_json(as_json)

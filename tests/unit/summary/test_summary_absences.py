@@ -55,11 +55,11 @@ def test_a_bookie_that_only_ledgers_know_is_remembered():
 def test_what_one_run_writes_the_next_one_reads():
     """To the millisecond, sorted by id."""
     since = {"b2": 1_700_000_000_123, "b1": 0}
-    told = unregistered_json(since)
+    as_json = unregistered_json(since)
     assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [
-        tuple(row.values()) for row in told
+        tuple(row.values()) for row in as_json
     ]
-    assert since == since_from(told)
+    assert since == since_from(as_json)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_what_is_damaged_is_not_remembered(damaged: object):
 def test_however_many_bookies_are_gone_the_summary_is_bounded():
     """Those that are gone longest are kept."""
     since = {f"b{n}": n for n in range(UNREGISTERED_MAX + 5)}
-    told = unregistered_json(since)
-    assert UNREGISTERED_MAX == len(told)
-    assert f"b{UNREGISTERED_MAX}" not in {row["bookie_id"] for row in told}
+    as_json = unregistered_json(since)
+    assert UNREGISTERED_MAX == len(as_json)
+    assert f"b{UNREGISTERED_MAX}" not in {row["bookie_id"] for row in as_json}
 
 
 def test_a_damaged_row_hides_no_other():

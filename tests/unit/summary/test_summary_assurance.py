@@ -52,8 +52,8 @@ def test_ledgers_are_counted_by_what_they_rest_on() -> None:
 
 def test_the_bound_on_what_was_missed_has_six_digits() -> None:
     """3/7 of the copies, where seven entries drawn at random were there."""
-    told: dict[str, Any] = assurance_json({}, Probes(7, 7), set(), Terms(0, 0, 1, 2), set())
-    assert 0.428571 == told["missing_bound"]
+    as_json: dict[str, Any] = assurance_json({}, Probes(7, 7), set(), Terms(0, 0, 1, 2), set())
+    assert 0.428571 == as_json["missing_bound"]
 
 
 def test_each_bookie_in_maintenance_is_told_by_its_newest_word() -> None:

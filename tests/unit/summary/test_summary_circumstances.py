@@ -57,11 +57,11 @@ UNABLE = bookie("unable", Greeting.UNSUPPORTED)
 IDLE = bookie("idle", None)
 
 
-def rows(*told: dict[str, Any]) -> TableScan:
+def rows(*verdicts: dict[str, Any]) -> TableScan:
     """VERDICTS rows; what is not told is null."""
     ledgers = [
         {"ledger_id": n, "standing": "sound", "assurance": "listed"} | one
-        for n, one in enumerate(told)
+        for n, one in enumerate(verdicts)
     ]
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
@@ -112,8 +112,8 @@ def test_few_of_many_that_are_away_are_named():
 def test_how_a_bookie_in_maintenance_was_found_is_told(found: str, name: str):
     """Also that it answers, and that there is none of that name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
-    told = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
-    assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == told
+    as_json = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
+    assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == as_json
 
 
 def test_ledgers_that_only_maintenance_kept_from_being_judged_are_counted():

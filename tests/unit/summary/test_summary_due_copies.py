@@ -46,8 +46,8 @@ def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
     """Against every entry of each bookie; at most one round of the ensemble too many for each
     segment.
     """
-    told = [tell(60 * seed + n) for n in range(Random(seed).randrange(1, 9))]
-    states = [one.states[0].metadata for one in told if not one.base]
+    stories = [tell(60 * seed + n) for n in range(Random(seed).randrange(1, 9))]
+    states = [one.states[0].metadata for one in stories if not one.base]
     found = [
         one
         for one in states

@@ -14,8 +14,8 @@ GRACE_MS = 3 * 24 * 3600 * 1000
 HOUR_MS, DAY_MS, WEEK_MS = 3600 * 1000, 24 * 3600 * 1000, 7 * 24 * 3600 * 1000
 
 
-def rows(*told: dict[str, Any]) -> TableScan:
-    ledgers = [{"ledger_id": n, "standing": "sound"} | one for n, one in enumerate(told)]
+def rows(*verdicts: dict[str, Any]) -> TableScan:
+    ledgers = [{"ledger_id": n, "standing": "sound"} | one for n, one in enumerate(verdicts)]
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
@@ -26,13 +26,13 @@ def marked(age_ms: int, **more: Any) -> dict[str, Any]:
 def test_within_and_beyond_grace_add_up_to_the_total() -> None:
     """Of listed ledgers and of others alike; at exactly the grace a mark is within it."""
     verdicts = rows({}, marked(0), marked(GRACE_MS), marked(GRACE_MS + 1), {"is_mark_stale": False})
-    told = marks_of(
+    fields = marks_of(
         verdicts,
         [UnlistedMark(GRACE_MS + 1, False), *[UnlistedMark(5, has) for has in (True, True, None)]],
         GRACE_MS,
     )
     expected = {"total": 7, "within_grace": 5, "beyond_grace": 2, "stale": 0, "without_ledger": 1}
-    assert expected == told["marks"]
+    assert expected == fields["marks"]
 
 
 def test_stale_marks_are_counted_at_any_age_and_named() -> None:
@@ -60,15 +60,15 @@ def test_a_marked_ledger_that_was_deleted_meanwhile_has_no_ledger() -> None:
 def test_ages_are_counted_in_four_classes_that_add_up() -> None:
     """Below an hour, a day, a week, and older: each mark in one of them."""
     ages = [0, HOUR_MS - 1, HOUR_MS, DAY_MS - 1, DAY_MS, WEEK_MS - 1, WEEK_MS, WEEK_MS * 100]
-    told = marks_of(rows(*map(marked, ages)), [UnlistedMark(HOUR_MS, False)], GRACE_MS)
-    assert {"under_1h": 2, "under_1d": 3, "under_1w": 2, "older": 2} == told["marks_by_age"]
-    assert told["marks"]["total"] == sum(told["marks_by_age"].values())
+    fields = marks_of(rows(*map(marked, ages)), [UnlistedMark(HOUR_MS, False)], GRACE_MS)
+    assert {"under_1h": 2, "under_1d": 3, "under_1w": 2, "older": 2} == fields["marks_by_age"]
+    assert fields["marks"]["total"] == sum(fields["marks_by_age"].values())
 
 
 def test_no_mark_is_a_zero_everywhere() -> None:
     """Each name is there before anything is marked."""
-    told = marks_of(rows(), [], GRACE_MS)
-    assert {0} == {*told["marks"].values(), *told["marks_by_age"].values()}
+    fields = marks_of(rows(), [], GRACE_MS)
+    assert {0} == {*fields["marks"].values(), *fields["marks_by_age"].values()}
 
 
 def test_an_age_is_never_rounded() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 
 from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST
@@ -42,8 +42,8 @@ WHOLE = {
     "totals": {"LEDGER_STUCK": 1},
 }
 """What the summary of a run of the whole cluster says."""
-CRITICAL = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
-WARNING = told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
+CRITICAL = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
+WARNING = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
     """Totals, request totals, and the ids of its findings."""
     totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
     run = finished(root, totals=totals, request_totals=requests)
-    found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
+    found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     ids = {(one["id"], "METADATA_MALFORMED") for one in found}
     assert Previous(totals, requests, frozenset(ids)) == known(root)
@@ -224,7 +224,7 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     run = Output(root).start(RUN_ID)
     assert (None, []) == (read_summary(run), read_findings(run))
     found: list[dict[str, Any]] = [
-        told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)
+        report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)
     ]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     write_json(run, "summary.json", {"a": 1})
@@ -240,7 +240,7 @@ def test_totals_grow_by_the_findings_that_are_new():
         {},
         frozenset({(CRITICAL["id"], CRITICAL["kind"])}),
     )
-    fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
+    fresh = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
     totals = before.totals_after([CRITICAL, fresh, WARNING])
     assert (
         Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support import report_stories as told
+from support import report_stories
 
 from auditor import __version__
 from auditor.evidence.schemas import VERDICTS
@@ -199,8 +199,8 @@ def test_when_nobody_answered_nothing_is_complete():
 
 
 CRITICAL, WARNING = (
-    told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5),
-    told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6),
+    report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5),
+    report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6),
 )
 
 
@@ -253,11 +253,11 @@ def test_findings_come_worst_first_then_by_kind_and_ledger():
     """However they lie in the tables: severity, kind in the order of the catalogue, ledger,
     segment.
     """
-    late = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
-    early = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
+    late = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
+    early = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
     second = {**late, "segment": {**late["segment"], "first_entry_id": 50}}
-    bookie = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")
-    silent = told.finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1:3181")
+    bookie = report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")
+    silent = report_stories.finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1:3181")
     rows = verdicts(
         verdict(
             900, "violated", findings=[json.dumps(WARNING), json.dumps(second), json.dumps(late)]
@@ -272,8 +272,10 @@ def test_findings_come_worst_first_then_by_kind_and_ledger():
 
 def test_a_kind_counts_its_subjects_and_its_findings():
     """Two segments of one ledger are two findings on one ledger."""
-    twice = told.finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 5)
-    counts = findings_by_kind([twice, twice, told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")])
+    twice = report_stories.finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 5)
+    counts = findings_by_kind(
+        [twice, twice, report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")]
+    )
     assert {"ledgers": 1, "bookies": 0, "findings": 2} == counts["ENSEMBLE_DUPLICATE_BOOKIE"]
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == counts["BOOKIE_LOST_UNNOTICED"]
     assert set(counts) == {kind.value for kind in Kind}
@@ -299,8 +301,8 @@ def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
 def test_findings_count_what_they_are_on():
     """Ledgers, bookies, or the one cluster, of which there is nothing to count but the finding."""
     lost, dropped = (
-        told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
-        told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
+        report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
+        report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
     )
     counted = findings_by_kind([CRITICAL, lost, dropped])
     assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL["kind"]]
@@ -371,10 +373,10 @@ def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
 
 def test_findings_of_one_ledger_come_by_their_segment():
     """One that is about no segment first; those on bookies by the name of the bookie."""
-    first = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
-    whole = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5, segment=None)
-    b1, b2 = (told.finding(Kind.BOOKIE_LOST_UNNOTICED, bookie) for bookie in ("b1", "b2"))
-    clusters = [told.finding(Kind.MARK_WITHOUT_LEDGER, "cluster")] * 2
+    first = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
+    whole = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5, segment=None)
+    b1, b2 = (report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, bookie) for bookie in ("b1", "b2"))
+    clusters = [report_stories.finding(Kind.MARK_WITHOUT_LEDGER, "cluster")] * 2
     lines = [json.dumps(one) for one in (b2, first, *clusters, b1, whole)]
     found = [json.loads(line) for line in findings_of(verdicts(verdict(1)), lines)]
     assert [whole, first] == [one for one in found if one["ledger_id"]]

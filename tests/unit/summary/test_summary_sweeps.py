@@ -90,8 +90,8 @@ def test_runs_of_one_step_are_one_span():
         span.can_take(Sweep(7, turn, 500, 64)) for turn in (1, 2, 5, 6, 7)
     ]
     assert not span.can_take(Sweep(7, 5, 500, 128))
-    (told,) = after(64, 64, 64)[0]["series"]["spans"]
-    assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == told
+    (only_span,) = after(64, 64, 64)[0]["series"]["spans"]
+    assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == only_span
 
 
 def test_a_span_draws_each_place_once():
@@ -120,8 +120,8 @@ def test_no_bound_is_rounded_up():
     for steps in ([4096] * 3, [2**22], [64, 512]):
         field, draws = after(*steps)
         for length in LENGTHS:
-            told, due = field["accumulated"]["bounds"][str(length)], hit_probability(draws, length)
-            assert due - 1e-6 < told <= due
+            shown, due = field["accumulated"]["bounds"][str(length)], hit_probability(draws, length)
+            assert due - 1e-6 < shown <= due
 
 
 @pytest.mark.parametrize("changes", [{"partial": True}, {"probed": 0}])

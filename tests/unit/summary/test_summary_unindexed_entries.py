@@ -43,13 +43,13 @@ def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
         SENT,
         replace(SENT, ledger_id=3),
     ]
-    told = [
+    expected = [
         {"bookie_id": "b1", "ledgers": 2, "some": [[3, 4], [7, 4]]},
         {"bookie_id": "b2", "ledgers": 1, "some": [[7, 4]]},
     ]
     ledgers = (READ, replace(READ, ledger_id=3))
-    assert told == unindexed_json(run(*answers, ledgers=ledgers))
-    assert told == unindexed_json(run(*reversed(answers), ledgers=ledgers))
+    assert expected == unindexed_json(run(*answers, ledgers=ledgers))
+    assert expected == unindexed_json(run(*reversed(answers), ledgers=ledgers))
 
 
 def test_only_a_bookie_that_must_have_flushed_is_said() -> None:
@@ -87,16 +87,18 @@ def test_bookies_and_ledgers_are_bounded() -> None:
         range(LEDGERS_NAMED_MAX + 1),
     )
     answers = [replace(SENT, bookie_id=bookie, ledger_id=n) for bookie in bookies for n in ledgers]
-    told = unindexed_json(run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers)))
-    assert bookies[:BOOKIES_NAMED_MAX] == [one["bookie_id"] for one in told]
-    assert {LEDGERS_NAMED_MAX + 1} == {one["ledgers"] for one in told}
-    assert [[n, 4] for n in range(LEDGERS_NAMED_MAX)] == told[0]["some"]
+    objects = unindexed_json(
+        run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers))
+    )
+    assert bookies[:BOOKIES_NAMED_MAX] == [one["bookie_id"] for one in objects]
+    assert {LEDGERS_NAMED_MAX + 1} == {one["ledgers"] for one in objects}
+    assert [[n, 4] for n in range(LEDGERS_NAMED_MAX)] == objects[0]["some"]
 
 
 def test_the_field_stands_beside_the_others() -> None:
     """In `listers` of the summary."""
     summary = {"run_id": "r", "listers": {"listed": 2}}
-    told = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
-    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": told}} == add_unindexed(
+    expected = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
+    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": expected}} == add_unindexed(
         summary, run(SENT)
     )

@@ -26,7 +26,7 @@ def samples(text: str) -> dict[tuple[str, frozenset[str]], float]:
     return found
 
 
-def told(**changes: object) -> dict[tuple[str, frozenset[str]], float]:
+def series_of(**changes: object) -> dict[tuple[str, frozenset[str]], float]:
     return samples(
         metrics.exposition(stories.summary(**changes), cluster="prod", spark_version="4.3.0")
     )
@@ -36,7 +36,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
     """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an
     alert sees the change.
     """
-    found = set(told())
+    found = set(series_of())
     expected = {
         (LAST + "violations", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()
     }
@@ -105,7 +105,7 @@ def test_muted_findings_are_a_gauge_beside_the_violations():
 def test_a_finding_on_the_cluster_counts_one():
     """There is one cluster, whatever became of its ledgers."""
     found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
-    series = told(findings=stories.counted([found]))
+    series = series_of(findings=stories.counted([found]))
     assert series[LAST + "violations", frozenset({"LEDGER_POPULATION_DROPPED", "critical"})] == 1
 
 
@@ -114,7 +114,7 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     reason.
     """
     maintenance = {"bookies": [{"bookie_id": "b1", "found": "silent"}], "ledgers": 12}
-    series = told(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
+    series = series_of(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
     assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
     assert (900, 80) == tuple(
         series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed")
@@ -126,10 +126,10 @@ def test_marks_and_verified_copies_are_gauges():
     for one.
     """
     marks = {"total": 7, "within_grace": 4, "beyond_grace": 3, "stale": 2, "without_ledger": 1}
-    series = told(marks=marks, verified_ratio=0.015)
+    series = series_of(marks=marks, verified_ratio=0.015)
     assert marks == {state: series[LAST + "marks", frozenset({state})] for state in marks}
     assert 0.015 == series[LAST + "verified_copies_ratio", frozenset()]
-    assert math.isnan(told(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
+    assert math.isnan(series_of(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
 
 
 def test_how_sure_a_loss_is_found_is_a_gauge():
@@ -140,29 +140,31 @@ def test_how_sure_a_loss_is_found_is_a_gauge():
         "bounds": {"1": 0.25, "1000": 1.0},
         "accumulated": {"bounds": {"1": 0.75, "1000": 1.0}},
     }
-    series, name = told(sampling=sampling), LAST + "loss_found_ratio"
+    series, name = series_of(sampling=sampling), LAST + "loss_found_ratio"
     assert (0.25, 0.75) == tuple(series[name, frozenset({"1", runs})] for runs in ("this", "all"))
     for nothing in (None, {"bounds": None, "accumulated": None}):
-        assert math.isnan(told(sampling=nothing)[name, frozenset({"1000", "this"})])
+        assert math.isnan(series_of(sampling=nothing)[name, frozenset({"1000", "this"})])
 
 
 def test_counters_go_on_from_the_totals():
     """What earlier runs found stays in the counter when this run finds nothing."""
-    found = told(totals={"ENTRY_WITHOUT_REPLICA": 17})
+    found = series_of(totals={"ENTRY_WITHOUT_REPLICA": 17})
     assert found[P + "violations_total", frozenset({"ENTRY_WITHOUT_REPLICA"})] == 17
     assert found[LAST + "violations", frozenset({"ENTRY_WITHOUT_REPLICA", "critical"})] == 0
     totals = {
         "bookie_requests": {"answered": 5_000, "failed": 3},
         "zookeeper_reads": {"answered": 9_000},
     }
-    found = told(request_totals=totals)
+    found = series_of(request_totals=totals)
     assert found[P + "bookie_requests_total", frozenset({"answered"})] == 5_000
     assert found[P + "zookeeper_reads_total", frozenset({"failed"})] == 0
 
 
 def test_values_come_from_the_summary():
     """Coverage, the oldest mark, stages, the end of the run, the outcome."""
-    found = told(coverage=0.25, oldest_underreplicated_s=86_400, outcome="INCOMPLETE", exit_code=3)
+    found = series_of(
+        coverage=0.25, oldest_underreplicated_s=86_400, outcome="INCOMPLETE", exit_code=3
+    )
     assert found[LAST + "coverage_ratio", frozenset()] == 0.25
     assert found[LAST + "oldest_underreplicated_seconds", frozenset()] == 86_400
     assert found[LAST + "duration_seconds", frozenset({"ask"})] == 520.0

@@ -47,7 +47,7 @@ def test_a_list_without_the_field_says_nothing_beside() -> None:
     assert b"" == decode_response(frame[4:]).extra
 
 
-def told(*logs: object, **more: object) -> bytes:
+def lister_field(*logs: object, **more: object) -> bytes:
     return json.dumps({"lister": 1, "missing_logs": logs, **more}).encode()
 
 
@@ -57,25 +57,25 @@ def told(*logs: object, **more: object) -> bytes:
         b"",
         b"[" * 100_000,
         b"[]",
-        told(lister=2),
-        told(missing_logs={}),
-        told(*[["a", 1, [[0, 0]]]] * (LOGS_MAX + 1)),
-        told(["a", 1, [[0, 0]], 1]),
-        told([1, 1, [[0, 0]]]),
-        told(["a", "1", [[0, 0]]]),
-        told(["a", 1, []]),
-        told(["a", 9, [[0, 9]]]),
-        told(["a", 2**63, [[0, 9]]]),
-        told(["a", 9, [[3, 2]]]),
-        told(["a", 9, [[-1, 2]]]),
-        told(["a", 9, [[0, 2**63]]]),
-        told(["a", 9, [[0, 2], [2, 3]]]),
-        told(["a", 9, [[0, 2.5]]]),
-        told(["a", True, [[0, 0]]]),
-        told(["a", 2, [[0, True]]]),
-        told(["a", 2, [[False, 1]]]),
-        told(["a", 99, [[n, n] for n in range(0, 2 * RANGES_MAX + 2, 2)]]),
-        told(["a" * (PATH_CHARACTERS_MAX + 1), 1, [[0, 0]]]),
+        lister_field(lister=2),
+        lister_field(missing_logs={}),
+        lister_field(*[["a", 1, [[0, 0]]]] * (LOGS_MAX + 1)),
+        lister_field(["a", 1, [[0, 0]], 1]),
+        lister_field([1, 1, [[0, 0]]]),
+        lister_field(["a", "1", [[0, 0]]]),
+        lister_field(["a", 1, []]),
+        lister_field(["a", 9, [[0, 9]]]),
+        lister_field(["a", 2**63, [[0, 9]]]),
+        lister_field(["a", 9, [[3, 2]]]),
+        lister_field(["a", 9, [[-1, 2]]]),
+        lister_field(["a", 9, [[0, 2**63]]]),
+        lister_field(["a", 9, [[0, 2], [2, 3]]]),
+        lister_field(["a", 9, [[0, 2.5]]]),
+        lister_field(["a", True, [[0, 0]]]),
+        lister_field(["a", 2, [[0, True]]]),
+        lister_field(["a", 2, [[False, 1]]]),
+        lister_field(["a", 99, [[n, n] for n in range(0, 2 * RANGES_MAX + 2, 2)]]),
+        lister_field(["a" * (PATH_CHARACTERS_MAX + 1), 1, [[0, 0]]]),
     ],
 )
 def test_what_is_no_word_on_logs_is_malformed(data: bytes) -> None:
@@ -100,5 +100,5 @@ def test_each_bound_itself_is_taken(logs: list[MissingLog]) -> None:
 
 def test_a_path_that_is_no_text_is_kept_as_text() -> None:
     """Names of files are bytes; evidence is written in UTF-8."""
-    (log,) = decode_missing_logs(told(["/data/\udcff.log", 1, [[0, 0]]]))
+    (log,) = decode_missing_logs(lister_field(["/data/\udcff.log", 1, [[0, 0]]]))
     assert "/data/\\udcff.log" == log.path

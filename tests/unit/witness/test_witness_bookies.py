@@ -12,7 +12,7 @@ from auditor.model.finding import Kind
 from auditor.witness.bookies import TELL
 
 
-def told(content: Content) -> str:
+def witness_of(content: Content) -> str:
     looks = [
         {"b7": BookieRecord("b7", look, 0, Registration.READONLY, "h", 3181)} for look in (1, 2)
     ]
@@ -29,19 +29,19 @@ def test_lost_content_is_told_with_its_counts():
         " 6, 9) it lacked, at two looks, more than half of the entries it should hold: together 29"
         " of 30."
     )
-    assert expected == told(Content(4, 3, 30, 29, (5, 6, 9)))
+    assert expected == witness_of(Content(4, 3, 30, 29, (5, 6, 9)))
 
 
 def test_of_many_ledgers_a_few_are_named():
     """The rest is counted."""
-    assert "Of 40000 of them (0, 1, 2, 3, 4, 5, 6, 7 and 39992 more) it lacked" in told(
+    assert "Of 40000 of them (0, 1, 2, 3, 4, 5, 6, 7 and 39992 more) it lacked" in witness_of(
         Content(41_000, 40_000, 9, 9, tuple(range(10)))
     )
 
 
 def test_a_bookie_that_cannot_list_is_told_as_probed():
     """Entries were read there, which a person would have to do as well."""
-    probed = told(Content(3, 3, 9, 9, (1, 2, 3), True))
+    probed = witness_of(Content(3, 3, 9, 9, (1, 2, 3), True))
     assert (
         "answered for 3 ledgers (by reading entries, because it cannot list them). Of 3" in probed
     )

@@ -234,15 +234,15 @@ def test_of_a_large_write_set_the_first_bookies_are_told():
     many = tuple(f"b{n}" for n in range(200))
     answers = {b: Answer(b, 7, 1, 1000, AnswerStatus.HELD) for b in many}
     wide = replace(ENTRY, facts=replace(ENTRY_FACTS, write_set=many))
-    told = witness(wide, replace(look(1), answers=answers), closing(2))
-    assert "belongs on b0, b1, b2, b3, b4, b5, b6, b7 and 192 more (" in told
-    assert "b7 does not list it. What 192 more said is not shown. 1 of 2" in told
+    text = witness(wide, replace(look(1), answers=answers), closing(2))
+    assert "belongs on b0, b1, b2, b3, b4, b5, b6, b7 and 192 more (" in text
+    assert "b7 does not list it. What 192 more said is not shown. 1 of 2" in text
 
 
 def seen_at(*looks):
     """The sentence behind what was found."""
-    told = witness(finding_of(Kind.METADATA_MALFORMED), *looks)
-    return told.removeprefix(gist(told)).strip()
+    text = witness(finding_of(Kind.METADATA_MALFORMED), *looks)
+    return text.removeprefix(gist(text)).strip()
 
 
 def changed(number, **changes):
@@ -435,8 +435,8 @@ def test_short_spans_are_told_with_tenths_where_that_is_wanted(expected: str, ms
 def test_a_mark_is_told_with_its_times_its_age_and_why_it_may_stand(expected, changes):
     """The older of the znode's time and its own field counts, and both are there."""
     marked = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE, replace(MARK, **changes))
-    told = gist(witness(marked, look(1), look(2, mark=Mark(0))))
-    assert f"Ledger 7 is marked under-replicated. {expected}" == told
+    text = gist(witness(marked, look(1), look(2, mark=Mark(0))))
+    assert f"Ledger 7 is marked under-replicated. {expected}" == text
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,11 @@ def witness(
     surroundings = around or Surroundings(
         writable=frozenset({"b1", "b2", "b3", "x1"}), auditor="b1"
     )
-    told = replace(
-        Story("told", (state,)), more_terms={"around": surroundings, "stranded_entries_max": 16}
+    story = replace(
+        Story("one story", (state,)),
+        more_terms={"around": surroundings, "stranded_entries_max": 16},
     )
-    driven = drive(told)
+    driven = drive(story)
     (finding,) = driven.step.verdict.findings
     return str(ledger_testimony(finding, driven.evidence.looks, FACTS)["witness"])
 
@@ -276,11 +277,11 @@ def test_a_missing_tail_is_told_with_why_a_writer_may_have_left_it(
     expected: str, missing: tuple[str, ...]
 ) -> None:
     """The ack quorum is met, or it is no tail."""
-    told = (
+    expected_text = (
         f"{expected} only the end of the ledger: a writer may close a ledger when the ack quorum"
         " has stored its last entries, and not wait for the rest."
     )
-    assert told == loss(Kind.ENTRY_BELOW_WRITE_QUORUM, missing=missing, at_tail=True)
+    assert expected_text == loss(Kind.ENTRY_BELOW_WRITE_QUORUM, missing=missing, at_tail=True)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ ZONES = {"b1": "/z1/ud1", "b2": "/z2/ud1", "b3": "/z1/ud2", "b4": "/z3/ud1"}
 RACKS = {"b1": "/r1", "b2": "/r2", "b3": "/r1"}
 
 
-def told(text, rule, locations, **custom):
+def witness_of(text, rule, locations, **custom):
     """The witness of the one placement finding on this ledger."""
     metadata = replace(ledger(text), custom_metadata=tuple(custom.items()))
     around = Surroundings(writable=frozenset(locations), locations=locations)
@@ -82,13 +82,13 @@ def told(text, rule, locations, **custom):
 )
 def test_a_segment_is_told_from_its_policy_to_what_fails(expected, text, rule, locations):
     """The policy, then members with their locations, what they have and what is needed."""
-    assert expected == told(text, rule, locations)
+    assert expected == witness_of(text, rule, locations)
 
 
 def test_two_write_sets_are_told_and_the_rest_is_counted():
     """However large the ensemble: a witness is read in two or three lines."""
     members = " ".join(f"b{k}" for k in range(30))
-    witness = told(
+    witness = witness_of(
         f"e30 w2 a2 0:[{members}] closed 99",
         PlacementRule(Policy.RACK),
         {f"b{k}": "/r1" for k in range(30)},
@@ -96,7 +96,7 @@ def test_two_write_sets_are_told_and_the_rest_is_counted():
     assert 2 == witness.count("The write set from position")
     assert ". 28 more of its 30 write sets do not adhere either." in witness
     assert len(witness) < 500
-    three = told(
+    three = witness_of(
         "e3 w2 a2 0:[b1 b2 b3] closed 99",
         PlacementRule(Policy.RACK),
         dict.fromkeys(("b1", "b2", "b3"), "/r1"),
@@ -107,7 +107,7 @@ def test_two_write_sets_are_told_and_the_rest_is_counted():
 def test_many_members_are_counted():
     """A write set of a hundred does not fill the screen."""
     members = " ".join(f"b{k}" for k in range(100))
-    witness = told(
+    witness = witness_of(
         f"e100 w100 a2 0:[{members}] closed 99",
         PlacementRule(Policy.RACK),
         {f"b{k}": "/r1" for k in range(100)},
@@ -123,7 +123,7 @@ def test_what_the_writer_recorded_is_shown():
         ),
         "properties": {"isolationBookieGroups": "gold", "secondaryIsolationBookieGroups": "silver"},
     }
-    witness = told(
+    witness = witness_of(
         "e3 w2 a2 0:[b1 b2 b3] closed 99",
         PlacementRule(Policy.RACK),
         RACKS,
@@ -137,7 +137,7 @@ def test_what_the_writer_recorded_is_shown():
 
 def test_an_ensemble_without_members_is_told_too():
     """Java calls it a failure; there is no write set to show."""
-    witness = told(
+    witness = witness_of(
         "e0 w2 a2 0:[] closed -1", PlacementRule(Policy.RACK, java_compatible=True), RACKS
     )
     assert witness.endswith(" judges). The ensemble names no bookie.")

@@ -81,7 +81,7 @@ def test_what_is_asked_fits_what_the_ledger_is_for():
     """Messages can be read and a topic unloaded; a schema is got; a compaction has a status."""
     topic = "persistent://t/ns/a"
     stats = f"pulsar-admin topics stats-internal {topic}"
-    told = {
+    commands = {
         use: (*look_commands(ledger), *read_commands(ledger, 7, "4"), *unload_commands(ledger))
         for use, ledger in by_use(topic).items()
     }
@@ -94,7 +94,7 @@ def test_what_is_asked_fits_what_the_ledger_is_for():
         Use.CURSOR: (stats, f"pulsar-admin topics unload {topic}"),
         Use.SCHEMA: (f"pulsar-admin schemas get --all-version {topic}",),
         Use.COMPACTED: (stats, f"pulsar-admin topics compaction-status {topic}"),
-    } == told
+    } == commands
 
 
 def by_use(topic):

@@ -14,7 +14,7 @@ from auditor.witness.pulsar_commands import Use, pulsar_ledger
 from auditor.witness.references import TELL
 
 
-def told(kind: Kind, **changes: object) -> str:
+def witness_of(kind: Kind, **changes: object) -> str:
     facts = EXAMPLES[{
         Kind.REFERENCED_LEDGER_MISSING: MissingLedgerFacts,
         Kind.LEDGER_TRUNCATED: TruncatedLedgerFacts,
@@ -27,7 +27,7 @@ def told(kind: Kind, **changes: object) -> str:
 def test_a_missing_ledger_is_told_with_its_topic() -> None:
     """What it was for, that BookKeeper does not know it, when, and what it held."""
     assert (
-        told(Kind.REFERENCED_LEDGER_MISSING)
+        witness_of(Kind.REFERENCED_LEDGER_MISSING)
         == "Ledger 7 is referenced by persistent://public/default/t for its messages. It has no"
         " metadata (NONODE after a sync): BookKeeper does not know it. Both were so at two"
         " looks, 5 min apart; each time the reference was read first. The topic recorded 100"
@@ -38,7 +38,9 @@ def test_a_missing_ledger_is_told_with_its_topic() -> None:
 def test_the_position_that_is_left_to_a_subscription_is_told() -> None:
     """Of a cursor whose ledger is missing; how many entries that held is nobody's question."""
     use = USE.__class__(USE.topic, Role.CURSOR, "late", Position(6, 3))
-    said = told(Kind.REFERENCED_LEDGER_MISSING, some_uses=(use,), entries=None, size_bytes=None)
+    said = witness_of(
+        Kind.REFERENCED_LEDGER_MISSING, some_uses=(use,), entries=None, size_bytes=None
+    )
     assert "for the cursor of subscription late." in said
     assert said.endswith("ZooKeeper has position 6:3 for subscription late.")
     assert "recorded" not in said
@@ -47,7 +49,7 @@ def test_the_position_that_is_left_to_a_subscription_is_told() -> None:
 def test_uses_beyond_the_first_are_counted() -> None:
     """Three are named."""
     uses = tuple(replace(USE, topic=f"persistent://t/n/{name}") for name in "abcd")
-    assert "t/n/c for its messages; and 7 more." in told(
+    assert "t/n/c for its messages; and 7 more." in witness_of(
         Kind.REFERENCED_LEDGER_MISSING, some_uses=uses, uses=10
     )
 
@@ -58,12 +60,12 @@ def test_a_truncated_ledger_is_told_with_what_is_cut_off() -> None:
     """
     assert (
         "By that record it has at least 100 entries. Its metadata is CLOSED and ends at entry 89:"
-        " 10 entries are cut off." in told(Kind.LEDGER_TRUNCATED)
+        " 10 entries are cut off." in witness_of(Kind.LEDGER_TRUNCATED)
     )
-    assert "says that it has no entry: 100 entries are cut off" in told(
+    assert "says that it has no entry: 100 entries are cut off" in witness_of(
         Kind.LEDGER_TRUNCATED, last_entry_id=-1
     )
-    assert "1 entry is cut off" in told(Kind.LEDGER_TRUNCATED, last_entry_id=98)
+    assert "1 entry is cut off" in witness_of(Kind.LEDGER_TRUNCATED, last_entry_id=98)
 
 
 def test_orphans_are_told_with_what_may_be_wrong() -> None:
@@ -71,7 +73,7 @@ def test_orphans_are_told_with_what_may_be_wrong() -> None:
     them.
     """
     assert (
-        told(Kind.LEDGER_ORPHANED)
+        witness_of(Kind.LEDGER_ORPHANED)
         == "2 ledgers (70, 71) were written by Pulsar more than 7 days ago, and no topic referenced"
         " them, nor did the topic that they name when it was read again. The looks were 5 min"
         " apart; the oldest ledger is 60 days old. Closed among them: 1, with 5000 bytes before"

@@ -125,9 +125,9 @@ def test_a_thread_that_ends_on_an_exception_is_one_short_line(
     assert isinstance(thread, threading.Thread)
     assert [((1,), {"b": 2})] == ran
     (said,) = caplog.records
-    told = f"ValueError: two lines {'x' * 1_000}"[:PROBLEM_CHARS_MAX]
+    line = f"ValueError: two lines {'x' * 1_000}"[:PROBLEM_CHARS_MAX]
     assert ("auditor.zookeeper", logging.WARNING) == (said.name, said.levelno)
-    assert f"the connection to ZooKeeper broke down ({told})" == said.getMessage()
+    assert f"the connection to ZooKeeper broke down ({line})" == said.getMessage()
 
 
 def test_counts_are_added_field_by_field() -> None:
@@ -175,10 +175,10 @@ def test_a_reply_is_waited_for_two_session_time_outs(server: MemoryZooKeeper) ->
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(NoNodeError(), NoNodeError), (ValueError(), ConnectionLoss)]
+    ("error", "error_type"), [(NoNodeError(), NoNodeError), (ValueError(), ConnectionLoss)]
 )
 def test_what_kazoo_stumbles_over_is_a_loss(
-    server: MemoryZooKeeper, error: Exception, told: type[Exception]
+    server: MemoryZooKeeper, error: Exception, error_type: type[Exception]
 ) -> None:
     """What the server refused is told as it is."""
 
@@ -187,7 +187,7 @@ def test_what_kazoo_stumbles_over_is_a_loss(
 
     with connected(server) as session:
         server.before_answer = failing
-        with pytest.raises(told) as raised:
+        with pytest.raises(error_type) as raised:
             session.answer(session.submit(ROOT))
         assert error in (raised.value, raised.value.__cause__)
 
@@ -343,17 +343,17 @@ def test_a_read_sent_before_kazoo_tells_of_the_connection_is_synced(
     with connected(server) as session:
         session.sync("/")
         server.sent.clear()
-        told: list[str] = []
+        events: list[str] = []
 
         def reading(state: str) -> None:
-            told.append(state)
+            events.append(state)
             if state == KazooState.CONNECTED:
                 session.submit(ROOT)
 
         session._client.listeners.insert(0, reading)
         server.drop()
         assert session.await_connected()
-        assert [KazooState.SUSPENDED, KazooState.CONNECTED] == told
+        assert [KazooState.SUSPENDED, KazooState.CONNECTED] == events
         assert ["Sync /", "GetData /"] == opcodes(server)
         session.ask(ROOT)
         assert ["Sync /", "GetData /", "GetData /"] == opcodes(server), "once is enough"

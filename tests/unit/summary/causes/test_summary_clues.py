@@ -39,7 +39,7 @@ def hits(*findings: dict[str, Any], verdicts: pa.Table = NO_VERDICTS, **more: An
     return clues.hits(scan_rows(verdicts), **(NOTHING_ELSE | more))
 
 
-def told(by_bookie: Any) -> dict[str, list[int]]:
+def as_lists(by_bookie: Any) -> dict[str, list[int]]:
     return {name: ids.tolist() for name, ids in by_bookie.items()}
 
 
@@ -61,8 +61,8 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]], "b2": [[0, 0]]})
     others = [finding(Kind.METADATA_MALFORMED, ledger, missing_on={}) for ledger in (8, 9)]
     seen = hits(found, *others, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
-    assert {"b1": [7, 8], "b2": [7], "b4": [9]} == told(seen.via[Via.LACKING])
-    assert [7] == told(seen.by_kind)[Kind.ENTRY_WITHOUT_REPLICA.value]
+    assert {"b1": [7, 8], "b2": [7], "b4": [9]} == as_lists(seen.via[Via.LACKING])
+    assert [7] == as_lists(seen.by_kind)[Kind.ENTRY_WITHOUT_REPLICA.value]
 
 
 def test_of_what_is_not_reported_no_bookie_is_a_cause():
@@ -71,7 +71,7 @@ def test_of_what_is_not_reported_no_bookie_is_a_cause():
     """
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
-    assert {"b1": [7]} == told(seen.via[Via.LACKING])
+    assert {"b1": [7]} == as_lists(seen.via[Via.LACKING])
     assert [7] == seen.affected_ledgers().tolist()
 
 
@@ -94,21 +94,21 @@ def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
         ],
         schema=VERDICTS,
     )
-    assert {"bookie_silent": [1]} == told(hits(verdicts=verdicts).by_kind)
+    assert {"bookie_silent": [1]} == as_lists(hits(verdicts=verdicts).by_kind)
 
 
 def test_bookies_of_failing_segments_are_told():
     """Each with its ledgers; who is behind them is decided by contrast."""
     seen = hits(failing(1, "b1", "b2"), failing(2, "b3", "b1"), failing(2, "b3", "b4"))
-    assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == told(seen.via[Via.MISPLACED])
+    assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == as_lists(seen.via[Via.MISPLACED])
 
 
 def test_racks_that_failing_segments_crowd_are_told():
     """Two of their bookies or more in one segment."""
-    assert {"/r1": [1, 2]} == told(
+    assert {"/r1": [1, 2]} == as_lists(
         hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds
     )
-    assert {} == told(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
+    assert {} == as_lists(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
 
 
 def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
@@ -121,10 +121,10 @@ def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
         record(3, 1, mark=Mark(0)),
     )
     locked = ledgers_by_locker(read.to_batches())
-    assert {"w1": [1, 2], "w2": [1]} == told(locked)
+    assert {"w1": [1, 2], "w2": [1]} == as_lists(locked)
     found = newest_marks(rows(record(1, 1, mark=before), record(1, 2, mark=after)))
     seen = hits(marks=found, locked=locked, marked=np.array([1, 2, 3]))
-    assert ({"w1": [2], "w2": [1]}, 3) == (told(seen.locked), seen.marked)
+    assert ({"w1": [2], "w2": [1]}, 3) == (as_lists(seen.locked), seen.marked)
 
 
 def test_hits_are_kept_apart_by_family():
@@ -134,7 +134,7 @@ def test_hits_are_kept_apart_by_family():
     seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
     assert ["entry", "mark", "metadata"] == seen.families()
     assert [{"b1": [7]}, {"b1": [8]}, {}] == [
-        told(seen.by_bookie(family)) for family in seen.families()
+        as_lists(seen.by_bookie(family)) for family in seen.families()
     ]
 
 
@@ -151,8 +151,8 @@ def test_the_newest_mark_counts():
         )
     )
     seen = hits(marks=marks)
-    assert {"b2": [1]} == told(seen.via[Via.MARKED])
-    assert {"w2": [1]} == told(seen.locked)
+    assert {"b2": [1]} == as_lists(seen.via[Via.MARKED])
+    assert {"w2": [1]} == as_lists(seen.locked)
 
 
 def test_a_ledger_is_born_once():
@@ -198,16 +198,19 @@ def test_batches_are_counted_together():
         )
         for ledger in (2, 1)
     ]
-    assert {"bookie_silent": [1, 2]} == told(hits(verdicts=pa.concat_tables(verdicts)).by_kind)
+    assert {"bookie_silent": [1, 2]} == as_lists(hits(verdicts=pa.concat_tables(verdicts)).by_kind)
     read = [
         rows(record(n, 1, mark=Mark(0, missing_replicas=("b1",), lock=ReplicationLock("w1", 5))))
         for n in (2, 1)
     ]
-    assert {"w1": [1, 2]} == told(
+    assert {"w1": [1, 2]} == as_lists(
         ledgers_by_locker(batch for table in read for batch in table.to_batches())
     )
     seen = hits(marks=pa.concat_tables([newest_marks(one) for one in read]))
-    assert ({"b1": [1, 2]}, {"w1": [1, 2]}) == (told(seen.via[Via.MARKED]), told(seen.locked))
+    assert ({"b1": [1, 2]}, {"w1": [1, 2]}) == (
+        as_lists(seen.via[Via.MARKED]),
+        as_lists(seen.locked),
+    )
     batches = [batch for table in read for batch in table.select(BIRTHS).to_batches()]
     assert [0, 2, 0] == count_created(batches, np.array([5, 30])).tolist()
 

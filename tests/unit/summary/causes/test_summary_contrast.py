@@ -95,7 +95,7 @@ def test_each_outlier_stands_out_from_the_rest_that_is_told():
         }
         found = outliers(groups, len(groups))
         rest = [group for name, group in groups.items() if name not in found]
-        told = (sum(group.hit for group in rest), sum(group.touched for group in rest))
+        totals = (sum(group.hit for group in rest), sum(group.touched for group in rest))
         assert all(
-            told == (one.others_hit, one.others) and one.stands_out() for one in found.values()
+            totals == (one.others_hit, one.others) and one.stands_out() for one in found.values()
         ), f"seed {seed}"

@@ -210,8 +210,8 @@ def test_a_bookie_in_planned_maintenance_is_not_accused(run: Tables):
 
 def test_a_summary_tells_its_causes_without_their_ledgers(run: Tables):
     """The bookie first; ledger 8 and the mark of ledger 9 have no cause in common with others."""
-    told = concluded(run).summary
-    (cause,) = told["causes"]
+    summary = concluded(run).summary
+    (cause,) = summary["causes"]
     assert ("bookie", "b2", 6, 0.75) == (
         cause["cause"],
         cause["subject"],
@@ -230,7 +230,7 @@ def test_a_summary_tells_its_causes_without_their_ledgers(run: Tables):
     assert ["entry", 9, 6, 0.6667, 198, 1] == contrast
     assert cause["share_others"] == 0.005051 and cause["p_value"] < 0.001
     assert ({"causes": 0, "ledgers": 0}, 2, 0) == (
-        told["causes_rest"], told["ledgers_without_cause"], told["unjudged_without_cause"],
+        summary["causes_rest"], summary["ledgers_without_cause"], summary["unjudged_without_cause"],
     )  # fmt: skip
 
 

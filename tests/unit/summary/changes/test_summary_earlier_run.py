@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import report_stories as told
+from support import report_stories
 
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
@@ -31,9 +31,11 @@ RUN_ID = "20260101T030000Z-000001"
 FACTS = ClusterFacts(
     "zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None
 )
-STUCK = told.finding(Kind.LEDGER_STUCK, 7, first_seen="2025-12-01T00:00:00.000Z", runs_seen=9)
+STUCK = report_stories.finding(
+    Kind.LEDGER_STUCK, 7, first_seen="2025-12-01T00:00:00.000Z", runs_seen=9
+)
 UNHEARD = Sighting(
-    keep_compared(told.finding(Kind.ENTRY_CORRUPT, 8)),
+    keep_compared(report_stories.finding(Kind.ENTRY_CORRUPT, 8)),
     "2025-11-01T00:00:00.000Z",
     4,
     2,
@@ -58,7 +60,7 @@ def run(tmp_path: Path) -> Place:
     write_json(
         directory,
         "summary.json",
-        told.summary(findings=told.counted([STUCK])) | {"cluster": cluster},
+        report_stories.summary(findings=report_stories.counted([STUCK])) | {"cluster": cluster},
     )
     output.publish(directory)
     return directory
@@ -154,13 +156,13 @@ def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Pa
 
 def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
     """Without its witness, and without a setting where its kind depends on none."""
-    loss = told.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
+    loss = report_stories.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
     run.write_text("findings.jsonl", json.dumps(loss) + "\n")
     write_json(
         run,
         "summary.json",
         json.loads(run.read_text("summary.json") or "")
-        | {"findings": told.summary(findings=told.counted([loss]))["findings"]},
+        | {"findings": report_stories.summary(findings=report_stories.counted([loss]))["findings"]},
     )
     earlier = known(tmp_path)
     assert isinstance(earlier, EarlierRun)
@@ -172,11 +174,11 @@ def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
 
 def test_only_a_finding_on_the_cluster_keeps_its_facts():
     """Its extent is among them."""
-    dropped = told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    dropped = report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
     assert dropped["facts"] and dropped["facts"] == keep_compared(dropped)["facts"]
     for other in (
-        told.finding(Kind.ENTRY_CORRUPT, 8),
-        told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+        report_stories.finding(Kind.ENTRY_CORRUPT, 8),
+        report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
     ):
         assert "facts" not in keep_compared(other)
 
@@ -187,9 +189,9 @@ def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
     found = [
         Sighting(keep_compared(one), None, None)
         for one in (
-            told.finding(Kind.ENTRY_CORRUPT, 8) | {"assurance": "probed"},
-            told.finding(Kind.LEDGER_STUCK, 9) | {"assurance": "probed"},
-            told.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+            report_stories.finding(Kind.ENTRY_CORRUPT, 8) | {"assurance": "probed"},
+            report_stories.finding(Kind.LEDGER_STUCK, 9) | {"assurance": "probed"},
+            report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
         )
     ]
     assert (

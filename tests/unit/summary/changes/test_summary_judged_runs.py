@@ -119,12 +119,12 @@ def test_a_bookie_answers_if_it_greets_whether_or_not_it_can_list():
 
 def test_the_listers_are_those_that_listed_at_the_last_look():
     """A bookie that answered itself has none."""
-    told = f"{LISTED_BY_LISTER}10.0.0.1:1"
+    detail = f"{LISTED_BY_LISTER}10.0.0.1:1"
     records = (
-        record("b1", 1, Greeting.ANSWERED, greeting_detail=told),
-        record("b2", 1, Greeting.ANSWERED, greeting_detail=told),
+        record("b1", 1, Greeting.ANSWERED, greeting_detail=detail),
+        record("b2", 1, Greeting.ANSWERED, greeting_detail=detail),
         record("b2", 2, Greeting.ANSWERED, greeting_detail=""),
-        record("b3", 1, Greeting.ANSWERED, greeting_detail=f"not {told}"),
+        record("b3", 1, Greeting.ANSWERED, greeting_detail=f"not {detail}"),
     )
     assert frozenset({"b1"}) == judged(records=records).listers
 

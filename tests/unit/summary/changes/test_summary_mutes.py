@@ -72,11 +72,11 @@ def test_what_is_not_an_object_is_no_mute(line: str):
 @pytest.mark.parametrize("value", ["1", {"a": 1}])
 def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
     """It would be compared with a finding, in a run that is done with everything else."""
-    told = json.loads(mute_of(FOUND).line())
+    fields = json.loads(mute_of(FOUND).line())
     if isinstance(value, dict) and name == "stays":
         value = [value]
     with pytest.raises(BadMutes, match="line 1 is not a mute"):
-        parse_mutes(json.dumps(told | {"state": told["state"] | {name: value}}))
+        parse_mutes(json.dumps(fields | {"state": fields["state"] | {name: value}}))
 
 
 def test_a_line_ends_where_a_line_of_json_ends():

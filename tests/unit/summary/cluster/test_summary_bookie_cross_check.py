@@ -76,7 +76,7 @@ def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
         {"ledger_id": n, "standing": "sound", "unknowns": [], "findings": [], "lacks": []}
         for n, *_ in written
     ]
-    told = scan_rows(pa.Table.from_pylist(verdicts, schema=VERDICTS))
+    scanned = scan_rows(pa.Table.from_pylist(verdicts, schema=VERDICTS))
     about = replace(
         night(0).about, partial=False, previous_population=None, unregistered_since_ms={}
     )
@@ -85,7 +85,7 @@ def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
         about,
         records,
         NO_PREVIOUS,
-        verdicts=told,
+        verdicts=scanned,
         finished_at="2026-01-01T03:01:00Z",
         duration_s={},
     )

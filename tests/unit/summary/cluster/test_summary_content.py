@@ -22,11 +22,11 @@ NOBODY = pa.array([], pa.int64())
 
 def said(*rows: tuple[str, int, int, AnswerStatus]) -> list[pa.RecordBatch]:
     """Each answer (bookie, ledger, look, status) a batch of its own, a greeting before them."""
-    told = [
+    answer_rows = [
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
         *(answer_row(Answer(b, i, k, 0, s)) for b, i, k, s in rows),
     ]
-    return [table(ANSWERS, [row]).select(SPOKEN) for row in told]
+    return [table(ANSWERS, [row]).select(SPOKEN) for row in answer_rows]
 
 
 def read(*rows: tuple[str, int, int, ReadStatus]) -> list[pa.RecordBatch]:
@@ -38,7 +38,7 @@ def read(*rows: tuple[str, int, int, ReadStatus]) -> list[pa.RecordBatch]:
 
 def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> TableScan:
     """By ledger: standing and lacks (bookie, expected, absent)."""
-    told: list[dict[str, Any]] = [
+    cells: list[dict[str, Any]] = [
         {
             "ledger_id": i,
             "standing": standing,
@@ -52,7 +52,7 @@ def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> Table
         }
         for i, standing, lacks in rows
     ]
-    return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
+    return scan_rows(pa.Table.from_pylist(cells, schema=VERDICTS))
 
 
 def test_a_ledger_counts_once_however_often_a_bookie_was_asked():
@@ -118,8 +118,8 @@ def test_most_of_a_ledger_is_more_than_half():
     """Half of its entries is not most of it; entries are counted over the ledgers of which most is
     lacking.
     """
-    told = [(2, [("b1", 10, 6)]), (1, [("b1", 10, 5)]), (3, [("b1", 1, 1)])]
-    lacks = lacks_of(verdicts(*((ledger, "violated", lacked) for ledger, lacked in told)))
+    lacking = [(2, [("b1", 10, 6)]), (1, [("b1", 10, 5)]), (3, [("b1", 1, 1)])]
+    lacks = lacks_of(verdicts(*((ledger, "violated", lacked) for ledger, lacked in lacking)))
     assert {"b1": Content(7, 2, 11, 7, (2, 3))} == contents(lacks, {"b1": 7}, {})
     assert {"b1": [1, 2, 3]} == {
         bookie: ids.tolist() for bookie, ids in lacking_by_bookie(lacks).items()

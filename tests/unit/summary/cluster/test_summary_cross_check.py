@@ -29,8 +29,10 @@ SEEDS = range(200)
 
 def first_with(kind: str) -> tuple[int, Conclusion]:
     """The first run of the swarm that has such a finding, by its seed."""
-    told = ((seed, night(seed).concluded()) for seed in SEEDS)
-    return next((seed, done) for seed, done in told if any(kind in line for line in done.findings))
+    nights = ((seed, night(seed).concluded()) for seed in SEEDS)
+    return next(
+        (seed, done) for seed, done in nights if any(kind in line for line in done.findings)
+    )
 
 
 @pytest.mark.parametrize(("name", "kind"), TOLD.items())

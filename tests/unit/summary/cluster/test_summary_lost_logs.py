@@ -50,16 +50,16 @@ def evidence(answers: list[Answer], reads: list[EntryRead]) -> Tables:
     """The tables, in any order, with a greeting, and with a list and a read that say nothing of
     logs.
     """
-    told = [
+    table_rows = [
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
         answer_row(replace(LISTED, ledger_id=1, missing_logs=())),
     ]
-    told += map(answer_row, answers)
+    table_rows += map(answer_row, answers)
     read = [read_row(one) for one in (*reads, EntryRead("b1", 1, 5, 1, 0, ReadStatus.PRESENT))]
-    for rows in (told, read):
+    for rows in (table_rows, read):
         Random("lost logs").shuffle(rows)
     run = Tables()
-    run.write_table("evidence/answers", table(ANSWERS, told), "all")
+    run.write_table("evidence/answers", table(ANSWERS, table_rows), "all")
     run.write_table("evidence/reads", table(READS, read), "all")
     return run
 

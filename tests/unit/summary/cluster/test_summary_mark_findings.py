@@ -57,8 +57,8 @@ def twice(ledger: int, first_ms: int, again_ms: int, mark: Mark = OLD) -> tuple[
 
 def line(found: MarkFindings) -> dict[str, Any]:
     (text,) = found.findings
-    told: dict[str, Any] = json.loads(text)
-    return told
+    finding: dict[str, Any] = json.loads(text)
+    return finding
 
 
 def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
@@ -72,16 +72,16 @@ def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
         *twice(8, 5, 6, Mark(NOW_MS)),
     )
     found = mark_findings(run, ABOUT)
-    told = line(found)
+    finding = line(found)
     names = ("kind", "ledger_id", "bookie_id")
-    assert ["MARK_WITHOUT_LEDGER", None, None] == [told[name] for name in names]
+    assert ["MARK_WITHOUT_LEDGER", None, None] == [finding[name] for name in names]
     facts = {
         "marks": 2, "some_ledgers": [7, 9], "oldest_age_ms": NOW_MS - 500, "grace_ms": GRACE_MS,
         "unchecked": 0,
         "oldest_path": "/bk/ledgers/underreplication/ledgers/0000/0000/0000/0007/urL0000000007",
         "apart_ms": 30_000, "replication_disabled": True,
     }  # fmt: skip
-    assert facts == {name: told["facts"][name] for name in facts}
+    assert facts == {name: finding["facts"][name] for name in facts}
     assert ((7, 9), (), ()) == (found.ledger_ids, found.withheld, found.differ)
 
 

@@ -53,11 +53,11 @@ def test_what_is_said_of_listings_marks_and_references_is_said_in_this_order() -
 def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
     """64-bit, because ledger ids are."""
     files = ALL.files
-    told = {name: (ids.tolist(), ids.dtype) for name, ids in files.items()}
+    contents = {name: (ids.tolist(), ids.dtype) for name, ids in files.items()}
     assert {
         "marks/without_ledger.txt": ([3, 4], np.dtype(np.int64)),
         "references/orphaned.txt": ([7, 8], np.dtype(np.int64)),
-    } == told
+    } == contents
 
 
 def test_there_is_no_file_without_an_id() -> None:
@@ -81,13 +81,15 @@ def test_the_run_is_told_what_only_these_know() -> None:
     } == NOTHING.as_run_facts()  # fmt: skip
 
 
-@pytest.mark.parametrize("told", [("short",), ()])
-def test_a_short_listing_alone_makes_the_listing_short(told: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("sentences", [("short",), ()])
+def test_a_short_listing_alone_makes_the_listing_short(sentences: tuple[str, ...]) -> None:
     """Sentences on marks and references do not."""
     found = OnCluster(
-        Population(withheld=told), MarkFindings(withheld=("m",)), ReferenceFindings(withheld=("r",))
+        Population(withheld=sentences),
+        MarkFindings(withheld=("m",)),
+        ReferenceFindings(withheld=("r",)),
     )
-    assert bool(told) is found.as_run_facts()["listing_was_short"]
+    assert bool(sentences) is found.as_run_facts()["listing_was_short"]
 
 
 def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:

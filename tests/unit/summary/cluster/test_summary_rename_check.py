@@ -16,8 +16,8 @@ ALL = range(10)
 
 
 def name_of_g(*rows: Any, ledgers: list[Any] | None = None) -> str | None:
-    told = states(1, 2) if ledgers is None else ledgers
-    return new_name_of(run_with(renames=[greeting("new"), *rows], ledgers=told), "g")
+    ledger_states = states(1, 2) if ledgers is None else ledgers
+    return new_name_of(run_with(renames=[greeting("new"), *rows], ledgers=ledger_states), "g")
 
 
 def test_where_nobody_was_asked_no_bookie_has_another_name() -> None:
@@ -56,13 +56,15 @@ def test_a_gone_bookie_is_compared_by_its_own_ledgers() -> None:
 def test_the_metadata_counts_that_was_read_last(is_later_first: bool) -> None:
     """In whatever order it was written; a ledger that is gone by then is not compared."""
     moved = states(1, look=2, written=ledger("e3 w2 a2 0:[g a c] closed 9"))
-    told = moved + states(1) if is_later_first else states(1) + moved
-    assert name_of_g(listed("new", 1, *DUE), ledgers=told) is None
-    assert "new" == name_of_g(listed("new", 1, *ALL), ledgers=told)
+    ledger_states = moved + states(1) if is_later_first else states(1) + moved
+    assert name_of_g(listed("new", 1, *DUE), ledgers=ledger_states) is None
+    assert "new" == name_of_g(listed("new", 1, *ALL), ledgers=ledger_states)
     gone = states(1, look=2, written=None)
-    told = gone + states(1) if is_later_first else states(1) + gone
-    assert name_of_g(listed("new", 1, *DUE), ledgers=told) is None
-    assert "new" == name_of_g(listed("new", 1, 0), listed("new", 2, *DUE), ledgers=told + states(2))
+    ledger_states = gone + states(1) if is_later_first else states(1) + gone
+    assert name_of_g(listed("new", 1, *DUE), ledgers=ledger_states) is None
+    assert "new" == name_of_g(
+        listed("new", 1, 0), listed("new", 2, *DUE), ledgers=ledger_states + states(2)
+    )
 
 
 def test_ledgers_too_long_to_count_are_left_to_the_first_checker() -> None:

@@ -74,9 +74,11 @@ def test_a_ledger_that_the_bookie_should_hold_nothing_of_is_not_compared(now: st
     in whatever order.
     """
     later = states(1, look=2, written=None if now is None else ledger(now))
-    for told in (states(1) + later, later + states(1)):
-        assert [("g", [2])] == cases(run_with(answers=needs(1, 2), ledgers=told + states(2)))
-        assert [] == cases(run_with(answers=needs(1), ledgers=told))
+    for ledger_states in (states(1) + later, later + states(1)):
+        assert [("g", [2])] == cases(
+            run_with(answers=needs(1, 2), ledgers=ledger_states + states(2))
+        )
+        assert [] == cases(run_with(answers=needs(1), ledgers=ledger_states))
 
 
 def test_only_so_many_ledgers_are_looked_at_for_some_to_compare() -> None:
@@ -129,8 +131,8 @@ def test_each_gone_bookie_is_compared_by_its_own_ledgers() -> None:
     """A ledger that changed since is about none; the names are in order."""
     both = ledger("e4 w2 a2 0:[a g h c] closed 9")
     rows = [listed("new", 1, *range(10), gone=("h", "g")), listed("new", 2, 0, gone=())]
-    told = found(*rows, ledgers=states(1, 2, written=both))
-    assert [("g", Renamed("new", (1,))), ("h", Renamed("new", (1,)))] == [*told.items()]
+    renamed = found(*rows, ledgers=states(1, 2, written=both))
+    assert [("g", Renamed("new", (1,))), ("h", Renamed("new", (1,)))] == [*renamed.items()]
 
 
 def test_where_every_ledger_changed_meanwhile_nothing_is_compared() -> None:
@@ -140,8 +142,8 @@ def test_where_every_ledger_changed_meanwhile_nothing_is_compared() -> None:
 
 def test_a_ledger_that_is_gone_by_now_shows_nothing() -> None:
     """Neither alone nor beside one that is there."""
-    told = states(1, 2) + states(1, look=2, written=None)
+    ledger_states = states(1, 2) + states(1, look=2, written=None)
     assert {"g": Renamed("new", (2,))} == found(
-        listed("new", 1, 0), listed("new", 2, *DUE), ledgers=told
+        listed("new", 1, 0), listed("new", 2, *DUE), ledgers=ledger_states
     )
-    assert {} == found(listed("new", 1, *DUE), ledgers=told)
+    assert {} == found(listed("new", 1, *DUE), ledgers=ledger_states)

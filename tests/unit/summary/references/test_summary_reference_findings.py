@@ -85,20 +85,20 @@ class Scene:
         rows = [*self.problems, *(row for one in self.first for row in reference_rows(one, 1))]
         rows += [row for one in again for row in reference_rows(one, 2)]
         listed = [(one.ledger_id,) for one in self.ledgers if one.look == 1]
-        for name, schema, told in (
+        for name, schema, table_rows in (
             ("listing", LISTING, listed),
             ("references", REFERENCES, rows),
             ("ledgers", LEDGERS, list(map(ledger_row, self.ledgers))),
             ("referenced_ledgers", LEDGERS, list(map(ledger_row, self.read))),
         ):
-            self.run.write_table(f"evidence/{name}", table(schema, told), "all")
+            self.run.write_table(f"evidence/{name}", table(schema, table_rows), "all")
 
     def found(self) -> tuple[ReferenceFindings, list[dict[str, Any]]]:
         """What is found, as both checkers say."""
         self.write()
-        told = reference_findings(self.run, ABOUT)
-        assert () == told.differ
-        return told, [json.loads(line) for line in told.findings]
+        result = reference_findings(self.run, ABOUT)
+        assert () == result.differ
+        return result, [json.loads(line) for line in result.findings]
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene)
     """On its id, with the topic, what it is for, where, and how much it held; its owner is that of
     the reference.
     """
-    told, (found,) = scene.found()
+    result, (found,) = scene.found()
     assert ("REFERENCED_LEDGER_MISSING", 7, None) == (
         found["kind"],
         found["ledger_id"],
@@ -139,9 +139,9 @@ def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene)
         "name": "public/default/persistent/t",
     }
     assert owner == found["owner"]
-    assert told.is_complete and told.counts is not None
+    assert result.is_complete and result.counts is not None
     assert (1, 0, 0, 1) == tuple(
-        told.counts[name] for name in ("missing", "truncated", "unknown", "ledgers_referenced")
+        result.counts[name] for name in ("missing", "truncated", "unknown", "ledgers_referenced")
     )
 
 
@@ -174,8 +174,8 @@ def test_what_is_no_loss_is_no_finding(scene: Scene, name: str) -> None:
     """Nor is it unknown."""
     first, again = NO_LOSS[name]
     scene.first, scene.again = (first,), (again,)
-    told, found = scene.found()
-    assert ([], True) == ([one for one in found if one["ledger_id"] == 7], told.is_complete)
+    result, found = scene.found()
+    assert ([], True) == ([one for one in found if one["ledger_id"] == 7], result.is_complete)
 
 
 COMPACTED = Subscription("__compaction", Cursor(9, Position(7, 9), compacted_ledger_id=7))
@@ -218,10 +218,10 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
     (first, again), read = UNKNOWN[name]
     scene.first, scene.again = (first,), () if again is None else (again,)
     scene.read = scene.read if read is None else read
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
-    assert told.counts is not None and 1 == told.counts["unknown"]
-    assert any("did not show whether" in sentence for sentence in told.withheld)
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
+    assert result.counts is not None and 1 == result.counts["unknown"]
+    assert any("did not show whether" in sentence for sentence in result.withheld)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
 ) -> None:
     """Whatever the reason: no listed ledger stands for it."""
     scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
-    assert told.counts is not None and 1 == told.counts["unknown"]
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
+    assert result.counts is not None and 1 == result.counts["unknown"]
 
 
 def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(scene: Scene) -> None:
@@ -243,8 +243,8 @@ def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(sce
         (shut(7), ledger(7, None, 2)),
         (replace(ledger(7, None, 2), read_at_ms=3_000),),
     )
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
 
 
 def test_a_listed_ledger_that_vanishes_during_the_run_is_unknown(scene: Scene) -> None:
@@ -253,30 +253,30 @@ def test_a_listed_ledger_that_vanishes_during_the_run_is_unknown(scene: Scene) -
         (ledger(7, WHOLE), ledger(7, None, 2)),
         (replace(ledger(7, None, 2), read_at_ms=3_000),),
     )
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
 
 
 def test_a_ledger_that_is_trimmed_during_the_run_is_nothing(scene: Scene) -> None:
     """Its reference went with it."""
     scene.again = (topic(managed_ledger=ManagedLedger((closed(8),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE), ledger(7, None, 2)), (ledger(7, None, 2),)
-    told, found = scene.found()
-    assert ([], True) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], True) == (found, result.is_complete)
 
 
 def test_what_its_verdict_counts_as_unknown_is_not_counted_twice(scene: Scene) -> None:
     """A listed ledger that could not be read at any look."""
     scene.ledgers, scene.read = (shut(7), shut(7, 2)), (shut(7, 2),)
-    told, found = scene.found()
-    assert ([], True) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], True) == (found, result.is_complete)
 
 
 def test_a_ledger_that_could_be_read_in_the_end_is_sound(scene: Scene) -> None:
     """It has all that the topic recorded."""
     scene.read = (shut(7), ledger(7, WHOLE, 2))
-    told, found = scene.found()
-    assert ([], True) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], True) == (found, result.is_complete)
 
 
 def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None:
@@ -284,10 +284,15 @@ def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None
     complete; a sentence counts it.
     """
     scene.first = (topic(managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,)),)
-    told, found = scene.found()
-    assert ([], True) == (found, told.is_complete)
-    assert told.counts is not None and (0, 1) == (told.counts["unknown"], told.counts["outdated"])
-    assert any(sentence.startswith("1 compacted ledger (such as 7)") for sentence in told.withheld)
+    result, found = scene.found()
+    assert ([], True) == (found, result.is_complete)
+    assert result.counts is not None and (0, 1) == (
+        result.counts["unknown"],
+        result.counts["outdated"],
+    )
+    assert any(
+        sentence.startswith("1 compacted ledger (such as 7)") for sentence in result.withheld
+    )
 
 
 def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
@@ -297,8 +302,8 @@ def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
         (ledger(7, WHOLE),),
         (replace(ledger(7, WHOLE, 2), read_at_ms=1_999),),
     )
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
 
 
 def test_what_is_too_much_to_judge_is_unknown(
@@ -308,15 +313,15 @@ def test_what_is_too_much_to_judge_is_unknown(
     monkeypatch.setattr(reference_findings_module, "SUSPECTS_MAX", 1)
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(8), closed(9)))),)
     scene.read = (ledger(7, None), ledger(7, None, 2), ledger(8, None), ledger(9, None))
-    told, (found,) = scene.found()
-    assert told.counts is not None and (7, 2, False) == (
+    result, (found,) = scene.found()
+    assert result.counts is not None and (7, 2, False) == (
         found["ledger_id"],
-        told.counts["unknown"],
-        told.is_complete,
+        result.counts["unknown"],
+        result.is_complete,
     )
     assert any(
         one.startswith("2 more ledgers") and one.endswith("judges the first 1")
-        for one in told.withheld
+        for one in result.withheld
     )
 
 
@@ -361,7 +366,7 @@ def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: S
     """At both looks, with the same end; the range that is cut off is told."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
-    told, (found,) = scene.found()
+    result, (found,) = scene.found()
     assert ("LEDGER_TRUNCATED", 7, [[10, 10]], 1) == tuple(
         found[name] for name in ("kind", "ledger_id", "entries", "entries_total")
     )
@@ -369,7 +374,7 @@ def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: S
         found["facts"][name] for name in ("last_entry_id", "entries", "length_bytes", "size_bytes")
     )
     assert [[7, 10]] == [use["position"] for use in found["facts"]["some_uses"]]
-    assert told.is_complete
+    assert result.is_complete
 
 
 @pytest.mark.parametrize("entries", [9, 10])
@@ -377,8 +382,8 @@ def test_a_ledger_with_all_that_was_recorded_is_not_truncated(scene: Scene, entr
     """The last entry is one less than the count."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, entries),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), ()
-    told, found = scene.found()
-    assert ([], True) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], True) == (found, result.is_complete)
 
 
 @pytest.mark.parametrize(
@@ -388,8 +393,8 @@ def test_an_end_that_moves_is_unknown(scene: Scene, again: LedgerMetadata | None
     """Or a ledger that is gone at the second look."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 12),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, again, 2),)
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
 
 
 def old(ledger_id: int, topic_name: str = "t", look: int = 1, **changes: Any) -> LedgerRecord:
@@ -403,7 +408,7 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
     opened = {"state": LedgerState.OPEN, "last_entry_id": None, "length": 0}
     scene.ledgers = (ledger(1, WHOLE), old(2), old(3, **opened), old(4, look=1))
     scene.read = (old(2, look=2), old(3, look=2, **opened), ledger(4, None, 2))
-    told, (found,) = scene.found()
+    result, (found,) = scene.found()
     assert ("LEDGER_ORPHANED", None, "info") == (
         found["kind"],
         found["ledger_id"],
@@ -414,8 +419,8 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
         "oldest_age_ms": NOW_MS - 1,
         "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 1_000,
     } == found["facts"]  # fmt: skip
-    assert (2, 3) == told.orphaned
-    assert told.is_complete
+    assert (2, 3) == result.orphaned
+    assert result.is_complete
 
 
 def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) -> None:
@@ -446,10 +451,10 @@ def test_undecided_ledgers_are_counted_in_a_sentence(scene: Scene) -> None:
         (ledger(1, WHOLE), old(2), old(3), old(4), old(5)),
         (old(4, look=2),),
     )
-    told, (found,) = scene.found()
+    result, (found,) = scene.found()
     assert (1, 3) == (found["facts"]["ledgers"], found["facts"]["undecided"])
     assert ["3 ledgers of Pulsar without a known reference"] == [
-        one.partition(" are ")[0] for one in told.withheld
+        one.partition(" are ")[0] for one in result.withheld
     ]
 
 
@@ -507,9 +512,9 @@ def test_a_doubt_counts_against_an_orphan(scene: Scene, name: str) -> None:
     for key, value in changes.items():
         setattr(scene, key, value)
     scene.ledgers = (ledger(1, WHOLE), ledger(7, WHOLE), *scene.ledgers)
-    told, found = scene.found()
-    assert told.counts is not None
-    assert ([], unknown, 0) == (found, told.counts["orphaned_unknown"], told.counts["orphaned"])
+    result, found = scene.found()
+    assert result.counts is not None
+    assert ([], unknown, 0) == (found, result.counts["orphaned_unknown"], result.counts["orphaned"])
 
 
 @pytest.mark.parametrize("component", ["schema", "compacted-ledger", "delayed-index-bucket"])
@@ -526,22 +531,22 @@ def test_ledgers_that_may_be_named_elsewhere_are_undecided(scene: Scene, compone
         ledger(2, replace(WHOLE, ctime_ms=1, custom_metadata=custom)),
     )
     scene.read = ()
-    told, found = scene.found()
-    assert [] == found and told.counts is not None and 1 == told.counts["orphaned_unknown"]
+    result, found = scene.found()
+    assert [] == found and result.counts is not None and 1 == result.counts["orphaned_unknown"]
 
 
 def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: Scene) -> None:
     """Topics, not ledgers; the sentences have the contract's word."""
     scene.first = (topic(managed_ledger=ManagedLedger(), problems=("a cursor is shut",)),)
     scene.problems, scene.read = (listing_problem_row(1, 5, "shut"),), ()
-    told, found = scene.found()
-    assert ([], False) == (found, told.is_complete)
-    assert told.counts is not None and (1, 1) == (
-        told.counts["unreadable"],
-        told.counts["not_listed"],
+    result, found = scene.found()
+    assert ([], False) == (found, result.is_complete)
+    assert result.counts is not None and (1, 1) == (
+        result.counts["unreadable"],
+        result.counts["not_listed"],
     )
-    assert any("of 1 topic something" in sentence for sentence in told.withheld)
-    assert 2 == sum("reference_unreadable" in sentence for sentence in told.withheld)
+    assert any("of 1 topic something" in sentence for sentence in result.withheld)
+    assert 2 == sum("reference_unreadable" in sentence for sentence in result.withheld)
 
 
 def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene) -> None:
@@ -550,9 +555,9 @@ def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene
     scene.write()
     for file in Path(scene.run.path).glob("evidence/references/*"):
         file.unlink()
-    told = reference_findings(scene.run, ABOUT)
-    assert ((), (), True) == (told.findings, told.withheld, told.is_complete)
-    assert told.counts is not None and {0} == set(told.counts.values())
+    result = reference_findings(scene.run, ABOUT)
+    assert ((), (), True) == (result.findings, result.withheld, result.is_complete)
+    assert result.counts is not None and {0} == set(result.counts.values())
 
 
 def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
@@ -583,13 +588,13 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
     )
     scene.problems = (listing_problem_row(1, 5, "shut"), listing_problem_row(2, 5, "shut"))
     scene.ledgers, scene.read = tuple(ledger(n, WHOLE) for n in (1, 2, 3, 4)), ()
-    told, found = scene.found()
+    result, found = scene.found()
     assert [] == found
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 4, "missing": 0,
         "truncated": 0, "orphaned": 0,
         "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
-    } == told.counts  # fmt: skip
+    } == result.counts  # fmt: skip
 
 
 def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None:
@@ -617,11 +622,11 @@ def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None
     )
     scene.again = (*scene.first[:1], named("b"), *scene.first[2:])
     scene.read = tuple(ledger(n, None, look) for n in range(7, 14) for look in (1, 2))
-    told, found = scene.found()
+    result, found = scene.found()
     assert [7, 9] == [one["ledger_id"] for one in found]
-    assert told.counts is not None
-    assert (2, 2, 2) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
-    unknown, outdated = told.withheld
+    assert result.counts is not None
+    assert (2, 2, 2) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
+    unknown, outdated = result.withheld
     assert unknown.startswith("2 ledgers that topics reference (such as 10, 11)")
     assert outdated.startswith("2 compacted ledgers (such as 12, 13)")
 
@@ -647,10 +652,10 @@ def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
         ledger(10, WHOLE, 2),
     )
     scene.ledgers = (ledger(2, WHOLE),)
-    told, found = scene.found()
+    result, found = scene.found()
     assert [7] == [one["ledger_id"] for one in found]
-    assert told.counts is not None
-    assert (1, 1, 1) == tuple(told.counts[name] for name in ("missing", "unknown", "outdated"))
+    assert result.counts is not None
+    assert (1, 1, 1) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
 
 
 def test_each_look_at_a_ledger_is_told(scene: Scene) -> None:
@@ -698,6 +703,9 @@ def test_what_the_second_checker_denies_is_withheld(
     )
     scene.ledgers, scene.read = (ledger(7, None), old(2)), (ledger(7, None, 2), old(2, look=2))
     scene.write()
-    told = reference_findings(scene.run, ABOUT)
-    assert ((), (on_ledger, on_cluster), ()) == (told.findings, told.differ, told.orphaned)
-    assert told.counts is not None and (0, 0) == (told.counts["missing"], told.counts["orphaned"])
+    result = reference_findings(scene.run, ABOUT)
+    assert ((), (on_ledger, on_cluster), ()) == (result.findings, result.differ, result.orphaned)
+    assert result.counts is not None and (0, 0) == (
+        result.counts["missing"],
+        result.counts["orphaned"],
+    )

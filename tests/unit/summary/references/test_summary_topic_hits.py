@@ -51,9 +51,9 @@ def found(
     ledger_id: int | None, kind: str = LOST, *ranges: tuple[int, int], **more: Any
 ) -> dict[str, Any]:
     """A line of findings.jsonl, as far as topics depend on it."""
-    told = {"kind": kind, "ledger_id": ledger_id, "entries": [list(one) for one in ranges]}
+    finding = {"kind": kind, "ledger_id": ledger_id, "entries": [list(one) for one in ranges]}
     total = sum(last - first + 1 for first, last in ranges)
-    return {**told, "entries_total": total, "owner": None, "next": ["look"], **more}
+    return {**finding, "entries_total": total, "owner": None, "next": ["look"], **more}
 
 
 def write(
@@ -257,8 +257,8 @@ def test_a_topic_counts_as_it_was_found_last(run: Place) -> None:
     ]
     write(run, first, again)
     lines = lines_of(topic_hits(run, [json.dumps(found(7, LOST, (4, 4)))]))
-    told = {one["topic"].rpartition("/")[2]: one["subscriptions_blocked"] for one in lines}
-    assert {"deleted": ["s"], "moved": [], "once": ["s"], "shut": ["s"]} == told
+    blocked = {one["topic"].rpartition("/")[2]: one["subscriptions_blocked"] for one in lines}
+    assert {"deleted": ["s"], "moved": [], "once": ["s"], "shut": ["s"]} == blocked
 
 
 def test_a_subscription_that_could_not_be_read_is_not_judged(run: Place) -> None:
@@ -403,8 +403,11 @@ def test_a_topic_that_must_not_stand_on_a_command_line_is_an_owner_all_the_same(
     """Only its command is left out."""
     name = TopicName("public", "", "default", "t\x07")
     (line,) = hits_of(run, [replace(topic("t", 7), topic=name)], found(7)).findings
-    told = json.loads(line)
-    assert ("public/default/persistent/t%07", ["look"]) == (told["owner"]["name"], told["next"])
+    finding = json.loads(line)
+    assert ("public/default/persistent/t%07", ["look"]) == (
+        finding["owner"]["name"],
+        finding["next"],
+    )
 
 
 def test_an_owner_that_is_known_stays(run: Place) -> None:

@@ -1,8 +1,8 @@
 """What a run says that it heard and found, as values that can be compared: read from its outputs,
 by none of its code.
 
-told = of_run(run_dir)                              # or of_command(outcome), for `auditor ledger`
-told.answers[0], told.reads[0], told.verdicts[0]
+reported = of_run(run_dir)                          # or of_command(outcome), for `auditor ledger`
+reported.answers[0], reported.reads[0], reported.verdicts[0]
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class Partly:
     lacking: frozenset[str]
     count: int
 
-    def allows(self, told: State, unheard: frozenset[str]) -> bool:
+    def allows(self, other: State, unheard: frozenset[str]) -> bool:
         """Whether this is said, and those bookies are unheard."""
         return (
-            told == self.judged
+            other == self.judged
             and self.lacking <= unheard
             and self.count <= len(self.bookies & unheard)
         )
@@ -95,16 +95,20 @@ class Sampled:
     truth: Judged
     bookies: frozenset[str]
 
-    def allows(self, told: State, unheard: frozenset[str]) -> bool:
+    def allows(self, other: State, unheard: frozenset[str]) -> bool:
         """Whether this is said: no loss, or the true ones, of no entry that is not lost."""
-        if not isinstance(told, Judged) or told.assurance != "probed" or not self.bookies & unheard:
+        if (
+            not isinstance(other, Judged)
+            or other.assurance != "probed"
+            or not self.bookies & unheard
+        ):
             return False
         whole = replace(self.truth, assurance="probed")
         nothing = replace(whole, standing="exempt" if whole.exempt else "sound", losses=())
-        if told == nothing:
+        if other == nothing:
             return True
-        found = [_whole(part, loss) for part, loss in zip(told.losses, whole.losses, strict=False)]
-        return whole == replace(told, losses=(*found, *told.losses[len(found) :]))
+        found = [_whole(part, loss) for part, loss in zip(other.losses, whole.losses, strict=False)]
+        return whole == replace(other, losses=(*found, *other.losses[len(found) :]))
 
 
 def _whole(part: Loss, loss: Loss) -> Loss:
@@ -129,7 +133,7 @@ Row = tuple[str, int, Key, Heard | Read]
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts
     means something; `reads_in_order`: so does that of the reads of each bookie.
     """
@@ -141,7 +145,7 @@ class Told:
     reads_in_order: bool = True
 
 
-def of_run(run_dir: Path) -> Told:
+def of_run(run_dir: Path) -> Reported:
     """What a run's directory says. Raises AssertionError where its files contradict each other."""
     summary = json.loads((run_dir / "summary.json").read_text())
     lines = (run_dir / "findings.jsonl").read_text().splitlines()
@@ -158,7 +162,7 @@ def of_run(run_dir: Path) -> Told:
         for row in verdicts
     ]
     _counted(summary, judged)
-    return Told(
+    return Reported(
         answers_of(_rows(run_dir / "evidence/answers")),
         judged,
         False,
@@ -174,7 +178,7 @@ def as_judged(line: str) -> str:
     return json.dumps(found, separators=(",", ":"))
 
 
-def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Told:
+def of_command(report: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Reported:
     """What `auditor ledger` says as JSON, in its order, which is that of the ids it was given.
 
     The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by
@@ -183,7 +187,7 @@ def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = (
     """
     shown = {
         (bookie, look, (one["ledger_id"],)): status
-        for one in told["ledgers"]
+        for one in report["ledgers"]
         for look, seen in enumerate(one.get("looks", ()), start=1)
         for bookie, status in seen["answers"].items()
     }
@@ -195,19 +199,20 @@ def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = (
         (
             one["ledger_id"],
             judged_of(
-                one, [found for found in told["findings"] if found["ledger_id"] == one["ledger_id"]]
+                one,
+                [found for found in report["findings"] if found["ledger_id"] == one["ledger_id"]],
             ),
         )
-        for one in told["ledgers"]
+        for one in report["ledgers"]
     ]
-    _counted(told["summary"], judged)
-    return Told(answers, judged, True, reads, reads_in_order=False)
+    _counted(report["summary"], judged)
+    return Reported(answers, judged, True, reads, reads_in_order=False)
 
 
 def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
     counts = Counter(verdict.standing for _, verdict in judged)
-    told = {word: n for word, n in summary["ledgers"].items() if word != "listed" and n}
-    assert told == counts, f"the summary counts {told}, the verdicts are {counts}"
+    by_word = {word: n for word, n in summary["ledgers"].items() if word != "listed" and n}
+    assert by_word == counts, f"the summary counts {by_word}, the verdicts are {counts}"
 
 
 def answers_of(rows: Iterable[Json]) -> list[Row]:

@@ -1,0 +1,103 @@
+"""What a machine can hold of the rules for names and sentences in the product."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+FILES = sorted(
+    file for file in (PROJECT / "auditor").rglob("*.py") if "generated" not in file.parts
+)
+
+_NOUNS_FIRST = """
+A All An As At Each Every How In It No Once One Raises Some The This What When Where Whether Which
+Who Whom Why
+"""
+NOT_IMPERATIVE = frozenset(_NOUNS_FIRST.split())
+"""First words of a docstring that says what something is, instead of what a call does."""
+
+VAGUE_NAMES = frozenset({"told"})
+"""Names that had many meanings: a value is named by what it holds."""
+
+VAGUE_WORDS = ("whence", "gone on with", "goes on with", "cut down")
+"""Words that have to be read twice."""
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(one) for one in function.decorator_list)
+
+
+def names_of(tree: ast.AST) -> Iterator[str]:
+    """Yield every name that the code itself gives: variables, fields, parameters, functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def not_imperative(source: str) -> list[str]:
+    """Return the functions of a module whose docstring does not begin with a verb."""
+    found = []
+    for function in functions(ast.parse(source)):
+        first, _, _ = (ast.get_docstring(function) or "Return").partition(" ")
+        is_word = first.rstrip(".,:;").isalpha() and first[0].isupper()
+        if not is_property(function) and (not is_word or first in NOT_IMPERATIVE):
+            found.append(f"{function.name}: {first}")
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PROJECT)))
+def test_a_docstring_says_first_what_a_call_returns_or_does(file: Path) -> None:
+    """In the imperative (PEP 257). A property reads like a field, so its docstring is a noun."""
+    assert [] == not_imperative(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("docstring", "found"),
+    [
+        ("Return the age.", []),
+        ("The age in ms.", ["age: The"]),
+        ("Whether it is old.", ["age: Whether"]),
+        ("`x` as text.", ["age: `x`"]),
+    ],
+)
+def test_a_docstring_that_begins_with_a_noun_is_found(docstring: str, found: list[str]) -> None:
+    """The test above can fail, and leaves properties alone."""
+    source = f'def age():\n    """{docstring}"""\n'
+    assert found == not_imperative(source)
+    assert [] == not_imperative(f"@property\n{source}")
+
+
+def test_no_name_has_many_meanings() -> None:
+    """Names that were used for anything are used for nothing."""
+    found = {
+        f"{file.relative_to(PROJECT)}: {name}"
+        for file in FILES
+        for name in names_of(ast.parse(file.read_text()))
+        if name.strip("_").lower() in VAGUE_NAMES
+    }
+    assert set() == found
+
+
+def test_words_that_have_to_be_read_twice_are_not_used() -> None:
+    """Neither in docstrings and comments nor in messages."""
+    found = {
+        f"{file.relative_to(PROJECT)}: {words}"
+        for file in FILES
+        for words in VAGUE_WORDS
+        if words in file.read_text().lower()
+    }
+    assert set() == found
