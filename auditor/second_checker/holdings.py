@@ -53,7 +53,7 @@ class Holding(NamedTuple):
     absent: Bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Testimony:
     """What is known of the entries of one bookie.
 
@@ -77,12 +77,12 @@ class Testimony:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entries_in_order", tuple(sorted(self.by_entry)))
+        self.entries_in_order = tuple(sorted(self.by_entry))
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
-        listed = mine & listed_bits(self.listed, low, high)
-        held = mine if self.rest == HELD else listed
+        listed = mine & listed_bits(self.listed, low, high) if self.listed else 0
+        held = mine if self.rest == HELD or listed == mine else listed
         unknown = mine ^ held if self.rest == UNKNOWN else 0
         known = self.entries_in_order
         at = bisect_left(known, low)

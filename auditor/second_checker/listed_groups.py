@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 def groups_of(answer: Answer) -> tuple[Group, ...]:
     """Return the groups of a list, ascending."""
-    return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
+    return tuple(map(Group._make, iter_unpack(">qqii", answer.groups)))
 
 
 Lists: TypeAlias = Mapping[BookieId, tuple[Group, ...]]
@@ -115,6 +115,9 @@ def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
 
 def _group_bits(group: Group, low: EntryId, high: EntryId) -> Bits:
     """Return which entries of [low, high] a group names; it ends at `low` or above."""
+    if group.period == 0:
+        first = max(group.first, low)
+        return all_bits(min(group.end, high) - first + 1) << (first - low)
     start, step = _first_run(group, low)
     if step > high - low:  # two runs at most, each of which may be far longer than the block
         runs = range(start, min(group.last, high) + 1, step)
