@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import fields, replace
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
@@ -61,13 +61,14 @@ def _each(
     one: Facts | Search, other: Facts | Search, *, but: Set[str] = frozenset()
 ) -> Iterator[Pair]:
     """Yield every fact but those named."""
-    for name, text in _names(type(one)):
+    of: Any = type(one)
+    for name, text in _names(of):
         if name not in but:
             yield text, getattr(one, name), getattr(other, name)
 
 
 @cache
-def _names(of: type[Facts | Search]) -> tuple[tuple[str, str], ...]:
+def _names(of: type[Any]) -> tuple[tuple[str, str], ...]:
     """Return the name of each fact, and the name as it is written to people."""
     return tuple((field.name, field.name.replace("_", " ")) for field in fields(of))
 

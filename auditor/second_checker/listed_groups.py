@@ -100,16 +100,19 @@ def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: in
 
 def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
     """Return which entries of [low, high] the groups name; the groups ascend."""
-    begin = bisect_left(groups, low, key=lambda group: group.end)
-    end = bisect_right(groups, high, key=lambda group: group.first)
-    if end - begin > FEW:
+    if len(groups) > FEW:
+        begin = bisect_left(groups, low, key=lambda group: group.end)
+        groups = groups[begin : bisect_right(groups, high, key=lambda group: group.first)]
+    if len(groups) > FEW:
         marks = np.zeros(high - low + 1, np.bool_)
-        for group in groups[begin:end]:
+        for group in groups:
             _mark(marks, low, high, group)
         return pack_marks(marks)
     found = 0
-    for group in groups[begin:end]:
-        found |= _group_bits(group, low, high)
+    for group in groups:
+        if group.first <= high and group.end >= low:
+            bits = _group_bits(group, low, high)
+            found = found | bits if found else bits
     return found
 
 
