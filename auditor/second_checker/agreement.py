@@ -131,7 +131,8 @@ Pair = tuple[str, object, object]
 def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
     yield "standing", first.standing.word, second.standing.word
     yield "exempt", first.exempt and first.exempt.value, second.exempt and second.exempt.value
-    yield "unknown because of", _words(first.unknowns), _words(second.unknowns)
+    if set(first.unknowns) != second.unknowns:
+        yield "unknown because of", _words(first.unknowns), _words(second.unknowns)
     yield "entries left out of lists", first.listing_false_negatives, second.listing_false_negatives
     yield (
         "entries read on bookies that cannot list",
@@ -157,7 +158,8 @@ def _words(unknowns: Iterable[Unknown]) -> str:
 
 def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones, others = _by_key(first.findings), _by_key(second.findings)
-    yield "findings", _list_kinds(ones), _list_kinds(others)
+    if [(key, len(ones[key])) for key in ones] != [(key, len(others[key])) for key in others]:
+        yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
         for one, other in zip(ones[key], others[key], strict=False):
             yield from _of_finding(one, other, second)

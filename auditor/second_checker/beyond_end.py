@@ -36,9 +36,13 @@ def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
         return NOTHING
     runs: dict[BookieId, list[tuple[EntryId, EntryId]]] = {}
     for bookie in set(metadata.segments[-1].ensemble) & lists.keys():
-        if sum(_runs_above(group, last) for group in lists[bookie]) > RUNS_MAX:
+        groups = [group for group in lists[bookie] if group.end > last]
+        if sum(_runs_above(group, last) for group in groups) > RUNS_MAX:
             return Beyond(Entries(), None, is_open=True)
-        runs[bookie] = [run for group in lists[bookie] for run in _above(group, last)]
+        if groups:
+            runs[bookie] = [run for group in groups for run in _above(group, last)]
+    if len(runs) < ack:
+        return NOTHING
     ranges = tuple(_ranges_listed(ack, [run for of_bookie in runs.values() for run in of_bookie]))
     if not ranges:
         return NOTHING
@@ -52,9 +56,7 @@ def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
 
 
 def _runs_above(group: Group, last: EntryId) -> int:
-    """Return an upper bound on the runs of a group that reach above `last`."""
-    if group.end <= last:
-        return 0
+    """Return an upper bound on the runs that reach above `last`, of a group that does."""
     return (
         1
         if group.period == 0
@@ -63,9 +65,7 @@ def _runs_above(group: Group, last: EntryId) -> int:
 
 
 def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
-    """Yield the runs of a group, cut to the part above `last`."""
-    if group.end <= last:
-        return
+    """Yield the runs of a group that reaches above `last`, cut to the part above."""
     step = group.period or 1
     skipped = max(0, (last + 1 - group.size - group.first) // step)
     for start in range(group.first + skipped * step, group.last + 1, step):

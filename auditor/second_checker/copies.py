@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,8 +27,7 @@ RANGES_KEPT_MAX = RANGES_MAX + 1
 one shows that they have ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """The copies of each entry of one block.
 
     `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
@@ -44,8 +43,7 @@ class Counted:
     absent: Mapping[BookieId, Bits]
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """A set of entries: their number and their maximal runs, ascending.
 
     Of a ledger that is examined whole, at least the first RANGES_MAX runs are kept.
@@ -63,13 +61,15 @@ class Entries:
         return cls(tuple(ranges), len(single))
 
 
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """One entry with its copies: a ledger's worst (`Tally.worst`), or one with a corrupt copy."""
+class Worst(NamedTuple):
+    """One entry with its copies: a ledger's worst (`Tally.worst`), or one with a corrupt copy.
 
-    entry: EntryId
+    Of two, the one that is less is the worse.
+    """
+
     possible: int
     confirmed: int
+    entry: EntryId
     stretch: Stretch
 
 
@@ -92,14 +92,12 @@ class Tally:
 
     def with_at_most(self, copies: int) -> Entries:
         """Return the entries of which at most `copies` copies can exist."""
-        sets = [(one.block.low, one.possible.at_most(copies)) for one in self.counted]
+        few = [one.possible.at_most(copies) for one in self.counted]
         for bookie, lacks in self.absent.items():  # often just what one bookie lacks
-            if all(
-                bits == one.absent.get(bookie, 0)
-                for (_, bits), one in zip(sets, self.counted, strict=True)
-            ):
+            if few == [one.absent.get(bookie, 0) for one in self.counted]:
                 return lacks
-        return _entries(sets, self.ranges_max)
+        lows = [one.block.low for one in self.counted]
+        return _entries(zip(lows, few, strict=True), self.ranges_max)
 
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
@@ -115,9 +113,7 @@ class Tally:
 
         Of several, return the one with the fewest confirmed copies, then the lowest.
         """
-        return min(
-            _worst_of(self.counted), key=lambda one: (one.possible, one.confirmed, one.entry)
-        )
+        return min(map(_worst_of, self.counted))
 
 
 def tally(
@@ -143,26 +139,29 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     written = written_to(block)
     absent: dict[BookieId, Bits] = {}
     confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
+    some_unknown = some_away = False
     for bookie, mine in written.items():
         testimony = testimonies[bookie]
         held, unknown, lacks = testimony.holding(mine.bits, block.low, block.high)
         found.expected[bookie] = found.expected.get(bookie, 0) + mine.number
-        its_number = mine.number if held == mine.bits else held.bit_count()
+        its_number = mine.number if held is mine.bits else held.bit_count()
         found.held[bookie] = found.held.get(bookie, 0) + its_number
         if lacks:
             absent[bookie] = lacks
         if unknown:
             found.unknown_on.add(bookie)
+            some_unknown = True
         can_be_there = held | unknown if unknown else held
         confirmed.append(held)
         possible.append(can_be_there)
-        if not testimony.is_away:
+        if testimony.is_away:
+            some_away = True
+        else:
             in_reach.append(can_be_there)
     everything = block_bits(block.high - block.low + 1)
-    sure = can_exist = BitCounts.of(everything, confirmed)
-    if possible != confirmed:
-        can_exist = BitCounts.of(everything, possible)
-    reachable = can_exist if in_reach == possible else BitCounts.of(everything, in_reach)
+    sure = BitCounts.of(everything, confirmed)
+    can_exist = BitCounts.of(everything, possible) if some_unknown else sure
+    reachable = BitCounts.of(everything, in_reach) if some_away else can_exist
     return Counted(block, sure, can_exist, reachable, written, absent)
 
 
@@ -214,8 +213,10 @@ def _append(ranges: list[tuple[EntryId, EntryId]], runs: list[tuple[EntryId, Ent
     ranges += runs
 
 
-def _worst_of(counted: Iterable[Counted]) -> Iterator[Worst]:
-    for one in counted:
-        fewest, entries = one.possible.lowest_among(one.possible.everything)
+def _worst_of(one: Counted) -> Worst:
+    """Return the worst entry of a block."""
+    fewest, entries = one.possible.lowest_among(one.possible.everything)
+    confirmed = fewest
+    if one.confirmed is not one.possible:
         confirmed, entries = one.confirmed.lowest_among(entries)
-        yield Worst(one.block.low + lowest_of(entries), fewest, confirmed, one.block.stretch)
+    return Worst(fewest, confirmed, one.block.low + lowest_of(entries), one.block.stretch)

@@ -13,7 +13,7 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind, Severity
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.second_checker.metadata import is_beyond_grace
-from auditor.second_checker.newest_words import is_same_write, words
+from auditor.second_checker.newest_words import asked_looks, is_same_write
 
 CLOSING_LOOKS = 2
 """Looks allowed beyond `looks_max`; no bookie is asked at them."""
@@ -50,10 +50,10 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
     if Unknown.UNSETTLED in verdict.unknowns:
         yield from _of_unsettled(verdict, evidence, terms)
     else:
-        yield from _of_entries(verdict, evidence, terms)
+        yield from _of_entries(verdict, evidence)
 
 
-def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
+def _of_entries(verdict: Verdict, evidence: LedgerEvidence) -> Iterator[str]:
     """Check missing or corrupt entries: bookies asked twice, then the metadata read once more."""
     reported = [
         one
@@ -62,10 +62,10 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Ite
     ]
     if not reported:
         return
-    heard = words(evidence.looks, terms)
-    if heard.asked_looks < LOOKS_THAT_ASK:
+    asked = asked_looks(evidence.looks)
+    if asked < LOOKS_THAT_ASK:
         yield (
-            f"{reported[0].kind.value} is reported after bookies were asked at {heard.asked_looks}"
+            f"{reported[0].kind.value} is reported after bookies were asked at {asked}"
             " looks of the same metadata"
         )
     if evidence.looks[-1].answers:

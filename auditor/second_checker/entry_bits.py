@@ -110,6 +110,8 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
             first, end = run.span()
             if found and found[-1][1] == at + first - 1:  # it began in an earlier window
                 found[-1] = found[-1][0], at + end - 1
+            elif runs_max is not None and len(found) > runs_max:
+                return found[:runs_max]
             else:
                 found.append((at + first, at + end - 1))
         bits, at, width = bits >> width, at + width, min(2 * width, WINDOW_MAX)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import fields, replace
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
@@ -56,15 +57,25 @@ def facts_compared(
         yield from _each(one, other)
 
 
-def _each(one: Facts | Search, other: Facts | Search) -> Iterator[Pair]:
-    for field in fields(one):
-        yield field.name.replace("_", " "), getattr(one, field.name), getattr(other, field.name)
+def _each(
+    one: Facts | Search, other: Facts | Search, *, but: Set[str] = frozenset()
+) -> Iterator[Pair]:
+    """Yield every fact but those named."""
+    of: Any = type(one)
+    for name, text in _names(of):
+        if name not in but:
+            yield text, getattr(one, name), getattr(other, name)
+
+
+@cache
+def _names(of: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the name of each fact, and the name as it is written to people."""
+    return tuple((field.name, field.name.replace("_", " ")) for field in fields(of))
 
 
 def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[Pair]:
     search, again = one.search, other.search
-    at_tail = one.at_tail if not is_whole else other.at_tail
-    yield from _each(replace(one, search=None), replace(other, search=None, at_tail=at_tail))
+    yield from _each(one, other, but={"search"} if is_whole else {"search", "at_tail"})
     if is_whole and search is not None and again is not None:
         yield from _each(search, again)
     elif is_whole:
@@ -99,7 +110,7 @@ def _placement(
 
     There, the first checker decides how many write sets are at fault and why.
     """
-    yield from _each(replace(one, shown=(), deciding=0), replace(other, shown=(), deciding=0))
+    yield from _each(one, other, but={"shown", "deciding"})
     fewest, most = other.deciding, other.deciding + len(left_open)
     yield "write sets that decide", one.deciding, min(max(one.deciding, fewest), most)
     yield "write sets shown", len(one.shown), min(WRITE_SETS_SHOWN_MAX, one.deciding)

@@ -118,7 +118,7 @@ def copy_counts(
     """
     listed = read = assumed = 0
     for bookie, held in tally.held.items():
-        read_here = sum(word == HELD for word in testimonies[bookie].by_entry.values())
+        read_here = list(testimonies[bookie].by_entry.values()).count(HELD)
         read += read_here
         if bookie in probed:
             assumed += held - read_here

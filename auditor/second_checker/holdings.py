@@ -42,6 +42,7 @@ _WHY_NO_READ = {
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
+_NOT_READ = frozenset({Unknown.ANSWER_TIMEOUT})
 NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
@@ -53,7 +54,7 @@ class Holding(NamedTuple):
     absent: Bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Testimony:
     """What is known of the entries of one bookie.
 
@@ -77,26 +78,29 @@ class Testimony:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entries_in_order", tuple(sorted(self.by_entry)))
+        self.entries_in_order = tuple(sorted(self.by_entry))
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
-        listed = mine & listed_bits(self.listed, low, high)
-        held = mine if self.rest == HELD else listed
-        unknown = mine ^ held if self.rest == UNKNOWN else 0
+        listed = mine & listed_bits(self.listed, low, high) if self.listed else 0
+        held = mine if self.rest == HELD or listed == mine else listed
+        others = mine ^ held if held else mine
+        unknown, absent = (others, 0) if self.rest == UNKNOWN else (0, others)
         known = self.entries_in_order
         at = bisect_left(known, low)
-        if at < len(known) and known[at] <= high:
-            read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
-            for entry in known[at : bisect_right(known, high)]:
-                if listed or self.by_entry[entry] != self.rest:  # else it changes nothing
-                    read[self.by_entry[entry]].append(entry - low)
-            words = (mine & bits_at(read[word], high - low + 1) for word in (HELD, UNKNOWN, ABSENT))
-            now_held, now_unknown, now_absent = words
-            if changed := now_held | now_unknown | now_absent:
-                held = held ^ (held & changed) | now_held
-                unknown = unknown ^ (unknown & changed) | now_unknown
-        return Holding(held, unknown, mine ^ held ^ unknown)
+        if at == len(known) or known[at] > high:
+            return Holding(held, unknown, absent)
+        read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
+        for entry in known[at : bisect_right(known, high)]:
+            if listed or self.by_entry[entry] != self.rest:  # else it changes nothing
+                read[self.by_entry[entry]].append(entry - low)
+        words = (mine & bits_at(read[word], high - low + 1) for word in (HELD, UNKNOWN, ABSENT))
+        now_held, now_unknown, now_absent = words
+        if changed := now_held | now_unknown | now_absent:
+            held = held ^ (held & changed) | now_held
+            unknown = unknown ^ (unknown & changed) | now_unknown
+            absent = mine ^ held ^ unknown
+        return Holding(held, unknown, absent)
 
 
 def gone_testimony() -> Testimony:
@@ -130,6 +134,8 @@ def list_testimony(
     """
     if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
+    if not reads:
+        return Testimony(UNKNOWN, groups, why=_NOT_READ)
     unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     by_entry, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
@@ -150,7 +156,7 @@ def list_testimony(
         ABSENT if absent_somewhere and is_honest and not failed else UNKNOWN,
         groups,
         by_entry,
-        frozenset(why or {Unknown.ANSWER_TIMEOUT}),
+        frozenset(why) or _NOT_READ,
         present_unlisted=sum(read.status is ReadStatus.PRESENT for read in unlisted.values()),
     )
 

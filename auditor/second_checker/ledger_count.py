@@ -107,8 +107,8 @@ def _is_probed(heard: Words, bookie: BookieId, parts: Sequence[Stretch], terms: 
     answer = heard.answers.get(bookie)
     return (
         answer is not None
-        and not answer.is_gone
         and answer.status is AnswerStatus.UNSUPPORTED
+        and not answer.is_gone
         and terms.probe_entries > 0
         and _highest_of(parts, bookie) >= 0
     )
@@ -155,7 +155,7 @@ def _corrupt_entries(heard: Words, counted: Tally) -> dict[EntryId, Worst]:
         if among is not None and bookie in among.block.stretch.bookies_of(entry):
             at = entry - among.block.low
             found[entry] = Worst(
-                entry, among.possible.at(at), among.confirmed.at(at), among.block.stretch
+                among.possible.at(at), among.confirmed.at(at), entry, among.block.stretch
             )
     return found
 

@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 def groups_of(answer: Answer) -> tuple[Group, ...]:
     """Return the groups of a list, ascending."""
-    return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
+    return tuple(map(Group._make, iter_unpack(">qqii", answer.groups)))
 
 
 Lists: TypeAlias = Mapping[BookieId, tuple[Group, ...]]
@@ -100,21 +100,27 @@ def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: in
 
 def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
     """Return which entries of [low, high] the groups name; the groups ascend."""
-    begin = bisect_left(groups, low, key=lambda group: group.end)
-    end = bisect_right(groups, high, key=lambda group: group.first)
-    if end - begin > FEW:
+    if len(groups) > FEW:
+        begin = bisect_left(groups, low, key=lambda group: group.end)
+        groups = groups[begin : bisect_right(groups, high, key=lambda group: group.first)]
+    if len(groups) > FEW:
         marks = np.zeros(high - low + 1, np.bool_)
-        for group in groups[begin:end]:
+        for group in groups:
             _mark(marks, low, high, group)
         return pack_marks(marks)
     found = 0
-    for group in groups[begin:end]:
-        found |= _group_bits(group, low, high)
+    for group in groups:
+        if group.first <= high and group.end >= low:
+            bits = _group_bits(group, low, high)
+            found = found | bits if found else bits
     return found
 
 
 def _group_bits(group: Group, low: EntryId, high: EntryId) -> Bits:
     """Return which entries of [low, high] a group names; it ends at `low` or above."""
+    if group.period == 0:
+        first = max(group.first, low)
+        return all_bits(min(group.end, high) - first + 1) << (first - low)
     start, step = _first_run(group, low)
     if step > high - low:  # two runs at most, each of which may be far longer than the block
         runs = range(start, min(group.last, high) + 1, step)

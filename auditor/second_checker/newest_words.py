@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
@@ -34,15 +35,17 @@ class Words:
     reads: Mapping[tuple[BookieId, EntryId], EntryRead]
     corrupt: frozenset[tuple[BookieId, EntryId]]
 
-    @property
-    def asked_looks(self) -> int:
-        """The number of these looks at which bookies were asked."""
-        return sum(1 for look in self.looks if look.answers)
-
 
 def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
     """Return whether two readings found the same write of a znode, or failed in the same way."""
     return (one.status, one.stamp) == (other.status, other.stamp)
+
+
+def asked_looks(looks: Sequence[Look]) -> int:
+    """Return at how many looks bookies were asked, as far back as they saw the newest metadata."""
+    newest = looks[-1].record
+    saw_it = takewhile(lambda look: is_same_write(look.record, newest), reversed(looks))
+    return sum(bool(look.answers) for look in saw_it)
 
 
 def words(looks: Sequence[Look], terms: Terms) -> Words:

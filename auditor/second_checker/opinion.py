@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from auditor.model.availability import AnswerStatus
-from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
@@ -49,7 +48,8 @@ class Opinion:
     `blocks`: the entries it examined; `is_whole`: they are all. `unjudged`: segments (their first
     entries) whose placement is too open to try. `end_is_open`: too many runs lie above the end.
     `probes`: reads answered by bookies that cannot list, and how many of those were drawn (None if
-    not known). `lacks`: by bookie, the expected and the absent entries.
+    not known). `lacks`: by bookie, the expected and the absent entries. `only_maintenance`: only
+    bookies away for maintenance left the ledger indeterminate.
     """
 
     standing: Standing
@@ -127,9 +127,27 @@ def _judge_entries(
     if any(one.stands_alone for one in of_entries):
         findings, topology, unjudged = said, frozenset(), frozenset()
     why = topology | _reasons(heard, count)
-    opinion = _opinion(exempt, why, [*findings, *of_entries], unjudged)
-    opinion = replace(opinion, copies=copies, is_mark_stale=is_stale, end_is_open=end_is_open)
-    return _with_counts(opinion, count, terms.around)
+    findings += of_entries
+    standing = _standing(exempt, why, findings)
+    lacks = {b: (count.tally.expected[b], lacks.total) for b, lacks in count.tally.absent.items()}
+    return Opinion(
+        standing,
+        exempt,
+        why,
+        tuple(findings),
+        listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
+        probes=count.probes,
+        lacks=lacks,
+        only_maintenance=standing is Standing.INDETERMINATE
+        and count.tally.unknown_on <= terms.around.maintenance
+        and why <= AWAY,
+        blocks=count.blocks,
+        is_whole=count.is_whole,
+        unjudged=unjudged,
+        end_is_open=end_is_open,
+        copies=copies,
+        is_mark_stale=is_stale,
+    )
 
 
 def _copies(
@@ -163,30 +181,17 @@ def _opinion(
     findings: list[CrossCheckFinding],
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
-    """Return an opinion with the worst standing that its arguments call for."""
-    violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in findings)
-    standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
-    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
+    """Return an opinion on a ledger of which no entry was counted."""
+    standing = _standing(exempt, unknowns, findings)
     return Opinion(standing, exempt, unknowns, tuple(findings), unjudged=unjudged)
 
 
-def _with_counts(opinion: Opinion, count: LedgerCount, around: Surroundings) -> Opinion:
-    """Return the opinion with the counts.
-
-    `only_maintenance`: only bookies away for maintenance left the ledger indeterminate.
-    """
-    waits = (
-        opinion.standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance
-    )
-    return replace(
-        opinion,
-        listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
-        probes=count.probes,
-        lacks={
-            bookie: (count.tally.expected[bookie], gone_testimony.total)
-            for bookie, gone_testimony in count.tally.absent.items()
-        },
-        only_maintenance=waits and opinion.unknowns <= AWAY,
-        blocks=count.blocks,
-        is_whole=count.is_whole,
-    )
+def _standing(
+    exempt: Exempt | None, unknowns: frozenset[Unknown], findings: Iterable[CrossCheckFinding]
+) -> Standing:
+    """Return the worst standing that the arguments call for."""
+    if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in findings):
+        return Standing.VIOLATED
+    if unknowns:
+        return Standing.INDETERMINATE
+    return Standing.SOUND if exempt is None else Standing.EXEMPT

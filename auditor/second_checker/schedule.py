@@ -8,11 +8,27 @@ absolute entry id. This derivation starts from the entry. It shares nothing with
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
+
+ENSEMBLES_KEPT_MAX = 1_024
+"""Ensembles of which the write sets are kept, for their other entries: some hundred bytes each."""
+
+
+@lru_cache(ENSEMBLES_KEPT_MAX)
+def _write_sets(
+    ensemble: tuple[BookieId, ...], write_quorum: int
+) -> tuple[tuple[BookieId, ...], ...]:
+    """Return the distinct bookies of each write set, in its order: of entries 0, 1, ... E - 1."""
+    size = len(ensemble)
+    return tuple(
+        tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(write_quorum)))
+        for entry in range(size)
+    )
 
 
 class Stretch(NamedTuple):
@@ -27,10 +43,7 @@ class Stretch(NamedTuple):
 
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
         """Return the distinct bookies the entry was written to, in the order of the write set."""
-        size = len(self.ensemble)
-        return tuple(
-            dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum))
-        )
+        return _write_sets(self.ensemble, self.write_quorum)[entry % len(self.ensemble)]
 
     @property
     def entry_count(self) -> int:

@@ -957,8 +957,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "entries are counted from the start of the stretch",
         SECOND,
         "second_checker/schedule.py",
-        "self.ensemble[(entry + copy) % size]",
-        "self.ensemble[(entry - self.first + copy) % size]",
+        "[entry % len(self.ensemble)]",
+        "[(entry - self.first) % len(self.ensemble)]",
         (
             "tests/unit/second_checker/test_second_checker_opinion.py::test_an_entry_is_written_to_the_positions_from_its_own_id_on",
         ),
@@ -977,8 +977,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the worst entry is the last",
         SECOND,
         "second_checker/copies.py",
-        "one.block.low + lowest_of(entries), fewest",
-        "one.block.low + entries.bit_length() - 1, fewest",
+        "one.block.low + lowest_of(entries), one",
+        "one.block.low + entries.bit_length() - 1, one",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_of_entries_equally_lost_the_lowest_is_the_worst",
         ),

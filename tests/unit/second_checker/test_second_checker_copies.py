@@ -89,7 +89,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     ]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert (
-        Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND)
+        Worst(possible[worst], confirmed[worst], worst, FIRST if worst < 40 else SECOND)
         == found.worst()
     )
     for copies in range(3):
@@ -224,4 +224,4 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
         return Counted(Block(PAIR, low, low + 1), sure, counts, counts, {}, {})
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
-    assert Worst(21, 1, 0, PAIR) == Tally(blocks).worst()
+    assert Worst(1, 0, 21, PAIR) == Tally(blocks).worst()

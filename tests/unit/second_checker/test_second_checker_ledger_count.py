@@ -44,4 +44,4 @@ def test_a_corrupt_copy_counts_where_the_entry_was_written() -> None:
     heard = Words(record, (), {"b1": listed}, {}, frozenset({("b1", 3), ("b1", 4), ("b2", 9)}))
     (part,) = stretches(metadata)
     count = count_entries(heard, metadata, (part,), Terms(NOW_MS, GRACE_MS, 8, 3), ())
-    assert {3: Worst(3, 2, 1, part)} == count.corrupt
+    assert {3: Worst(2, 1, 3, part)} == count.corrupt
