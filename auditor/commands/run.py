@@ -81,6 +81,8 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     try:
         output = Output(place(settings.output))
         with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
+            if lock.problem:
+                context.logger.warning("output_not_locked", problem=lock.problem)
             if not settings.dry_run:  # what a run begins with must not be as old as the pause
                 hours_of(context, context.progress).await_open("load")
             now = utc_now()
@@ -164,7 +166,11 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         verbose = settings.verbose and settings.log_format == "console"
         with spark_on_demand(
-            len(registered), settings.spark_master, context.stop, verbose=verbose, lock=this.lock
+            len(registered),
+            settings.spark_master,
+            context.stop,
+            verbose=verbose,
+            lock=this.lock.descriptor if this.lock else None,
         ) as spark:
             written = open_directory(this, opening.about, watch, store)
             run = assemble(context, opening.about, store, spark, written, watch, pulsar)
@@ -229,7 +235,7 @@ def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     results = write_results(
         context, this.output, directory, conclusion, this.cluster, this.spark_version
     )
-    publish(context, this.output, results, this.cluster)
+    publish(context, this.output, results, this.cluster, this.lock)
     this.is_over = True
     publish_page(context, directory, results.summary, results.findings, results.report)
     clear_up(context, this.output, directory)
@@ -251,5 +257,5 @@ def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:
     context.progress.close()
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
     return end_without_verdict(
-        context, this.run_id, outcome, sentence, this.directory.path if this.directory else ""
+        context, this.run_id, outcome, sentence, this.directory.address if this.directory else ""
     )

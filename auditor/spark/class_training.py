@@ -32,7 +32,7 @@ from auditor.model.ledger import (
 from auditor.spark.lanes import Directory
 from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
-from auditor.spark.store import append, keep, local_rows, map_batches, read_tables
+from auditor.spark.store import append, local_rows, map_batches, read_tables
 from auditor.stop import StopRequest
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
@@ -53,7 +53,8 @@ def train(archive: Path) -> None:
     ):
         uri = Path(scratch).as_uri()
         stages = _stages(spark, uri)
-        keep(table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)]), f"{uri}/evidence/listing")
+        listed = table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)])
+        place(scratch).write_table("evidence/listing", listed, "kept")
         append(
             map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS),
             f"{uri}/evidence/ledgers",
