@@ -44,8 +44,8 @@ def require_fields(directory: Place, summary: Json, *names: str) -> None:
     missing = [name for name in names if name not in summary]
     if missing:
         raise ConfigError(
-            f"{directory.address}/summary.json lacks {', '.join(missing)}: it was not written by this"
-            " version"
+            f"{directory.address}/summary.json lacks {', '.join(missing)}: it was not written by"
+            " this version"
         )
 
 
@@ -85,9 +85,9 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
     if not are_as_counted(findings, counts):
         counted = sum(one["findings"] or 0 for one in counts.values())
         raise OutputError(
-            f"{directory.address}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json"
-            f" counts {counted}, or of other kinds: a part of what the run stored is lost; use"
-            " another run"
+            f"{directory.address}/findings.jsonl has {of(len(findings), 'finding')}, and"
+            f" summary.json counts {counted}, or of other kinds: a part of what the run stored is"
+            " lost; use another run"
         )
     return findings
 

@@ -41,8 +41,8 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
         )
     if latest is not None and latest.path > run.path:
         raise ConfigError(
-            f"--resume: a run begun later is finished ({latest.address}): what run {run_id} heard is"
-            " out of date"
+            f"--resume: a run begun later is finished ({latest.address}): what run {run_id} heard"
+            " is out of date"
         )
     _check_journal(run, run_id, is_partial=about.partial)
     _check_terms(context, about, run_id, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,8 @@ from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import write_read_counts
-from auditor.spark.on_demand import spark_on_demand
+from auditor.spark.on_demand import SparkOnDemand, spark_on_demand
+from auditor.spark.shared_output import require_shared_output
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.telemetry import log
@@ -152,6 +153,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch = Watch(context.progress)
     watch.stage("load")
     with ExitStack() as stack:
+        spark = stack.enter_context(_spark_on_demand(this))
         store = stack.enter_context(open_store(uri, settings.zookeeper_limits(1)))
         bookies_at_first = store.bookies(0, now_ms)
         if not settings.dry_run:
@@ -162,26 +164,30 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         pulsar = pulsar_of_run(context, store)
         if pulsar is not None and pulsar.store is not None:
             stack.enter_context(pulsar.store)
-        registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
-        # The JVM's own output is not JSON, so keep it out of a JSON log.
-        verbose = settings.verbose and settings.log_format == "console"
-        with spark_on_demand(
-            len(registered),
-            settings.spark_master,
-            context.stop,
-            verbose=verbose,
-            lock=this.lock.descriptor if this.lock else None,
-        ) as spark:
-            written = open_directory(this, opening.about, watch, store)
-            run = assemble(context, opening.about, store, spark, written, watch, pulsar)
-            if settings.dry_run:
-                return _print_plan(this, run, ids)
-            audited = _collect_verdicts(context, run, ids)
-            this.spark_version = spark.version
+        spark.bookies = sum(b.registration is not Registration.NONE for b in bookies_at_first)
+        written = open_directory(this, opening.about, watch, store)
+        run = assemble(context, opening.about, store, spark, written, watch, pulsar)
+        if settings.dry_run:
+            return _print_plan(this, run, ids)
+        audited = _collect_verdicts(context, run, ids)
+        this.spark_version = spark.version
     watch.close()
     conclusion = _conclude(this, opening, audited, written.run, watch)
     context.stop.check()
     return _publish(this, written.run, conclusion)
+
+
+def _spark_on_demand(this: Run) -> AbstractContextManager[SparkOnDemand]:
+    """Return the Spark of a run, which tries OUTPUT on its executors when it starts."""
+    context, settings = this.context, this.context.settings
+    return spark_on_demand(
+        settings.spark_master,
+        context.stop,
+        check=lambda session: require_shared_output(session, this.output.root, context.stop),
+        # The JVM's own output is not JSON, so keep it out of a JSON log.
+        verbose=settings.verbose and settings.log_format == "console",
+        lock=this.lock.descriptor if this.lock else None,
+    )
 
 
 def _collect_verdicts(context: Context, run: AuditRun, ids: Sequence[int] | None) -> Audited:

@@ -65,6 +65,11 @@ def s3_endpoint() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
+def s3_region() -> str | None:
+    """Return the region of S3 that the variables of the AWS SDK name."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
+
+
 def _refuse_secrets(uri: str) -> None:
     parts = urlsplit(uri)
     if "@" in parts.netloc or parts.query or parts.fragment:
@@ -81,7 +86,7 @@ def _s3_file_system(bucket: str) -> fs.S3FileSystem:
     nor an endpoint is set.
     """
     endpoint = s3_endpoint()
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = s3_region()
     if not region and not endpoint:
         region = fs.resolve_s3_region(bucket)
     bundle = os.environ.get("AWS_CA_BUNDLE")

@@ -1,4 +1,4 @@
-"""The lock that one run at a time holds on OUTPUT: of the kernel on a local disk, a lease elsewhere."""
+"""The lock that one run at a time holds on OUTPUT: the kernel's on a local disk, else a lease."""
 
 from __future__ import annotations
 

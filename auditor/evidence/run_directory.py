@@ -55,7 +55,7 @@ class Place:
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 
     def create(self) -> None:
-        """Make the directory, if it is not there. An object store has none: there nothing is done."""
+        """Make the directory, if it is not there. Does nothing in an object store, which has none."""
         if not is_object_store(self.files):
             with file_errors(f"write to {self.uri}"):
                 self.files.create_dir(self.path)
@@ -67,9 +67,11 @@ class Place:
         its name.
         """
         if is_object_store(self.files):
-            with file_errors(f"write {self.uri}/{name}"):
-                with self.files.open_output_stream(f"{self.path}/{name}") as stream:
-                    stream.write(text.encode())
+            with (
+                file_errors(f"write {self.uri}/{name}"),
+                self.files.open_output_stream(f"{self.path}/{name}") as stream,
+            ):
+                stream.write(text.encode())
             return
         unnamed = f"{self.path}/.{name}.tmp"
         with file_errors(f"write {self.uri}/{name}"):

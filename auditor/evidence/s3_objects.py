@@ -55,7 +55,7 @@ class S3Objects:
 
     def read(self, name: str) -> tuple[bytes, str] | None:
         """Return the content and the ETag of an object, or None where there is none."""
-        with self._errors("read", name), _none_if_changed() as answer:
+        with self._errors("read", name), _none_if_changed():
             found = self._client.get_object(Bucket=self.bucket, Key=self._key(name))
             return found["Body"].read(LOCK_BYTES_MAX), str(found["ETag"])
         return None

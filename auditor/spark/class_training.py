@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
