@@ -110,7 +110,7 @@ def _words(target: Path, packed_bytes: int, notes: Mapping[str, Any]) -> str:
 
 def _require_run(run: Place) -> About:
     if run.read_text("run.json") is None:
-        raise ConfigError(f"{run.path} is not a run's directory: it has no run.json")
+        raise ConfigError(f"{run.address} is not a run's directory: it has no run.json")
     return read_about(run)
 
 
@@ -127,14 +127,16 @@ def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[s
         found = choose_findings(findings, name)
         if not found and named.get(name) not in listed:
             raise ConfigError(
-                f"{run.path} has no {name}: give the id of a finding, a ledger id or a bookie id"
+                f"{run.address} has no {name}: give the id of a finding, a ledger id or a bookie id"
                 " that has a finding"
             )
         picked += found
         ids += [ledger for ledger in (named.get(name),) if ledger in listed]
     ids += [one["ledger_id"] for one in picked if one["ledger_id"] in listed]
     if not ids and not picked:
-        raise ConfigError(f"{run.path} has no finding: name the ledgers that the report is about")
+        raise ConfigError(
+            f"{run.address} has no finding: name the ledgers that the report is about"
+        )
     return Chosen(list(dict.fromkeys(ids)), picked)
 
 

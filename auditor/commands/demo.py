@@ -62,7 +62,7 @@ def newest_page(output: str) -> str | None:
     """Return the page of the newest finished run in `output`; None if there is none."""
     try:
         latest = Output(place(output)).latest()
-        return f"{latest.path}/{PAGE}" if latest is not None and has_page(latest) else None
+        return f"{latest.address}/{PAGE}" if latest is not None and has_page(latest) else None
     except (OutputError, OSError):
         return None
 

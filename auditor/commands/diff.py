@@ -153,7 +153,8 @@ def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
     )  # fmt: skip
     if not facts.is_of(other.get("instance_id"), other.get("root"), other.get("hosts", ())):
         raise ConfigError(
-            f"{earlier.directory.path} and {later.directory.path} are runs of different clusters "
+            f"{earlier.directory.address} and {later.directory.address} are runs of different"
+            " clusters "
             f"({printable(one.get('instance_id') or one.get('root'))} and "
             f"{printable(other.get('instance_id') or other.get('root'))})"
         )

@@ -35,7 +35,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
         chosen = choose_findings(findings, name)
         if not chosen:
             raise ConfigError(
-                f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a"
+                f"{run.address} has no finding {name}: give the id of a finding, a ledger id or a"
                 f" bookie id; the run has {of(len(findings), 'finding')} (findings.jsonl)"
             )
         if context.settings.format == "json":

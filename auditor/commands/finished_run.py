@@ -33,7 +33,7 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
     summary = read_summary(directory)
     if summary is None:
         raise ConfigError(
-            f"{directory.path} holds no summary.json: it is not the directory of a finished run"
+            f"{directory.address} holds no summary.json: it is not the directory of a finished run"
         )
     is_empty = (summary.get("ledgers") or {}).get("listed") == 0
     return replace(directory, missing_is_empty=is_empty), summary
@@ -44,8 +44,8 @@ def require_fields(directory: Place, summary: Json, *names: str) -> None:
     missing = [name for name in names if name not in summary]
     if missing:
         raise ConfigError(
-            f"{directory.path}/summary.json lacks {', '.join(missing)}: it was not written by this"
-            " version"
+            f"{directory.address}/summary.json lacks {', '.join(missing)}: it was not written by"
+            " this version"
         )
 
 
@@ -57,7 +57,7 @@ def time_of(directory: Place, summary: Json, name: str) -> datetime:
         found = None
     if found is None or found.tzinfo is None:
         raise ConfigError(
-            f"{directory.path}/summary.json: {name} is not a time with an offset: the run's"
+            f"{directory.address}/summary.json: {name} is not a time with an offset: the run's"
             " directory is damaged"
         )
     return found
@@ -71,7 +71,7 @@ def require_verdicts(directory: Place, summary: Json) -> None:
     )
     if stored != listed:
         raise OutputError(
-            f"{directory.path} has {of(stored, 'verdict')}, and its summary counts {listed}"
+            f"{directory.address} has {of(stored, 'verdict')}, and its summary counts {listed}"
             " ledgers: a part of what the run stored is lost; use another run"
         )
 
@@ -85,9 +85,9 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
     if not are_as_counted(findings, counts):
         counted = sum(one["findings"] or 0 for one in counts.values())
         raise OutputError(
-            f"{directory.path}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json"
-            f" counts {counted}, or of other kinds: a part of what the run stored is lost; use"
-            " another run"
+            f"{directory.address}/findings.jsonl has {of(len(findings), 'finding')}, and"
+            f" summary.json counts {counted}, or of other kinds: a part of what the run stored is"
+            " lost; use another run"
         )
     return findings
 

@@ -125,7 +125,7 @@ def _copies(directory: Place) -> StoredCopies:
     lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
     if lost:
         raise OutputError(
-            f"{directory.path}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
+            f"{directory.address}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
             "a part of what the run stored is lost; use another run"
         )
     answers = read_rows_of(

@@ -132,12 +132,14 @@ def _choose_one(
     chosen = choose_findings(read_all_findings(run, summary), name)
     if not chosen:
         raise ConfigError(
-            f"{run.path} has no finding {name}: give the id of a finding (auditor explain shows it)"
+            f"{run.address} has no finding {name}: give the id of a finding (auditor explain"
+            " shows it)"
         )
     if len(chosen) > 1:
         ids = ", ".join(f"{one['id']} {one['kind']}" for one in chosen[:10])
         raise ConfigError(
-            f"{name} has {len(chosen)} findings in {run.path}: give the id of one of them ({ids})"
+            f"{name} has {len(chosen)} findings in {run.address}: give the id of one of them"
+            f" ({ids})"
         )
     return str(summary["run_id"]), chosen[0]
 

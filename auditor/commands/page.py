@@ -50,13 +50,13 @@ def publish_page(
         directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
     except Exception as error:  # a page must not cost the verdicts of a run
         advice = (
-            f"the results are complete; auditor report {directory.path} --html FILE tries again"
+            f"the results are complete; auditor report {directory.address} --html FILE tries again"
         )
         context.logger.exception(
             "page_not_written", file=PAGE, error=type(error).__name__, advice=advice
         )
         return False
-    context.logger.info("page_written", file=f"{directory.path}/{PAGE}")
+    context.logger.info("page_written", file=f"{directory.address}/{PAGE}")
     return True
 
 
@@ -97,7 +97,7 @@ def read_contents(
         summary,
         findings,
         report,
-        directory.path,
+        directory.address,
         bookies=attempt("Bookies", lambda: read_bookies(directory)),
         topics=attempt("Topics", lambda: read_topics(directory)),
         history=attempt("History", lambda: read_history(directory, summary)),

@@ -12,6 +12,7 @@ from auditor.commands.context import Context
 from auditor.errors import OutputError
 from auditor.evidence.journal import forget
 from auditor.evidence.output_directory import Output
+from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
@@ -55,7 +56,7 @@ def write_results(
         directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))
     if conclusion.unchecked:
         directory.write_text(UNCHECKED, "".join(f"{line}\n" for line in conclusion.unchecked))
-    report = text.render(summary, findings, run_dir=directory.path, width=context.width)
+    report = text.render(summary, findings, run_dir=directory.address, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(
         summary,
@@ -68,7 +69,13 @@ def write_results(
     return Results(directory, summary, findings, report, exposition)
 
 
-def publish(context: Context, output: Output, results: Results, cluster: str) -> None:
+def publish(
+    context: Context,
+    output: Output,
+    results: Results,
+    cluster: str,
+    lock: HeldLock | None,
+) -> None:
     """Make latest.json name the run, then send its metrics. Metrics that cannot be sent are logged.
 
     The order matters: if the metrics of a run that latest.json never names were sent, the counters
@@ -76,7 +83,7 @@ def publish(context: Context, output: Output, results: Results, cluster: str) ->
     alerts on ledgers that it did not look at.
     """
     if not results.summary["partial"]:
-        output.publish(results.directory)
+        output.publish(results.directory, lock)
         _send(context, results.metrics, cluster)
 
 

@@ -145,7 +145,7 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
         findings: list[dict[str, Any]] = read_findings(run)
         code = _exit_code(summary)
         if page is not None:
-            whole = text.render(summary, findings, run_dir=run.path, width=context.width)
+            whole = text.render(summary, findings, run_dir=run.address, width=context.width)
             save_page(context, read_contents(run, summary, findings, whole), page)
         show_report(context, summary, findings, run)
     return code

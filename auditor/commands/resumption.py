@@ -36,11 +36,13 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     run, latest = output.run(run_id), output.latest()
     about = _read(run, run_id)
     if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
-        raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
+        raise ConfigError(
+            f"--resume: run {run_id} is finished: auditor report {run.address} shows it"
+        )
     if latest is not None and latest.path > run.path:
         raise ConfigError(
-            f"--resume: a run begun later is finished ({latest.path}): the evidence of run {run_id}"
-            " is out of date"
+            f"--resume: a run begun later is finished ({latest.address}): the evidence of run"
+            f" {run_id} is out of date"
         )
     _check_journal(run, run_id, is_partial=about.partial)
     _check_terms(context, about, run_id, now)
@@ -76,14 +78,16 @@ def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> 
 def _read(run: Place, run_id: str) -> About:
     text = run.read_text("run.json")
     if text is None:
-        raise ConfigError(f"--resume: {run.path} holds no run that can be resumed; start a new run")
+        raise ConfigError(
+            f"--resume: {run.address} holds no run that can be resumed; start a new run"
+        )
     try:
         about = About.from_json(json.loads(text))
         if datetime.fromisoformat(about.started_at).tzinfo is None:
             raise ValueError("started_at has no time zone")
     except (ValueError, TypeError, RecursionError, OutputError) as error:
         raise ConfigError(
-            f"--resume: {run.path}/run.json is damaged ({error}): start a new run"
+            f"--resume: {run.address}/run.json is damaged ({error}): start a new run"
         ) from None
     return about
 

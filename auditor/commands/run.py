@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,8 @@ from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import write_read_counts
-from auditor.spark.on_demand import spark_on_demand
+from auditor.spark.on_demand import SparkOnDemand, spark_on_demand
+from auditor.spark.shared_output import require_shared_output
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.telemetry import log
@@ -80,6 +81,8 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     try:
         output = Output(place(settings.output))
         with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
+            if lock.problem:
+                context.logger.warning("output_not_locked", problem=lock.problem)
             if not settings.dry_run:  # what a run starts from must not be as old as the pause
                 hours_of(context, context.progress).await_open("load")
             now = utc_now()
@@ -149,6 +152,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch = Watch(context.progress)
     watch.stage("load")
     with ExitStack() as stack:
+        spark = stack.enter_context(_spark_on_demand(this))
         store = stack.enter_context(open_store(uri, settings.zookeeper_limits(1)))
         bookies_at_first = store.bookies(0, now_ms)
         if not settings.dry_run:
@@ -159,22 +163,30 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         pulsar = pulsar_of_run(context, store)
         if pulsar is not None and pulsar.store is not None:
             stack.enter_context(pulsar.store)
-        registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
-        # The JVM's own output is not JSON, so keep it out of a JSON log.
-        verbose = settings.verbose and settings.log_format == "console"
-        with spark_on_demand(
-            len(registered), settings.spark_master, context.stop, verbose=verbose, lock=this.lock
-        ) as spark:
-            written = open_directory(this, opening.about, watch, store)
-            run = assemble(context, opening.about, store, spark, written, watch, pulsar)
-            if settings.dry_run:
-                return _print_plan(this, run, ids)
-            audited = _collect_verdicts(context, run, ids)
-            this.spark_version = spark.version
+        spark.bookies = sum(b.registration is not Registration.NONE for b in bookies_at_first)
+        written = open_directory(this, opening.about, watch, store)
+        run = assemble(context, opening.about, store, spark, written, watch, pulsar)
+        if settings.dry_run:
+            return _print_plan(this, run, ids)
+        audited = _collect_verdicts(context, run, ids)
+        this.spark_version = spark.version
     watch.close()
     conclusion = _conclude(this, opening, audited, written.run, watch)
     context.stop.check()
     return _publish(this, written.run, conclusion)
+
+
+def _spark_on_demand(this: Run) -> AbstractContextManager[SparkOnDemand]:
+    """Return the Spark of a run, which tries OUTPUT on its executors when it starts."""
+    context, settings = this.context, this.context.settings
+    return spark_on_demand(
+        settings.spark_master,
+        context.stop,
+        check=lambda session: require_shared_output(session, this.output.root, context.stop),
+        # The JVM's own output is not JSON, so keep it out of a JSON log.
+        verbose=settings.verbose and settings.log_format == "console",
+        lock=this.lock.descriptor if this.lock else None,
+    )
 
 
 def _collect_verdicts(context: Context, run: AuditRun, ids: Sequence[int] | None) -> Audited:
@@ -228,7 +240,7 @@ def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     results = write_results(
         context, this.output, directory, conclusion, this.cluster, this.spark_version
     )
-    publish(context, this.output, results, this.cluster)
+    publish(context, this.output, results, this.cluster, this.lock)
     this.is_over = True
     publish_page(context, directory, results.summary, results.findings, results.report)
     clear_up(context, this.output, directory)
@@ -250,5 +262,5 @@ def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:
     context.progress.close()
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
     return end_without_verdict(
-        context, this.run_id, outcome, sentence, this.directory.path if this.directory else ""
+        context, this.run_id, outcome, sentence, this.directory.address if this.directory else ""
     )

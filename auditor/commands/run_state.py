@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from auditor.commands.context import Context
 from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.output_directory import Output
+from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.summary.about import About
@@ -28,8 +29,8 @@ class Run:
     """The `About` of the run that is resumed; None for a new run."""
     directory: Place | None = None
     journal: Journal | None = None
-    lock: int | None = None
-    """The file descriptor of OUTPUT's lock. Processes that write for this run inherit it."""
+    lock: HeldLock | None = None
+    """The lock of OUTPUT. Processes that write for this run inherit its descriptor, if any."""
     cluster: str = ""
     spark_version: str = ""
     lasting: bool = True

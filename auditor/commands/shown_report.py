@@ -29,10 +29,10 @@ def show_report(
     width, color = context.width, context.color
     if context.settings.format == "json":
         context.say(
-            json.dumps({"summary": summary, "findings": findings, "run_dir": run.path}) + "\n"
+            json.dumps({"summary": summary, "findings": findings, "run_dir": run.address}) + "\n"
         )
     elif context.settings.full:
-        context.say(text.render(summary, findings, run_dir=run.path, width=width, color=color))
+        context.say(text.render(summary, findings, run_dir=run.address, width=width, color=color))
     else:
         where = Whereabouts(
             run.address, "replay" if is_replay else "report", is_stored=not is_replay

@@ -45,6 +45,11 @@ def find_table_files(path: str) -> list[str]:
     return sorted(found)
 
 
+def is_table_file(path: str) -> bool:
+    """Whether a file below a table's directory is a part of the table, and no mark of Spark's."""
+    return not any(part.startswith(_IGNORED) for part in path.split("/"))
+
+
 def _refuse_unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -1,4 +1,4 @@
-"""A directory of a run, local or on a file system that pyarrow knows (s3, gs, hdfs)."""
+"""The directory of a run, and any other: local, in an object store, or in HDFS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from auditor.errors import OutputError
-from auditor.evidence.local_files import find_files, find_table_files, synchronise
+from auditor.evidence.file_systems import is_object_store, open_file_system
+from auditor.evidence.local_files import (
+    find_files,
+    find_table_files,
+    is_table_file,
+    synchronise,
+)
 from auditor.evidence.newest_run import URI
 from auditor.evidence.table_scan import TableScan, file_errors
 from auditor.evidence.text_file import read_text_file
@@ -48,9 +54,10 @@ class Place:
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 
     def create(self) -> None:
-        """Create the directory if it does not exist."""
-        with file_errors(f"write to {self.uri}"):
-            self.files.create_dir(self.path)
+        """Create the directory if it does not exist. An object store has none: nothing is done."""
+        if not is_object_store(self.files):
+            with file_errors(f"write to {self.uri}"):
+                self.files.create_dir(self.path)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: a reader sees the whole old one or the whole new one.
@@ -58,6 +65,13 @@ class Place:
         On a local disk this holds after a loss of power too: the file is synchronised before it
         gets its name.
         """
+        if is_object_store(self.files):
+            with (
+                file_errors(f"write {self.uri}/{name}"),
+                self.files.open_output_stream(f"{self.path}/{name}") as stream,
+            ):
+                stream.write(text.encode())
+            return
         unnamed = f"{self.path}/.{name}.tmp"
         with file_errors(f"write {self.uri}/{name}"):
             with self.files.open_output_stream(unnamed) as stream:
@@ -107,22 +121,43 @@ class Place:
             return TableScan(f"{self.uri}/{name}", self._rows(name, schema))
 
     def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
-        if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.NotFound:
+        found = self._table_files(f"{self.path}/{name}")
+        if found is None:
             if self.missing_is_empty:
                 return ds.dataset(schema.empty_table())
             raise OutputError(
                 f"{self.uri}/{name} is not there, although it was written: where Spark's executors"
                 " run on other machines, --output must be a place that all of them share"
             )
-        path = f"{self.path}/{name}"
-        where = find_table_files(path) if isinstance(self.files, fs.LocalFileSystem) else path
-        return ds.dataset(where, filesystem=self.files, schema=schema, format="parquet")
+        if not found:
+            return ds.dataset(schema.empty_table())
+        return ds.dataset(found, filesystem=self.files, schema=schema, format="parquet")
+
+    def _table_files(self, path: str) -> list[str] | list[fs.FileInfo] | None:
+        """Return the files of the table in a directory, or the file itself; None if it is not
+        there. Elsewhere than on a local disk the directory costs one request.
+        """
+        if isinstance(self.files, fs.LocalFileSystem):
+            is_there = self.files.get_file_info(path).type is not fs.FileType.NotFound
+            return find_table_files(path) if is_there else None
+        if path.endswith(".parquet"):
+            info = self.files.get_file_info(path)
+            return [info] if info.type is fs.FileType.File else None
+        selector = fs.FileSelector(path, allow_not_found=True, recursive=True)
+        infos = self.files.get_file_info(selector)
+        if not infos and self.files.get_file_info(path).type is fs.FileType.NotFound:
+            return None
+        return [
+            info
+            for info in infos
+            if info.type is fs.FileType.File and is_table_file(info.path.removeprefix(path))
+        ]
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
         """Write rows that this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with file_errors(f"write {self.uri}/{name}"):
-            self.files.create_dir(f"{self.path}/{name}")
+            (self / name).create()
             pq.write_table(
                 table,
                 f"{self.path}/{name}/{file_name}.parquet",
@@ -138,7 +173,7 @@ class Place:
         """
         file = f"{name}/{file_name}.parquet"
         with file_errors(f"write {self.uri}/{name}"):
-            self.files.create_dir(f"{self.path}/{name}")
+            (self / name).create()
             writer = pq.ParquetWriter(
                 f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd"
             )
@@ -198,17 +233,17 @@ def place(text: str) -> Place:
         raise OutputError(
             f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path"
         )
+    if _PATTERN.search(text if URI.match(text) else str(Path(text).absolute())):
+        raise OutputError(
+            f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use"
+            " another path"
+        )
     if not URI.match(text):
         path = str(Path(text).absolute())
-        if _PATTERN.search(path):
-            raise OutputError(
-                f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use"
-                " another path"
-            )
         return Place(fs.LocalFileSystem(), path, f"file://{path}")
     with file_errors(f"use {text}"):
-        files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
-        return Place(files, path.rstrip("/"), text.rstrip("/"))
+        files, path = open_file_system(text)
+        return Place(files, path, text.rstrip("/"))
 
 
 def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:

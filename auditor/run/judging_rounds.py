@@ -18,7 +18,6 @@ from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.judging.spoiled_rows import spoil_rows
 from auditor.model.identity import LedgerId
-from auditor.spark.store import keep_all
 from auditor.spark.verdicts import STEPS, steps_name
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
 from auditor.summary.spoiled_lists import spoiled_ledgers
@@ -117,7 +116,8 @@ class Judgings:
         run ends.
         """
         self.journal.run_once(
-            "verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts")
+            "verdicts",
+            lambda: self.run.write_stream("verdicts", self._settled_rows(), VERDICTS, "kept"),
         )
 
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:

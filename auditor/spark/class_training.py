@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
@@ -31,7 +32,7 @@ from auditor.model.ledger import (
 from auditor.spark.lanes import Directory
 from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
-from auditor.spark.store import append, keep, local_rows, map_batches, read_tables
+from auditor.spark.store import append, local_rows, map_batches, read_tables
 from auditor.stop import StopRequest
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
@@ -52,7 +53,8 @@ def train(archive: Path) -> None:
     ):
         uri = Path(scratch).as_uri()
         stages = _stages(spark, uri)
-        keep(table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)]), f"{uri}/evidence/listing")
+        listed = table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)])
+        place(scratch).write_table("evidence/listing", listed, "kept")
         append(
             map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS),
             f"{uri}/evidence/ledgers",

@@ -15,15 +15,23 @@ from auditor.stop import StopRequest
 
 @dataclass(slots=True)
 class SparkOnDemand:
-    """The Spark session of a run, started when a stage needs it for the first time."""
+    """The Spark session of a run, started when a stage needs it for the first time.
 
-    start: Callable[[], SparkSession]
+    `bookies` is how many there are: as many are asked at once where Spark runs on one machine.
+    `check` is called with the new session, and raises what speaks against using it.
+    """
+
+    start: Callable[[int], SparkSession]
+    check: Callable[[SparkSession], None]
+    bookies: int = 0
     started: SparkSession | None = None
 
     def session(self) -> SparkSession:
         """Return the session. Raises SparkUnavailable if it cannot be started."""
         if self.started is None:
-            self.started = self.start()
+            started = self.start(self.bookies)
+            self.check(started)
+            self.started = started
         return self.started
 
     @property
@@ -34,24 +42,26 @@ class SparkOnDemand:
 
 @contextmanager
 def spark_on_demand(
-    bookie_count: int,
     master: str | None,
     stop: StopRequest,
     *,
+    check: Callable[[SparkSession], None],
     verbose: bool = False,
     lock: int | None = None,
 ) -> Iterator[SparkOnDemand]:
     """Yield a `spark_session` that is started when it is needed, and stopped at the end if it was.
 
     Under spark-submit it is started at once: YARN counts an application that never has a Spark
-    context as failed. Raises SparkUnavailable then.
+    context as failed. It is also started at once where `master` is a cluster: `check` then comes
+    before anybody is asked. Raises SparkUnavailable then.
     """
     with ExitStack() as stack:
         spark = SparkOnDemand(
-            lambda: stack.enter_context(
-                spark_session(bookie_count, master, stop, verbose=verbose, lock=lock)
-            )
+            lambda bookies: stack.enter_context(
+                spark_session(bookies, master, stop, verbose=verbose, lock=lock)
+            ),
+            check,
         )
-        if is_submitted():
+        if is_submitted() or (master is not None and not master.startswith("local")):
             spark.session()
         yield spark

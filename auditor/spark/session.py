@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
 from auditor.errors import SparkUnavailable
+from auditor.evidence.file_systems import s3_endpoint, s3_region
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
 from auditor.spark.jobs import JOB_GROUP
@@ -114,7 +115,11 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
     environment.
     """
     # Hadoop sets the modes of files itself.
-    settings = {**_SETTINGS, "spark.hadoop.fs.permissions.umask-mode": f"{_own_umask():03o}"}
+    settings = {
+        **_SETTINGS,
+        **_s3_settings(),
+        "spark.hadoop.fs.permissions.umask-mode": f"{_own_umask():03o}",
+    }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not is_submitted():
         lanes = max(2, min(bookie_count, LANES_AT_ONCE_MAX))
@@ -125,6 +130,20 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
     return SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
+
+
+def _s3_settings() -> dict[str, str]:
+    """Return what leads Hadoop's S3A to the server that the variables of the AWS SDK name.
+
+    S3A reads the credentials from these variables, but neither endpoint nor region.
+    """
+    endpoint, region = s3_endpoint(), s3_region()
+    settings = {}
+    if endpoint:
+        settings |= {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
+    if region:
+        settings[f"{_S3A}.endpoint.region"] = region
+    return settings
 
 
 def _own_umask() -> int:
@@ -156,6 +175,7 @@ def _last_words(spoken: IO[bytes] | None) -> str:
     return f"; the JVM said: {spoken.read().decode(errors='replace').strip()}"
 
 
+_S3A = "spark.hadoop.fs.s3a"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _SETTINGS = {
     "spark.ui.enabled": "false",

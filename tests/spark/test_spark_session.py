@@ -12,6 +12,7 @@ import pytest
 from pyspark import __version__ as installed
 from pyspark.sql import SparkSession
 
+from auditor.errors import ConfigError
 from auditor.spark import on_demand
 from auditor.spark.on_demand import spark_on_demand
 from auditor.spark.session import spark_session
@@ -36,9 +37,13 @@ def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark:
 @pytest.mark.spark
 def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: SparkSession):
     """A run in it starts none, and leaves it as it is."""
-    with spark_on_demand(2, None, StopRequest()) as demand:
+    with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
         assert demand.session() is spark
     assert 3 == spark.range(3).count()
+
+
+def unchecked(session: object) -> None:
+    """Nothing speaks against the session."""
 
 
 class Sessions:
@@ -66,7 +71,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 
 def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
     """The version is that of the Spark that is installed."""
-    with spark_on_demand(2, None, StopRequest()) as demand:
+    with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
         pass
     assert ([], installed) == (made.done, demand.version)
 
@@ -74,7 +79,8 @@ def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
 def test_a_session_is_started_once_as_it_is_asked_for_and_stopped(made: Sessions):
     """Its own version counts, also when it is over."""
     stop = StopRequest()
-    with spark_on_demand(2, "local[3]", stop, verbose=True, lock=7) as demand:
+    with spark_on_demand("local[3]", stop, check=unchecked, verbose=True, lock=7) as demand:
+        demand.bookies = 2
         assert demand.session() is demand.session()
         started = ((2, "local[3]", stop), {"verbose": True, "lock": 7})
         assert [started] == made.done
@@ -87,5 +93,19 @@ def test_under_spark_submit_the_session_is_started_at_once(
 ):
     """YARN takes an application without a Spark context for one that failed."""
     monkeypatch.setenv(variable, "1")
-    with spark_on_demand(2, None, StopRequest()):
+    with spark_on_demand(None, StopRequest(), check=unchecked):
         assert 1 == len(made.done)
+
+
+def test_on_a_cluster_the_session_is_started_and_checked_at_once(made: Sessions):
+    """Before anybody is asked; what the check raises passes through, and the session is stopped."""
+
+    def refuse(session: object) -> None:
+        raise ConfigError("not shared")
+
+    with (
+        pytest.raises(ConfigError, match="not shared"),
+        spark_on_demand("spark://host:7077", StopRequest(), check=refuse),
+    ):
+        pass
+    assert (2, "stopped") == (len(made.done), made.done[-1])

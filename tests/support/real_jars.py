@@ -23,6 +23,7 @@ CACHE = (PROJECT / ".cache").resolve()
 """By its own name where it is a link: an archive of classes is for jars of one name."""
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
 PULSAR_CACHE = CACHE / "pulsar-4.0.7"
+OUTPUT_POMS = PROJECT / "tests" / "outputs"
 STAMP = "complete.json"
 MAVEN_TIMEOUT_S = 600
 """How long Maven may take to fetch 100 MB (BookKeeper) or 220 MB (Pulsar), in seconds."""
@@ -49,6 +50,16 @@ def bookkeeper_jars(version: str = NEWEST) -> Path:
 def pulsar_jars() -> Path:
     """The folder of Pulsar's jars, filled by Maven when it is not complete: 30-90 s, once."""
     return _complete(PULSAR_CACHE, PULSAR_POM)
+
+
+def hdfs_jars() -> Path:
+    """The folder of HDFS's jars, filled by Maven when it is not complete: 110 MB, once."""
+    return _complete(CACHE / "hdfs-3.5.0", OUTPUT_POMS / "hdfs" / "pom.xml")
+
+
+def s3a_jars() -> Path:
+    """The folder of the jars that S3A adds to Spark's, filled by Maven: 20 MB, once."""
+    return _complete(CACHE / "s3a-3.5.0", OUTPUT_POMS / "s3a" / "pom.xml")
 
 
 def _complete(cache: Path, pom: Path, *options: str) -> Path:

@@ -139,10 +139,10 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
     try:
         summary = read_summary(run)
         if summary is None:
-            return Unreadable(f"{run.path} is not there, or has no summary.json")
+            return Unreadable(f"{run.address} is not there, or has no summary.json")
         started_at = _time(summary["started_at"])
         if started_at is None:
-            return Unreadable(f"{run.path} does not say when it began")
+            return Unreadable(f"{run.address} does not say when it began")
         cluster = summary["cluster"]
         if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return None
@@ -151,7 +151,7 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
         found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
         return EarlierRun(str(summary["run_id"]), started_at, terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return Unreadable(f"{run.path} is damaged or of another version ({error})")
+        return Unreadable(f"{run.address} is damaged or of another version ({error})")
 
 
 def keep_compared(finding: Mapping[str, Any]) -> Json:

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import OutputError
-from auditor.evidence import output_directory
+from auditor.evidence import output_lock
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.output_directory import LOCK, Output
+from auditor.evidence.output_directory import Output
+from auditor.evidence.output_lock import LOCK
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.model.cluster import ClusterFacts
 
@@ -96,20 +97,21 @@ def test_the_lock_is_a_file_that_others_can_read(root: Place):
     before = os.umask(0)
     try:
         with Output(root).hold_lock() as lock:
-            assert lock is not None
-            assert os.path.samestat(os.fstat(lock), os.stat(f"{root.path}/{LOCK}"))
-            assert 0o644 == stat.S_IMODE(os.fstat(lock).st_mode)
+            held = lock.descriptor
+            assert held is not None
+            assert os.path.samestat(os.fstat(held), os.stat(f"{root.path}/{LOCK}"))
+            assert 0o644 == stat.S_IMODE(os.fstat(held).st_mode)
     finally:
         os.umask(before)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(lock)
+        os.fstat(held)
     assert [LOCK] == os.listdir(root.path)
 
 
 @pytest.fixture
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a lock."""
-    monkeypatch.setattr(output_directory, "LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr(output_lock, "LOCK_WAIT_S", 0.0)
 
 
 def test_a_lock_that_is_released_soon_is_waited_for(root: Place):
@@ -168,7 +170,7 @@ def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
         assert holder.stdout is not None
         assert "held\n" == holder.stdout.readline()
         with pytest.MonkeyPatch.context() as patch, pytest.raises(OutputError):
-            patch.setattr(output_directory, "LOCK_WAIT_S", 0.0)
+            patch.setattr(output_lock, "LOCK_WAIT_S", 0.0)
             with Output(root).hold_lock():
                 pass
         os.kill(holder.pid, end)

@@ -252,20 +252,13 @@ def test_a_uri_may_end_in_a_slash(end: str):
     assert ("audits/ofX/run", "mock:///audits/ofX/run") == (found.path, found.uri)
 
 
-def test_hadoops_name_of_s3_is_understood(monkeypatch: pytest.MonkeyPatch):
-    """Spark is given the URI as it was named; to Arrow it is s3."""
-    asked: list[str] = []
-
-    class FileSystem:
-        @staticmethod
-        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
-            asked.append(uri)
-            return fs.LocalFileSystem(), "bucket/s3a:/audits"
-
-    monkeypatch.setattr(run_directory.fs, "FileSystem", FileSystem)
-    found = place("s3a://bucket/s3a:/audits")
-    assert ["s3://bucket/s3a:/audits"] == asked
-    assert ("bucket/s3a:/audits", "s3a://bucket/s3a:/audits") == (found.path, found.uri)
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_hadoops_name_of_s3_is_understood(scheme: str, monkeypatch: pytest.MonkeyPatch):
+    """Spark is given the URI as it was named; to Arrow both are S3."""
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    found = place(f"{scheme}://bucket/s3a:/audits/")
+    assert isinstance(found.files, fs.S3FileSystem)
+    assert ("bucket/s3a:/audits", f"{scheme}://bucket/s3a:/audits") == (found.path, found.uri)
 
 
 @pytest.mark.parametrize("text", ["gopher://host/x", "etcd://host/x"])

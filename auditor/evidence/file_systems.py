@@ -1,0 +1,117 @@
+"""Opens the file system that a URI names: S3, HDFS, or another one that pyarrow knows.
+
+Addresses and credentials of a store come from the environment and the files of its own SDK
+(AWS_ENDPOINT_URL, AWS_PROFILE, HADOOP_CONF_DIR ...), never from the URI: a command line is read by
+every user of its host.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from auditor.errors import OutputError
+
+S3_CONNECT_TIMEOUT_S = 10.0
+"""How long a connection to an S3 endpoint may take. In a data centre it takes milliseconds."""
+S3_REQUEST_TIMEOUT_S = 60.0
+"""How long one S3 request may go without an answer. A part of an upload has 10 MB."""
+S3_ATTEMPTS_MAX = 5
+"""How often one S3 request is sent before it fails. S3 asks its clients to repeat those that it
+throttles.
+"""
+
+_S3_SCHEMES = ("s3", "s3a")
+_OBJECT_STORES = ("s3", "gcs", "abfs")
+"""Arrow's names of file systems in which a file appears whole when its stream is closed."""
+
+
+def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a URI, and the path in it without a slash at its end.
+
+    Raises OutputError for a URI that holds credentials or options, and for a library that is
+    missing. Raises OSError or ArrowException for a file system that pyarrow does not know.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme in (*_S3_SCHEMES, "hdfs"):
+        _refuse_secrets(uri)
+    if parts.scheme in _S3_SCHEMES:
+        if not parts.netloc:
+            raise OutputError(f"{uri} names no bucket: write s3a://BUCKET/PATH")
+        return _s3_file_system(parts.netloc), f"{parts.netloc}{parts.path}".rstrip("/")
+    if parts.scheme == "hdfs":
+        return _hdfs(parts.netloc), parts.path.rstrip("/")
+    files, path = fs.FileSystem.from_uri(uri)
+    return files, path.rstrip("/")
+
+
+def is_object_store(files: fs.FileSystem) -> bool:
+    """Whether a file appears under its name when it is whole, and replaces the old one in one
+    step.
+    """
+    return files.type_name in _OBJECT_STORES
+
+
+def is_hdfs(files: fs.FileSystem) -> bool:
+    """Whether this is an HDFS that `open_file_system` opened."""
+    return isinstance(files, fs.PyFileSystem)
+
+
+def s3_endpoint() -> str | None:
+    """Return the URL of an S3 server that is not Amazon's, from the variables of the AWS SDK."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def s3_region() -> str | None:
+    """Return the region of S3 that the variables of the AWS SDK name."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
+
+
+def _refuse_secrets(uri: str) -> None:
+    parts = urlsplit(uri)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise OutputError(
+            f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}: write this URI"
+            " without credentials and options; they are read from the environment"
+            " (docs/output.md)"
+        )
+
+
+@cache
+def _s3_file_system(bucket: str) -> fs.S3FileSystem:
+    """Return the file system of a bucket. Asks Amazon for the bucket's region if neither a region
+    nor an endpoint is set.
+    """
+    endpoint = s3_endpoint()
+    region = s3_region()
+    if not region and not endpoint:
+        region = fs.resolve_s3_region(bucket)
+    bundle = os.environ.get("AWS_CA_BUNDLE")
+    return fs.S3FileSystem(
+        region=region,
+        endpoint_override=endpoint,
+        connect_timeout=S3_CONNECT_TIMEOUT_S,
+        request_timeout=S3_REQUEST_TIMEOUT_S,
+        allow_delayed_open=True,  # a small file is one request, not the three of a large upload
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS_MAX),
+        **({"tls_ca_file_path": bundle} if bundle else {}),
+    )
+
+
+@cache
+def _hdfs(authority: str) -> fs.PyFileSystem:
+    """Return the HDFS of a name service, or of a name node as `host:port`; "" is Hadoop's default.
+
+    Reads core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR, and the ticket cache of Kerberos.
+    """
+    try:
+        from auditor.evidence.hdfs_files import HdfsFiles
+    except ModuleNotFoundError:
+        raise OutputError(
+            "an output in HDFS needs the package hdfs-native: pip install"
+            " 'bookkeeper-cluster-auditor[hdfs]'"
+        ) from None
+    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFiles(authority)))

@@ -1,0 +1,114 @@
+"""The lock that one run at a time holds on OUTPUT: the kernel's on a local disk, else a lease."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Protocol
+
+from pyarrow import fs
+
+from auditor.errors import OutputError
+from auditor.evidence.file_systems import is_hdfs
+from auditor.evidence.hdfs_lock import hold_hdfs_lock
+from auditor.evidence.newest_run import LATEST
+from auditor.evidence.run_directory import Place
+from auditor.evidence.s3_lease import hold_s3_lease
+from auditor.evidence.s3_objects import ConditionUnsupportedError
+from auditor.evidence.table_scan import file_errors
+
+LOCK = ".lock"
+LOCK_WAIT_S = 5.0
+"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a
+fraction of a second.
+"""
+LOCK_POLL_S = 0.1
+"""How often the lock is tried in this time."""
+UNCONDITIONAL = (
+    "this S3 server does not keep conditional writes (If-None-Match), so it cannot hold a lock: the"
+    " scheduler must prevent two runs at once"
+)
+
+
+class HeldLock(Protocol):
+    """The lock of OUTPUT while a run holds it."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor of a local lock file: processes that inherit it keep the lock."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the lock does not keep a second run away; None where it does."""
+
+    def write_latest(self, text: str) -> None:
+        """Replace latest.json in one step. Raises OutputError if the lock was lost."""
+
+
+class PlainLock:
+    """A lock that needs no renewal, or none. latest.json is replaced whatever it was before."""
+
+    def __init__(self, root: Place, descriptor: int | None, problem: str | None = None) -> None:
+        self.root, self.descriptor, self.problem = root, descriptor, problem
+
+    def write_latest(self, text: str) -> None:
+        """Replace latest.json in one step."""
+        self.root.write_text(LATEST, text)
+
+
+@contextmanager
+def hold_output_lock(root: Place) -> Iterator[HeldLock]:
+    """Hold the lock of a directory that exists. Raises OutputError where another run holds it.
+
+    On a local disk the lock ends with this process and those that were given its descriptor, on
+    HDFS a minute after this process, on S3 within s3_lease.LEASE_S after it. On other stores there
+    is none, and `problem` says so.
+    """
+    if isinstance(root.files, fs.LocalFileSystem):
+        descriptor = _lock_file(root)
+        try:
+            yield PlainLock(root, descriptor)
+        finally:
+            os.close(descriptor)
+    elif isinstance(root.files, fs.S3FileSystem):
+        with ExitStack() as stack:
+            try:
+                lease = stack.enter_context(hold_s3_lease(root, LOCK, LATEST))
+            except ConditionUnsupportedError:
+                yield PlainLock(root, None, f"{root.uri}: {UNCONDITIONAL}")
+                return
+            yield lease
+    elif is_hdfs(root.files):
+        with hold_hdfs_lock(root, LOCK):
+            yield PlainLock(root, None)
+    else:
+        yield PlainLock(
+            root, None, f"{root.uri} has no lock: the scheduler must prevent two runs at once"
+        )
+
+
+def _lock_file(root: Place) -> int:
+    with file_errors(f"lock {root.uri}"):
+        descriptor = os.open(f"{root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while not _is_locked(descriptor):
+        if time.monotonic() > deadline:
+            os.close(descriptor)
+            raise OutputError(
+                f"another run is at work in {root.path} (it holds {LOCK}): wait for it, or"
+                " use another --output"
+            )
+        time.sleep(LOCK_POLL_S)
+    return descriptor
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Try to lock an open file for this process, and return whether it could be done at once."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

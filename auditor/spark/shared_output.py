@@ -1,0 +1,69 @@
+"""Tries, before anybody is asked, whether Spark's executors and this process share an output."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from contextlib import suppress
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from auditor.errors import ConfigError, OutputError, SparkJobFailed
+from auditor.evidence.run_directory import Place
+from auditor.spark.jobs import run_job
+from auditor.spark.store import append, read_tables
+from auditor.stop import StopRequest
+
+TRIED = pa.schema([("n", pa.int64())])
+TASKS_MAX = 64
+"""Tasks that try the output: each free slot of a small cluster, and a sample of a large one."""
+STALL_MAX_S = 300.0
+"""How long the trial may go without a task that ends: executors may have to be granted first."""
+
+_ONE_MACHINE = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
+
+
+def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:
+    """Raise ConfigError unless executors read what this process writes in `root`, and the other
+    way round.
+
+    Nothing is tried for a local directory where Spark runs in this machine's one JVM. Costs one
+    Spark job of at most TASKS_MAX tasks. An executor that joins later is not tried.
+    """
+    is_local = isinstance(root.files, fs.LocalFileSystem)
+    if is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or ""):
+        return
+    name = f".shared-{uuid.uuid4().hex}"
+    try:
+        problem = _try(spark, root / name, stop)
+    finally:
+        with suppress(OutputError):
+            root.remove(name)
+    if problem:
+        raise ConfigError(
+            f"--output {root.address} is not shared by this process and Spark's executors"
+            f" ({problem}): give a place that all of them can write, such as s3a://BUCKET/PATH,"
+            " hdfs://NAME/PATH or a mounted file system, and give Spark the file system's jars"
+            " and credentials (docs/output.md)"
+        )
+
+
+def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
+    """Return what showed that the place is not shared; None where nothing did."""
+    tasks = min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
+    place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
+
+    def copy() -> None:
+        rows = read_tables(spark, [f"{place.uri}/ours"], TRIED)
+        append(rows.repartition(tasks), f"{place.uri}/theirs")
+
+    try:
+        run_job(spark, stop, copy, lambda _: None, STALL_MAX_S)
+        seen = place.count("theirs", TRIED)
+    except SparkJobFailed as error:
+        return f"an executor could not read or write there: {error}"
+    except OutputError:
+        seen = 0
+    return None if seen == tasks else f"of {tasks} rows that executors wrote, {seen} are there"

@@ -1,0 +1,112 @@
+"""Whole audits by Spark into S3 and into HDFS, and the lock of the latter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command_line import Done, at, cluster_with_a_loss, command, command_here
+from support.hdfs import hdfs
+from support.real_jars import s3a_jars
+
+from auditor.errors import OutputError
+from auditor.evidence import hdfs_lock
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(900)]
+ON_SPARK = ("--suspects-in-process-max", "0")
+LINE_TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    with cluster_with_a_loss(tmp_path_factory.mktemp("sandbox")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def in_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as uri:
+        yield uri
+
+
+def run_on_spark(output: str, cluster: SandboxCluster, **environment: str) -> Done:
+    return command("run", "--output", output, *at(cluster), *ON_SPARK, **environment)
+
+
+def check(output: str, done: Done) -> None:
+    """The audit found what was lost, and its run can be judged again."""
+    assert 1 == done.returncode, done.stdout + done.stderr
+    run = Output(place(output)).latest()
+    assert run is not None
+    (finding,) = (run.read_text("findings.jsonl") or "").splitlines()
+    assert "ENTRY_BELOW_WRITE_QUORUM" == json.loads(finding)["kind"]
+    replayed = command_here("replay", run.uri)
+    assert 1 == replayed.returncode, replayed.stdout + replayed.stderr
+
+
+def test_spark_audits_into_s3(cluster: SandboxCluster, bucket: str, tmp_path: Path):
+    """Endpoint and credentials come from the AWS variables on both sides, S3A's jars from
+    spark-defaults.conf.
+    """
+    jars = ",".join(str(jar) for jar in sorted(s3a_jars().glob("*.jar")))
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jars}\n")
+    output = f"s3a://{bucket}/audits"
+    check(output, run_on_spark(output, cluster, SPARK_CONF_DIR=str(tmp_path)))
+
+
+def test_spark_without_the_jars_of_s3a_is_refused(cluster: SandboxCluster, bucket: str):
+    """Exit 2, before a bookie was asked, with what is missing."""
+    done = run_on_spark(f"s3a://{bucket}/audits", cluster)
+    assert 2 == done.returncode, done.stdout + done.stderr
+    assert "S3AFileSystem not found" in done.stderr and "docs/output.md" in done.stderr
+
+
+def test_spark_audits_into_hdfs(cluster: SandboxCluster, in_hdfs: str):
+    """Spark has HDFS's client; latest.json replaces that of the run before."""
+    output = f"{in_hdfs}/prod/audits"
+    check(output, run_on_spark(output, cluster))
+    before = Output(place(output)).latest()
+    check(output, command_here("run", "--output", output, *at(cluster)))
+    assert before != Output(place(output)).latest()
+
+
+def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytest.MonkeyPatch):
+    """The second says which lock; after the first, the lock is free."""
+    monkeypatch.setattr(hdfs_lock, "WAIT_S", 0.0)
+    output = Output(place(f"{in_hdfs}/locked"))
+    with output.hold_lock():
+        with pytest.raises(OutputError, match=r"another run is at work in hdfs://.*\.lock"):
+            output.hold_lock().__enter__()
+    with output.hold_lock():
+        pass
+
+
+def test_the_lock_of_a_run_that_was_killed_lapses_in_hdfs(in_hdfs: str):
+    """The name node ends its write a minute later; the next run waits for that."""
+    uri = f"{in_hdfs}/abandoned"
+    program = (
+        "import sys, time\n"
+        "from auditor.evidence.output_directory import Output\n"
+        "from auditor.evidence.run_directory import place\n"
+        f"with Output(place({uri!r})).hold_lock():\n"
+        "    print('held', flush=True)\n"
+        f"    time.sleep({LINE_TIMEOUT_S})\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+    ) as holder:
+        assert holder.stdout is not None
+        assert "held\n" == holder.stdout.readline()
+        holder.kill()
+        holder.wait(LINE_TIMEOUT_S)
+    with Output(place(uri)).hold_lock():
+        pass
