@@ -50,10 +50,7 @@ def check_login(login: KerberosLogin) -> None:
         if login.keytab is None:
             _credentials(gssapi, login)
         else:
-            store = {"keytab": login.keytab}
-            gssapi.Credentials(
-                _name(gssapi, login), usage="accept", mechs=[gssapi.MechType.kerberos], store=store
-            )
+            _find_key(gssapi, login)
     except gssapi.exceptions.GSSError as error:
         raise ConfigError(explain_kerberos_failure(_status(error), login, "")) from None
 
@@ -141,8 +138,25 @@ def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
         store = {"client_keytab": login.keytab, "ccache": cache}
     elif login.ticket_cache is not None:
         store = {"ccache": login.ticket_cache}
-    mechs = [gssapi.MechType.kerberos]
-    return gssapi.Credentials(_name(gssapi, login), usage="initiate", mechs=mechs, store=store)
+    return gssapi.Credentials(
+        name=_name(gssapi, login),
+        usage="initiate",
+        mechs=[gssapi.MechType.kerberos],
+        store=store,
+    )
+
+
+def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
+    """Raise GSSError if the key tab cannot be read, or lacks the principal. Asks no KDC.
+
+    For credentials to ask with, the library says of both that there is no ticket cache.
+    """
+    gssapi.Credentials(
+        name=_name(gssapi, login),
+        usage="accept",
+        mechs=[gssapi.MechType.kerberos],
+        store={"keytab": login.keytab},
+    )
 
 
 def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
@@ -152,6 +166,8 @@ def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
         if why and time.monotonic() - when < FAILURE_KEPT_S:
             raise KerberosFailed(why)
         try:
+            if login.keytab is not None:
+                _find_key(gssapi, login)
             return _credentials(gssapi, login)
         except gssapi.exceptions.GSSError as error:
             why = explain_kerberos_failure(_status(error), login, "")

@@ -18,6 +18,7 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 from support.real_processes import JavaProcess, free_port
@@ -156,3 +157,12 @@ class Kdc:
             except OSError:
                 assert time.monotonic() < until, "the KDC does not listen"
                 time.sleep(0.05)
+
+
+def accept_ticket(keytab: Path) -> Any:
+    """Return the server's half of an exchange, as the library has it."""
+    import gssapi
+
+    mechs = [gssapi.MechType.kerberos]
+    credentials = gssapi.Credentials(usage="accept", mechs=mechs, store={"keytab": str(keytab)})
+    return gssapi.SecurityContext(creds=credentials, usage="accept")

@@ -225,9 +225,9 @@ def java_command(
 ) -> list[str]:
     """Return the command line of a small JVM on these jars.
 
-    `flag` are more for the JVM itself, with spaces between. `temporary` is where it unpacks its native libraries: a
-    killed JVM leaves them. `opens` are packages of the JDK that it needs open, `classes` a folder
-    of classes behind the jars.
+    `flag` are more for the JVM itself, with spaces between. `temporary` is where it unpacks its
+    native libraries: a killed JVM leaves them. `opens` are packages of the JDK that it needs open,
+    `classes` a folder of classes behind the jars.
     """
     return [
         "java",
