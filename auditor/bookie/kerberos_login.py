@@ -52,6 +52,10 @@ class GssapiLogin:
         self._exchange = KerberosExchange(login, host)
         self._first_token = b""
 
+    @property
+    def _not_accepted(self) -> str:
+        return NOT_ACCEPTED.format(server=self._exchange.server)
+
     async def prepare(self) -> None:
         """Make the first token, in a thread: it may ask the KDC. Raises BookieRefused."""
         self._exchange = KerberosExchange(self._login, self._host)
@@ -73,10 +77,12 @@ class GssapiLogin:
         try:
             token = await ask_first_challenge(link, replies, self._first_token, NO_KERBEROS)
         except AuthUnanswered:
-            raise await self._why_unanswered(link, replies) from None
+            raise BookieRefused(self._not_accepted) from None
         if token is None:
             await check_admitted(link, replies, STILL_UNAUTHORISED)
             return
+        if is_challenge(token):  # It takes any first message for a request of one.
+            raise BookieRefused(OFFERS_DIGEST)
         for _ in range(ROUNDS_MAX):
             response = self._respond(token)
             if self._exchange.is_complete:
@@ -85,7 +91,7 @@ class GssapiLogin:
             link.send(link.wire.ask_auth(response)[1])
             answer = await replies.next()
             if answer.status == Status.EUA:
-                raise BookieRefused(NOT_ACCEPTED.format(server=self._exchange.server))
+                raise BookieRefused(self._not_accepted)
             require_ok(answer)
             token = answer.payload
         raise BookieRefused(f"{NO_KERBEROS}: it answered {ROUNDS_MAX} times and came to no end")
@@ -105,17 +111,6 @@ class GssapiLogin:
             answer = await replies.next()
         if answer.status == Status.EUA:
             raise BookieRefused(NOT_ALLOWED)
-
-    async def _why_unanswered(self, link: Link, replies: Replies) -> BookieRefused:
-        """Return a refusal for a bookie that said nothing to our ticket.
-
-        One that offers DIGEST-MD5 answers an empty message with its challenge, also now.
-        """
-        link.send(link.wire.ask_auth(b"")[1])
-        answer = await ask_info(link, replies)
-        if answer.operation == Operation.AUTH and is_challenge(answer.payload):
-            return BookieRefused(OFFERS_DIGEST)
-        return BookieRefused(NOT_ACCEPTED.format(server=self._exchange.server))
 
 
 async def _call_in_thread(work: Callable[[], bytes]) -> bytes:

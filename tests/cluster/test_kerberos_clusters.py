@@ -233,6 +233,7 @@ def test_a_ticket_cache_inside_tls_and_the_login_of_a_jaas_file_are_used(
 ) -> None:
     """A client's configuration names the section; the ticket cache is that of the process."""
     guarded.bookies_want(tls=True)
+    zookeeper = guarded.by_key_tab(peer="zookeeper")
     conf = tmp_path / "client.conf"
     conf.write_text(
         "clientAuthProviderFactoryClass=org.apache.bookkeeper.sasl.SASLClientProviderFactory\n"
@@ -242,14 +243,16 @@ def test_a_ticket_cache_inside_tls_and_the_login_of_a_jaas_file_are_used(
     environment = {"KRB5CCNAME": f"FILE:{guarded.ticket()}"}
     for settings in (given, {"bookie_sasl": "gssapi"}, {"bookie_jaas_file": str(guarded.jaas)}):
         done = guarded.command(
-            f"ledger {SOUND} {LOST}", {**settings, **guarded.tls(), **QUICK}, **environment
+            f"ledger {SOUND} {LOST}",
+            {**settings, **guarded.tls(), **zookeeper, **QUICK},
+            **environment,
         )
         assert done.returncode == 1, done.stdout + done.stderr
 
 
 @pytest.mark.long
 def test_bookies_that_offer_digest_md5_are_told(guarded: Guarded, tmp_path: Path) -> None:
-    """They say nothing to a ticket, and answer an empty message behind it."""
+    """They answer a ticket with their challenge."""
     jaas = tmp_path / "digest.jaas"
     jaas.write_text(f'Bookie {{ {LOGIN_MODULE} required user_bookkeeper="pw"; }};\n')
     guarded.cluster.restart_bookies(

@@ -20,7 +20,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 class KerberosBookie(ScriptedBookie):
     """`admits`: whether our principal is one of its own. `offers_digest`: it has no Kerberos, and
-    answers an empty message with a challenge. `replies` go before those of the library: None is
+    answers whatever comes first with a challenge. `replies` go before those of the library: None is
     silence, a status an error, bytes a token.
     """
 
@@ -60,7 +60,7 @@ class KerberosBookie(ScriptedBookie):
         if self._replies:
             self._say(connection, txn_id, self._replies.pop(0))
         elif self._offers_digest:
-            self._say(connection, txn_id, None if token else CHALLENGE)
+            self._say(connection, txn_id, CHALLENGE)
         else:
             self._say(connection, txn_id, self._answer(connection, token))
 

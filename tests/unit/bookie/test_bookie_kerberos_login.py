@@ -125,12 +125,12 @@ def test_a_principal_that_is_not_admitted_is_told_without_waiting(
 def test_a_ticket_that_is_not_accepted_is_told_from_another_mechanism(
     login: KerberosLogin, keytab: Path
 ) -> None:
-    """A bookie says nothing to both. DIGEST-MD5 answers the empty message behind."""
-    silent = KerberosBookie(keytab, replies=(None, None))
+    """A bookie says nothing to the one, and answers with its challenge where it has the other."""
+    silent = KerberosBookie(keytab, replies=(None,))
     said = refusal(silent, login)
     assert "did not accept our ticket for bookkeeper/localhost" in said
     assert "clock" in said
-    assert silent.tokens[1:] == [b""]
+    assert len(silent.tokens) == 1
     digest = KerberosBookie(keytab, offers_digest=True)
     assert "does not offer SASL GSSAPI, but DIGEST-MD5" in refusal(digest, login)
 
