@@ -17,6 +17,7 @@ from support.secured_cluster import (
     DIGEST_PASSWORD,
     KEY_PASSWORD,
     LOST,
+    PASSWORD,
     SOUND,
     USER,
     ZOOKEEPER_PASSWORD,
@@ -231,7 +232,7 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(
 
 def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
     """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a
-    variable and a command give them.
+    variable, a command and a client's JAAS file give them.
     """
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
     spark_conf.mkdir()
@@ -243,7 +244,7 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
     settings = (
         with_logins.tls("bookie")
         | with_logins.tls("zookeeper")
-        | with_logins.sasl("bookie")
+        | with_logins.jaas_of_client()
         | QUICK
     )
     key_file = settings.pop("zookeeper_tls_key_password_file")
@@ -269,7 +270,7 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
             SPARK_CONF_DIR=str(spark_conf),
         )
     assert done.returncode == 1, done.stderr
-    assert CANARY in KEY_PASSWORD + DIGEST_PASSWORD
+    assert CANARY in KEY_PASSWORD and CANARY in DIGEST_PASSWORD and CANARY in PASSWORD
     written = [path for folder in (output, events) for path in folder.rglob("*") if path.is_file()]
     assert any(events.rglob("*")), "Spark wrote no event log"
     assert len(written) > 10

@@ -79,6 +79,15 @@ class Secured:
         )
         return path
 
+    def jaas_of_client(self) -> dict[str, str]:
+        """Settings of a login to bookies that a client's JAAS file has."""
+        path = self.folder / "client.jaas"
+        path.write_text(
+            f'BookKeeper {{ {LOGIN_MODULE} required username="{USER}" password="{PASSWORD}"; }};\n',
+            encoding="utf-8",
+        )
+        return {"bookie_jaas_file": str(path)}
+
     def secret(self, name: str, text: str) -> str:
         """The path of a file with this secret."""
         path = self.folder / f"{name}.secret"
