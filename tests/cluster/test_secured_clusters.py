@@ -161,6 +161,21 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     ), looked.stdout
 
 
+@pytest.mark.long
+def test_a_certificate_without_the_role_that_bookies_want_is_told(with_tls: Secured) -> None:
+    """The right role gets in. Another one, and none at all, are not a wrong certificate."""
+    with_tls.bookies_want(tls=True, role="auditor")
+    try:
+        assert doctor(with_tls, with_tls.tls("bookie")).stdout.count("(writable) answered") == 3
+        for unit in ("0:reader", ""):
+            ours = with_tls.pki.issue(f"role{len(unit)}", **({"unit": unit} if unit else {}))
+            looked = doctor(with_tls, with_tls.tls("bookie", ours))
+            assert looked.returncode == 5
+            assert looked.stdout.count("with one of its authorizedRoles") == 3, looked.stdout
+    finally:
+        with_tls.bookies_want(tls=True)
+
+
 @pytest.mark.parametrize("with_tls_too", [False, True])
 def test_a_login_that_no_bookie_accepts_ends_the_command_before_the_first_look(
     with_logins: Secured, with_tls_too: bool
