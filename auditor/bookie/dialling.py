@@ -41,8 +41,7 @@ WANTS_SASL = (
 )
 WANTS_ROLE = (
     "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles"
-    " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5 or"
-    " gssapi)"
+    " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5 or gssapi)"
 )
 LOST_AFTER_HANDSHAKE = "as one is that refuses a client certificate or its absence"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from auditor.bookie.link import Link
 from auditor.bookie.replies import (
@@ -135,7 +136,7 @@ async def _call_in_thread(work: Callable[[], bytes]) -> bytes:
             result = work()
         except Exception as raised:
             error = raised
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=run, name="kerberos", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Parses JAAS configuration files, in which Java's clients keep their logins. Pure.
+"""Parse JAAS configuration files, in which Java's clients keep their logins. Pure.
 
 The grammar is that of Java's ConfigFile (sun.security.provider):
 

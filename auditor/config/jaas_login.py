@@ -1,4 +1,4 @@
-"""Takes the login of a BookKeeper client from a section of its JAAS file."""
+"""Take the login of a BookKeeper client from a section of its JAAS file."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from auditor.config.jaas_login import read_login
 from auditor.config.parse import Layers
 from auditor.config.properties import parse_properties
 from auditor.config.run_settings import CONFIG_FILE
-from auditor.config.secured_settings import JAAS_SECTION
+from auditor.config.secured_settings import ASK_BOOKIES, JAAS_SECTION
 from auditor.config.setting import ENVIRONMENT_PREFIX
 from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
@@ -24,18 +24,24 @@ CONFIG_FILE_BYTES_MAX = 2**20
 """Largest configuration file read."""
 
 
-def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> Layers:
+def read_layers(
+    flags: Mapping[str, object], environment: Mapping[str, str], command: str = ""
+) -> Layers:
     """Return the layers of one command. --config names the file, or else AUDITOR_CONFIG does.
 
     Likewise the configuration of a BookKeeper client and its JAAS file, which the file may name
-    too. Raises `ConfigError` if a file cannot be read or is not what it should be.
+    too. The JAAS file has a password: a command that asks no bookie leaves it unread. Raises
+    `ConfigError` if a file cannot be read or is not what it should be.
     """
     named = flags.get(CONFIG_FILE.key) or environment.get(CONFIG_FILE.variable)
     layers = Layers(flags, environment)
     if named:
         layers = Layers(flags, environment, read_file(Path(str(named))), str(named))
     client = _raw(layers, CLIENT_CONF)
-    return _with_jaas(layers if not client else _with_client(layers, str(client)))
+    if client:
+        layers = _with_client(layers, str(client))
+    needs_login = command in ASK_BOOKIES or command in ("", "config")
+    return _with_jaas(layers) if needs_login else layers
 
 
 def _raw(layers: Layers, key: str) -> object:

@@ -1,4 +1,4 @@
-"""Says in one sentence why Kerberos gave us no ticket, and what to do."""
+"""Say in one sentence why Kerberos gave us no ticket, and what to do."""
 
 from __future__ import annotations
 

@@ -179,6 +179,16 @@ def test_a_file_that_cannot_be_read_is_named(jaas: Path, tmp_path: Path) -> None
         settings(jaas)
 
 
+def test_a_command_that_asks_no_bookie_leaves_the_file_unread(tmp_path: Path) -> None:
+    """The report of last night can be read where no secret is."""
+    missing = {"AUDITOR_BOOKIE_JAAS_FILE": str(tmp_path / "none")}
+    for command in ("report", "topology", "lister", "replay"):
+        assert parse(read_layers({}, missing, command), command=None).bookie_sasl == "none"
+    for command in ("run", "ledger", "topic", "config"):
+        with pytest.raises(ConfigError, match="the JAAS file"):
+            read_layers({}, missing, command)
+
+
 def test_a_section_without_a_password_gives_none(jaas: Path) -> None:
     """The file may differ on an executor."""
     source = SecretSource("it", "V", jaas_file=str(jaas), jaas_section="Client")

@@ -114,6 +114,15 @@ def test_a_ticket_that_has_expired_is_told(kdc: Kdc) -> None:
     assert "our Kerberos ticket has expired" in failure(login)
 
 
+def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) -> None:
+    """A run may take longer than a ticket lives."""
+    kdc.add("brief", "-maxlife 1sec")
+    login = by_key_tab(kdc, "brief")
+    assert KerberosExchange(login, "localhost").start()
+    time.sleep(2)
+    assert KerberosExchange(login, "localhost").start()
+
+
 def test_what_this_machine_lacks_ends_a_command_before_it_asks_the_kdc(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
