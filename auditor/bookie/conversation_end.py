@@ -9,6 +9,11 @@ from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
 from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
 
+NOT_AUTHORISED = (
+    "EUA: the bookie does not let this client ask (not authorised). It may want a login"
+    " (--bookie-sasl), or a client certificate (--bookie-tls)"
+)
+
 
 class End(NamedTuple):
     """Why the conversation is over: the bookie's greeting, and the status and detail of every
@@ -33,7 +38,7 @@ class End(NamedTuple):
     @classmethod
     def not_authorised(cls) -> Self:
         """Return the end of a conversation in which the bookie answered EUA."""
-        return cls.refusal("EUA: the bookie does not let this client ask (not authorised)")
+        return cls.refusal(NOT_AUTHORISED)
 
     @classmethod
     def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:

@@ -11,10 +11,12 @@ import asyncio
 import ssl
 
 from auditor.bookie.digest_login import SERVICE, DigestLogin
+from auditor.bookie.kerberos_login import GssapiLogin
 from auditor.bookie.link import Link, Listener, open_link
+from auditor.bookie.login import Login
 from auditor.bookie.replies import Lost, Replies, check_admitted, require_ok
 from auditor.config import BookieLimits
-from auditor.config.access import SaslLogin, TlsFiles
+from auditor.config.access import KerberosLogin, SaslLogin, TlsFiles
 from auditor.credentials.secret_reading import read_secret
 from auditor.credentials.tls_context import shared_context
 from auditor.credentials.tls_failures import explain_tls_failure
@@ -34,11 +36,12 @@ NO_TLS = {
     " it --listen-tls on, or set --lister-tls off",
 }
 WANTS_SASL = (
-    "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5"
+    "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5, or"
+    " gssapi for Kerberos"
 )
 WANTS_ROLE = (
     "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles"
-    " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5)"
+    " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5 or gssapi)"
 )
 LOST_AFTER_HANDSHAKE = "as one is that refuses a client certificate or its absence"
 
@@ -50,7 +53,7 @@ class Dialler:
         self._host, self._port = address
         self._limits = limits
         self._context: ssl.SSLContext | None = None
-        self._login: DigestLogin | None = None
+        self._login: Login | None = None
         self._failures = 0
 
     async def open(self, listener: Listener) -> Link:
@@ -69,6 +72,8 @@ class Dialler:
                 await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
+        if self._login is not None:
+            await self._login.prepare()
         replies = Replies(min(AUTH_TIMEOUT_MAX_S, self._limits.rpc_timeout_ms / 1000))
         link = await open_link(
             replies, self._host, self._port, self._limits.frame_bytes_max, timeout_s
@@ -97,10 +102,14 @@ class Dialler:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
 
-    def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
+    def _read_credentials(
+        self, tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None
+    ) -> None:
         context = None if tls is None else shared_context(tls)
-        login = None
-        if sasl is not None:
+        login: Login | None = None
+        if isinstance(sasl, KerberosLogin):
+            login = GssapiLogin(sasl, self._host)
+        elif sasl is not None:
             login = DigestLogin(DigestUser(sasl.username, read_secret(sasl.password), SERVICE))
         self._context, self._login = context, login
 

@@ -48,6 +48,9 @@ class DigestLogin:
     def __init__(self, user: DigestUser) -> None:
         self._user = user
 
+    async def prepare(self) -> None:
+        """Do nothing: the bookie speaks first."""
+
     async def log_in(self, link: Link, replies: Replies) -> None:
         """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""
         challenge = await ask_first_challenge(link, replies, b"", NO_DIGEST)

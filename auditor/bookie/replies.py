@@ -20,6 +20,10 @@ PLUGIN_BYTES_SHOWN = 60
 STILL_UNAUTHORISED = "EUA: the bookie accepted the login and still does not let this client ask"
 
 
+class AuthUnanswered(BookieRefused):
+    """The bookie says nothing to AUTH, and answers other requests."""
+
+
 async def ask_first_challenge(
     link: Link, replies: Replies, token: bytes, not_offered: str
 ) -> bytes | None:
@@ -36,7 +40,7 @@ async def ask_first_challenge(
         answer = await ask_info(link, replies)  # Silent to everything, or only to AUTH?
         if answer.operation != Operation.GET_BOOKIE_INFO:
             raise BookieUnreachable("the bookie was slow to answer AUTH") from None
-        raise BookieRefused(f"{not_offered}: it did not answer AUTH") from None
+        raise AuthUnanswered(f"{not_offered}: it did not answer AUTH") from None
     if challenge.status == Status.EUA:
         raise BookieRefused(f"{not_offered} (EUA to AUTH)")
     require_ok(challenge)

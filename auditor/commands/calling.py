@@ -85,7 +85,7 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
     from auditor.telemetry.progress import progress_for
 
     try:
-        settings = parse(read_layers(flags, os.environ), command=command)
+        settings = parse(read_layers(flags, os.environ, command), command=command)
         check_needed_credentials(command, settings)
         logger = log.setup(
             log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet

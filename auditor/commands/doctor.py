@@ -43,7 +43,7 @@ GOOD, BAD = "ok     ", "MISSING"
 def show_config(context: Context, layers: Layers) -> int:
     """Print each setting, its value, and the flag, variable, file key or default it comes from.
 
-    Of secrets in the environment only the names are printed.
+    Of secrets in the environment or a JAAS file only the names are printed.
     """
     values, came_from = shown_values(context.settings), origins(layers)
     for secret in SECRETS:
@@ -52,6 +52,8 @@ def show_config(context: Context, layers: Layers) -> int:
                 "***",
                 Origin("environment", secret.variable),
             )
+        elif secret.key in context.settings.secrets_in_jaas:
+            values[secret.key] = "***"
     if context.settings.format == "json":
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretSource:
-    """Where a secret is: in a file, printed by a command, or in an environment variable.
+    """Where a secret is: in a file, printed by a command, in an environment variable, or in a
+    section of a JAAS file.
 
     `what` names the secret in messages. The file goes before the command, both before the variable.
+    The JAAS file is read if it is named: it is named where no other place is.
     """
 
     what: str
     variable: str
     file: str | None = None
     command: str | None = None
+    jaas_file: str | None = None
+    jaas_section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,22 @@ class SaslLogin:
 
 
 @dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """A login by SASL GSSAPI: with the key in `keytab`, or else with the tickets in a cache.
+
+    Without `ticket_cache` that is the default cache of the process (KRB5CCNAME, krb5.conf). Without
+    `principal` it is the first in the key tab, or that of the cache. `service` is the first part of
+    the server's principal. `what` is the prefix of the settings: bookie or zookeeper.
+    """
+
+    what: str
+    service: str
+    keytab: str | None = None
+    principal: str | None = None
+    ticket_cache: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BookieAccess:
     """How bookies are spoken to, or listers. None: without TLS, without SASL.
 
@@ -55,7 +75,7 @@ class BookieAccess:
     """
 
     tls: TlsFiles | None = None
-    sasl: SaslLogin | None = None
+    sasl: SaslLogin | KerberosLogin | None = None
     lister_tls: TlsFiles | None = None
     peer: str = "bookie"
 
@@ -89,7 +109,7 @@ class ZooKeeperAccess:
     """How ZooKeeper is spoken to. `digest` is `user:password` for its scheme `digest`."""
 
     tls: TlsFiles | None = None
-    sasl: SaslLogin | None = None
+    sasl: SaslLogin | KerberosLogin | None = None
     digest: SecretSource | None = None
 
     @property

@@ -11,6 +11,11 @@ from collections.abc import Mapping
 
 from auditor.errors import ConfigError
 
+_JAAS_NAMES = {
+    "saslJaasClientSectionName": "bookie_jaas_section",
+    "java.security.auth.login.config": "bookie_jaas_file",
+}
+"""What these files may say of the JAAS file. Its place is mostly a property of the JVM."""
 SASL_PROVIDER = "SASLClientProviderFactory"
 """The end of the class name that means SASL (org.apache.bookkeeper.sasl)."""
 TLS_PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"
@@ -64,6 +69,7 @@ def settings_of_client(
     provider = known.get("clientAuthProviderFactoryClass", "")
     if provider.endswith(SASL_PROVIDER):
         settings["bookie_sasl"] = "digest-md5"
+        settings |= {ours: known[theirs] for theirs, ours in _JAAS_NAMES.items() if theirs in known}
     elif provider:
         raise ConfigError(
             f"{name}: clientAuthProviderFactoryClass is {provider}, and only SASL is supported"

@@ -41,10 +41,13 @@ class Layers:
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
     client: Mapping[str, str] = field(default_factory=dict)
-    """Settings by key that a BookKeeper client's configuration amounts to. All others go before
-    them.
+    """Settings by key that a BookKeeper client's configuration and its JAAS file amount to. All
+    others go before them. The key of a secret says that the JAAS file has it.
     """
     client_name: str = "the client's configuration"
+    jaas_keys: frozenset[str] = frozenset()
+    """The keys of `client` that come from the JAAS file."""
+    jaas_name: str = "the JAAS file"
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,12 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
     in_environment = frozenset(
         s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable)
     )
-    settings = Settings(**values, secrets_in_environment=in_environment)  # type: ignore[arg-type]
+    in_jaas = frozenset(s.key for s in SECRETS if s.key in written)
+    settings = Settings(
+        **values,  # type: ignore[arg-type]
+        secrets_in_environment=in_environment,
+        secrets_in_jaas=in_jaas,
+    )
     refuse_half_secured(settings)
     _refuse_nonsense(
         settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo"
@@ -90,15 +98,16 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
 
 
 def origins(layers: Layers) -> dict[str, Origin]:
-    """Return where the value of each key of `SETTINGS` came from.
+    """Return where the value of each key of `SETTINGS` came from, and each secret of a JAAS file.
 
     Raises `ConfigError` on unknown names.
     """
     written = _raw_values(layers)
-    return {
+    found = {
         s.key: written[s.key].origin if s.key in written else Origin("default", "default")
         for s in SETTINGS
     }
+    return found | {s.key: written[s.key].origin for s in SECRETS if s.key in written}
 
 
 def shown_values(settings: Settings) -> dict[str, str]:
@@ -173,8 +182,9 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
 def _from_client(layers: Layers, given: Mapping[str, _Raw]) -> dict[str, _Raw]:
     variables = [variable for variable, value in layers.environment.items() if value]
     left = drop_overridden(layers.client, {key: raw.value for key, raw in given.items()}, variables)
+    names = dict.fromkeys(layers.jaas_keys, layers.jaas_name)
     return {
-        key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value)
+        key: _Raw(Origin("file", f"{key} in {names.get(key, layers.client_name)}"), value)
         for key, value in left.items()
     }
 

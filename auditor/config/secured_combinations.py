@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from auditor.config.jaas_login import PASSWORD_KEY
 from auditor.config.secured_settings import SECRET_OF, SECRETS
 from auditor.config.settings import Settings, secret_source
 from auditor.config.units import ON_OFF
@@ -12,6 +13,9 @@ from auditor.errors import ConfigError
 _PASSWORD = frozenset({"bookie_tls_key_password_file", "bookie_tls_key_password_command"})
 _PAIR = frozenset({"bookie_tls_certificate", "bookie_tls_key"})
 _VARIABLE = SECRET_OF["bookie_tls_key_password"].variable
+_LOGIN_PASSWORD = frozenset({"bookie_sasl_password_file", "bookie_sasl_password_command"})
+_LOGIN_VARIABLE = SECRET_OF[PASSWORD_KEY].variable
+_TICKET = frozenset({"bookie_sasl_keytab", "bookie_sasl_principal", "bookie_sasl_ticket_cache"})
 
 
 def drop_overridden(
@@ -19,8 +23,9 @@ def drop_overridden(
 ) -> dict[str, str]:
     """Return what counts of a client's own configuration beside the settings that are `given`.
 
-    What belongs together gives way together: a certificate with its key and password, the two
-    places of a password, and all of TLS where it is off. `variables` are those that are set. Pure.
+    What belongs together gives way together: a certificate with its key and password, the places of
+    a password, a login with its user and password or key tab, and all of TLS where it is off.
+    `variables` are those that are set. Pure.
     """
     dropped: set[str] = set()
     if _PAIR & given.keys():
@@ -29,6 +34,14 @@ def drop_overridden(
         dropped |= _PASSWORD
     if "bookie_tls" in given and _is_off(given["bookie_tls"]):
         dropped |= {key for key in client if key.startswith("bookie_tls")}
+    if "bookie_sasl_username" in given or _LOGIN_PASSWORD & given.keys():
+        dropped.add(PASSWORD_KEY)
+    if _LOGIN_VARIABLE in variables:
+        dropped.add(PASSWORD_KEY)
+    if _TICKET & given.keys():
+        dropped |= _TICKET
+    if given.get("bookie_sasl", client.get("bookie_sasl")) != client.get("bookie_sasl"):
+        dropped |= {key for key in client if key.startswith("bookie_sasl")}
     return {key: value for key, value in client.items() if key not in dropped}
 
 
@@ -50,7 +63,9 @@ def refuse_half_secured(settings: Settings) -> None:
         raise ConfigError("lister_tls has no effect without --lister-port or --lister-map")
     for peer in ("bookie", "zookeeper"):
         _refuse_half_tls(settings, peer)
-        _refuse_half_login(settings, peer)
+        _refuse_other_mechanism(settings, peer)
+        if getattr(settings, f"{peer}_sasl") == "digest-md5":
+            _refuse_half_login(settings, peer)
 
 
 def _refuse_half_tls(settings: Settings, peer: str) -> None:
@@ -66,25 +81,29 @@ def _refuse_half_tls(settings: Settings, peer: str) -> None:
         raise ConfigError(f"{peer}_tls_key has no effect without --{peer}-tls-certificate FILE")
 
 
+def _refuse_other_mechanism(settings: Settings, peer: str) -> None:
+    """Raise ConfigError if a setting belongs to another mechanism than the one that is set.
+
+    A password in an environment variable does not count: it may be there for another command.
+    """
+    mechanism = getattr(settings, f"{peer}_sasl")
+    of_digest = [
+        f"{peer}_sasl_{name}" for name in ("username", "password_file", "password_command")
+    ]
+    of_kerberos = [f"{peer}_sasl_{name}" for name in ("keytab", "principal", "ticket_cache")]
+    for needed, keys in (("digest-md5", of_digest), ("gssapi", of_kerberos)):
+        given = next((key for key in keys if getattr(settings, key)), None)
+        if given is not None and mechanism != needed:
+            raise ConfigError(f"{given} has no effect without --{peer}-sasl {needed}")
+    if getattr(settings, of_kerberos[0]) and getattr(settings, of_kerberos[2]):
+        raise ConfigError(f"{of_kerberos[0]} and {of_kerberos[2]} both give tickets: choose one")
+
+
 def _refuse_half_login(settings: Settings, peer: str) -> None:
-    username, password = (
-        getattr(settings, f"{peer}_sasl_username"),
-        secret_source(settings, f"{peer}_sasl_password"),
-    )
-    if getattr(settings, f"{peer}_sasl") == "none":
-        given = (
-            username
-            or getattr(settings, f"{peer}_sasl_password_file")
-            or getattr(settings, f"{peer}_sasl_password_command")
-        )
-        if given:
-            raise ConfigError(
-                f"a user or password for {peer}_sasl has no effect without --{peer}-sasl digest-md5"
-            )
-        return
-    if username is None:
-        raise ConfigError(f"{peer}_sasl needs a user: give --{peer}-sasl-username")
-    if password is None:
+    jaas = " or --bookie-jaas-file FILE" if peer == "bookie" else ""
+    if getattr(settings, f"{peer}_sasl_username") is None:
+        raise ConfigError(f"{peer}_sasl needs a user: give --{peer}-sasl-username{jaas}")
+    if secret_source(settings, f"{peer}_sasl_password") is None:
         raise ConfigError(
             f"{peer}_sasl needs a password: give --{peer}-sasl-password-file FILE,"
             f" --{peer}-sasl-password-command COMMAND or AUDITOR_{peer.upper()}_SASL_PASSWORD"

@@ -20,9 +20,9 @@ READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
 _ASKING = ASK_BOOKIES | {"config"}
 _READING = READ_ZOOKEEPER | {"config"}
 
-_SASL = one_of(
-    "none", "digest-md5", refused={"gssapi": "is not supported in this version: digest-md5 is"}
-)
+JAAS_SECTION = "BookKeeper"
+"""The section of a JAAS file that BookKeeper's client takes if nothing else is set."""
+_SASL = one_of("none", "digest-md5", "gssapi")
 _FROM_ENVIRONMENT = "Not set: its environment variable is used, if that is set."
 
 
@@ -130,11 +130,53 @@ def _sasl_settings(
         ),
         Setting(
             f"{peer}_sasl_username", section, TEXT, None,
-            "User of the login.",
+            "User of a login by digest-md5.",
             "No default: the name is the one in the servers' JAAS file.",
             commands=commands,
         ),
         *secret_settings(f"{peer}_sasl_password", section, "the password of the login", commands),
+        *_kerberos_settings(f"{peer}_sasl", section, peer, commands),
+    )  # fmt: skip
+
+
+SERVICES = {"bookie": "bookkeeper", "zookeeper": "zookeeper"}
+"""The first part of the servers' principals where nothing else is set, as in Java's clients."""
+_SERVICE_PROPERTIES = {
+    "bookie": "bookkeeper.sasl.servicename",
+    "zookeeper": "zookeeper.sasl.client.username",
+}
+
+
+def _kerberos_settings(
+    prefix: str, section: str, peer: str, commands: frozenset[str]
+) -> tuple[Setting, ...]:
+    """Return the settings of a login by GSSAPI."""
+    return (
+        Setting(
+            f"{prefix}_keytab", section, FILE, None,
+            "Key tab for a login by gssapi, read on each machine that asks.",
+            "Not set: the tickets in the ticket cache are used, as kinit left them.",
+            commands=commands,
+        ),
+        Setting(
+            f"{prefix}_principal", section, TEXT, None,
+            "Our principal for a login by gssapi.",
+            "Not set: the first in the key tab, or that of the ticket cache.",
+            commands=commands,
+        ),
+        Setting(
+            f"{prefix}_ticket_cache", section, FILE, None,
+            "Ticket cache for a login by gssapi, read on each machine that asks.",
+            "Not set: the default of Kerberos there (KRB5CCNAME, krb5.conf).",
+            commands=commands,
+        ),
+        Setting(
+            f"{prefix}_service", section, TEXT, SERVICES[peer],
+            "First part of the servers' principals for a login by gssapi: SERVICE/HOST, where HOST "
+            "is the name at which the server is reached.",
+            f"The default of Java's client ({_SERVICE_PROPERTIES[peer]}).",
+            commands=commands,
+        ),
     )  # fmt: skip
 
 
@@ -151,6 +193,26 @@ SECURED_SETTINGS = (
     ),
     *_tls_settings("bookie", _BOOKIES, "bookies", _ASKING),
     *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
+    Setting(
+        "bookie_jaas_file",
+        _BOOKIES,
+        FILE,
+        None,
+        "JAAS file of a BookKeeper client, read on each machine that asks. Its login is used,"
+        " unless a setting here says otherwise.",
+        "Not set: Java's clients find theirs by a property of the JVM"
+        " (java.security.auth.login.config), which is in no file that we read.",
+        commands=_ASKING,
+    ),
+    Setting(
+        "bookie_jaas_section",
+        _BOOKIES,
+        TEXT,
+        JAAS_SECTION,
+        "Section of --bookie-jaas-file.",
+        "The default of BookKeeper's client (saslJaasClientSectionName).",
+        commands=_ASKING,
+    ),
     *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
     *_sasl_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
     *secret_settings(

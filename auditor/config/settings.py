@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
+from auditor.config.access import (
+    BookieAccess,
+    KerberosLogin,
+    SaslLogin,
+    SecretSource,
+    TlsFiles,
+    ZooKeeperAccess,
+)
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.config.secured_settings import SECRET_OF
 from auditor.daily_window import DailyWindow, parse_window
@@ -127,6 +134,12 @@ class Settings:
     bookie_sasl_username: str | None
     bookie_sasl_password_file: str | None
     bookie_sasl_password_command: str | None
+    bookie_sasl_keytab: str | None
+    bookie_sasl_principal: str | None
+    bookie_sasl_ticket_cache: str | None
+    bookie_sasl_service: str
+    bookie_jaas_file: str | None
+    bookie_jaas_section: str
     zookeeper_tls: bool
     zookeeper_tls_ca: str | None
     zookeeper_tls_certificate: str | None
@@ -138,10 +151,16 @@ class Settings:
     zookeeper_sasl_username: str | None
     zookeeper_sasl_password_file: str | None
     zookeeper_sasl_password_command: str | None
+    zookeeper_sasl_keytab: str | None
+    zookeeper_sasl_principal: str | None
+    zookeeper_sasl_ticket_cache: str | None
+    zookeeper_sasl_service: str
     zookeeper_digest_file: str | None
     zookeeper_digest_command: str | None
     secrets_in_environment: frozenset[str] = frozenset()
     """Keys of `SECRETS` whose environment variable is set. The secrets themselves are not here."""
+    secrets_in_jaas: frozenset[str] = frozenset()
+    """Keys of `SECRETS` that are in the section of --bookie-jaas-file."""
 
     def placement_rule(self) -> PlacementRule:
         """Return the placement policy and its parameters."""
@@ -223,12 +242,19 @@ def _tls_files(settings: Settings, peer: str) -> TlsFiles:
     )
 
 
-def _sasl(settings: Settings, peer: str) -> SaslLogin | None:
-    username, password = (
-        getattr(settings, f"{peer}_sasl_username"),
-        secret_source(settings, f"{peer}_sasl_password"),
-    )
-    if getattr(settings, f"{peer}_sasl") == "none" or username is None or password is None:
+def _sasl(settings: Settings, peer: str) -> SaslLogin | KerberosLogin | None:
+    mechanism = getattr(settings, f"{peer}_sasl")
+    if mechanism == "gssapi":
+        return KerberosLogin(
+            what=peer,
+            service=getattr(settings, f"{peer}_sasl_service"),
+            keytab=getattr(settings, f"{peer}_sasl_keytab"),
+            principal=getattr(settings, f"{peer}_sasl_principal"),
+            ticket_cache=getattr(settings, f"{peer}_sasl_ticket_cache"),
+        )
+    username = getattr(settings, f"{peer}_sasl_username")
+    password = secret_source(settings, f"{peer}_sasl_password")
+    if mechanism == "none" or username is None or password is None:
         return None
     return SaslLogin(username, password)
 
@@ -238,5 +264,8 @@ def secret_source(settings: Settings, key: str) -> SecretSource | None:
     secret = SECRET_OF[key]
     file, command = getattr(settings, f"{key}_file"), getattr(settings, f"{key}_command")
     if file is None and command is None and key not in settings.secrets_in_environment:
-        return None
+        if key not in settings.secrets_in_jaas:
+            return None
+        jaas = settings.bookie_jaas_file, settings.bookie_jaas_section
+        return SecretSource(secret.what, secret.variable, None, None, *jaas)
     return SecretSource(secret.what, secret.variable, file, command)

@@ -8,46 +8,72 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.config.client_configuration import settings_of_client
+from auditor.config.jaas_login import read_login
 from auditor.config.parse import Layers
 from auditor.config.properties import parse_properties
 from auditor.config.run_settings import CONFIG_FILE
+from auditor.config.secured_settings import ASK_BOOKIES, JAAS_SECTION
 from auditor.config.setting import ENVIRONMENT_PREFIX
 from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 
 CLIENT_CONF = "bookkeeper_client_conf"
-CLIENT_CONF_VARIABLE = ENVIRONMENT_PREFIX + CLIENT_CONF.upper()
 BOOKIE_TLS = "bookie_tls"
-BOOKIE_TLS_VARIABLE = ENVIRONMENT_PREFIX + BOOKIE_TLS.upper()
+JAAS_FILE, JAAS_SECTION_KEY = "bookie_jaas_file", "bookie_jaas_section"
 CONFIG_FILE_BYTES_MAX = 2**20
 """Largest configuration file read."""
 
 
-def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> Layers:
+def read_layers(
+    flags: Mapping[str, object], environment: Mapping[str, str], command: str = ""
+) -> Layers:
     """Return the layers of one command. --config names the file, or else AUDITOR_CONFIG does.
 
-    Likewise the configuration of a BookKeeper client, which the file may name too. Raises
+    Likewise the configuration of a BookKeeper client and its JAAS file, which the file may name
+    too. The JAAS file has a password: a command that asks no bookie leaves it unread. Raises
     `ConfigError` if a file cannot be read or is not what it should be.
     """
     named = flags.get(CONFIG_FILE.key) or environment.get(CONFIG_FILE.variable)
     layers = Layers(flags, environment)
     if named:
         layers = Layers(flags, environment, read_file(Path(str(named))), str(named))
-    client = (
-        flags.get(CLIENT_CONF)
-        or environment.get(CLIENT_CONF_VARIABLE)
-        or layers.file.get(CLIENT_CONF)
-    )
-    return layers if not client else _with_client(layers, str(client))
+    client = _raw(layers, CLIENT_CONF)
+    if client:
+        layers = _with_client(layers, str(client))
+    needs_login = command in ASK_BOOKIES or command in ("", "config")
+    return _with_jaas(layers) if needs_login else layers
+
+
+def _raw(layers: Layers, key: str) -> object:
+    """Return a setting as its strongest layer has it, None or "" if it is not set."""
+    variable = layers.environment.get(ENVIRONMENT_PREFIX + key.upper())
+    return layers.flags.get(key) or variable or layers.file.get(key) or layers.client.get(key)
 
 
 def _with_client(layers: Layers, name: str) -> Layers:
     content = read_small_file(Path(name), CONFIG_FILE_BYTES_MAX, CLIENT_CONF)
     properties = parse_properties(content.decode("utf-8", "replace"))
     is_decided = layers.flags.get(BOOKIE_TLS) is not None or BOOKIE_TLS in layers.file
-    is_decided = is_decided or BOOKIE_TLS_VARIABLE in layers.environment
+    is_decided = is_decided or ENVIRONMENT_PREFIX + BOOKIE_TLS.upper() in layers.environment
     client = settings_of_client(properties, name, is_tls_decided=is_decided)
     return replace(layers, client=client, client_name=name)
+
+
+def _with_jaas(layers: Layers) -> Layers:
+    """Return the layers with the login of the JAAS file, if one is named.
+
+    It goes before what the client's configuration says of the login: that there is one.
+    """
+    name = _raw(layers, JAAS_FILE)
+    if not name:
+        return layers
+    login = read_login(str(name), str(_raw(layers, JAAS_SECTION_KEY) or JAAS_SECTION))
+    return replace(
+        layers,
+        client={**layers.client, **login},
+        jaas_keys=frozenset(login),
+        jaas_name=str(name),
+    )
 
 
 def read_file(path: Path) -> dict[str, object]:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from auditor.config.access import (
     BookieAccess,
+    KerberosLogin,
     SaslLogin,
     ServedTls,
     TlsFiles,
     ZooKeeperAccess,
 )
+from auditor.credentials.kerberos import check_login
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
 
@@ -31,11 +33,13 @@ def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
         read_digest(zookeeper.digest)
 
 
-def _check(tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
+def _check(tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None) -> None:
     if tls is not None:
         client_context(tls)
-    if sasl is not None:
+    if isinstance(sasl, SaslLogin):
         read_secret(sasl.password)
+    elif sasl is not None:
+        check_login(sasl)
 
 
 def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> list[str]:
@@ -62,13 +66,15 @@ def secrets_of_server(tls: ServedTls) -> list[str]:
     return [path for path in (tls.key or tls.certificate, password) if path is not None]
 
 
-def _secret_files(tls: TlsFiles | None, sasl: SaslLogin | None) -> Iterator[str]:
+def _secret_files(tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None) -> Iterator[str]:
     if tls is not None:
         password = None if tls.key_password is None else tls.key_password.file
         # Without a file of its own the key is beside the certificate.
         yield from filter(None, (tls.key or tls.certificate, password))
-    if sasl is not None and sasl.password.file is not None:
-        yield sasl.password.file
+    if isinstance(sasl, SaslLogin):
+        yield from filter(None, (sasl.password.file, sasl.password.jaas_file))
+    elif sasl is not None:
+        yield from filter(None, (sasl.keytab, sasl.ticket_cache))
 
 
 def _is_open_to_all(path: str) -> bool:

@@ -1,4 +1,7 @@
-"""Read secrets from files, environment variables and commands. They are stored nowhere else."""
+"""Read secrets from files, environment variables, commands and JAAS files.
+
+They are stored nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from auditor.config.access import SecretSource
+from auditor.config.jaas_login import read_password
 from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 
@@ -73,6 +77,8 @@ def _read(source: SecretSource) -> bytes:
         return read_small_file(Path(source.file), SECRET_BYTES_MAX, f"the file with {source.what}")
     if source.command is not None:
         return _run_command(source.command, source.what)
+    if source.jaas_file is not None:
+        return read_password(source.jaas_file, source.jaas_section).encode()
     secret = os.environ.get(source.variable)
     if secret is None:
         raise ConfigError(

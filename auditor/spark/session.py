@@ -138,7 +138,7 @@ def _s3_settings() -> dict[str, str]:
     S3A reads the credentials from these variables, but neither endpoint nor region.
     """
     endpoint, region = s3_endpoint(), s3_region()
-    settings = {}
+    settings: dict[str, str] = {}
     if endpoint:
         settings |= {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
     if region:

@@ -18,7 +18,8 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRe
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 
-from auditor.config.access import SaslLogin, ZooKeeperAccess
+from auditor.config.access import KerberosLogin, SaslLogin, ZooKeeperAccess
+from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
 from auditor.credentials.tls_failures import explain_tls_failure
@@ -38,7 +39,14 @@ WRONG_LOGIN = (
     " --zookeeper-sasl-password-file), or has SASL switched off: the user must be in the section"
     " Server of its JAAS file"
 )
-WANTS_SASL = "it serves sessions with a SASL login only: set --zookeeper-sasl digest-md5"
+WANTS_SASL = "it serves sessions with a SASL login only: set --zookeeper-sasl digest-md5 or gssapi"
+NO_KERBEROS = "it does not offer SASL GSSAPI"
+NOT_ACCEPTED = (
+    "it refused our Kerberos ticket: its clock may differ from ours by more than 5 minutes, its key"
+    " tab may lack the newest key of its principal, or it does not offer SASL GSSAPI"
+)
+ROUNDS_MAX = 4
+"""Messages of ours in a login with Kerberos. Three is what it takes."""
 NO_DIGEST = "it does not offer SASL DIGEST-MD5"
 NO_PROOF = "it could not prove that it knows the password: it may be another server in its place"
 NOT_TLS = (
@@ -130,7 +138,7 @@ class Credentials:
         """
         try:
             self.context = None if access.tls is None else client_context(access.tls)
-            self.user = None if access.sasl is None else _user(access.sasl)
+            self.login = None if access.sasl is None else _login(access.sasl)
             self.auth_data = (
                 [] if access.digest is None else [("digest", read_digest(access.digest))]
             )
@@ -144,12 +152,14 @@ class Credentials:
         """Let this new client log in, and note refusals."""
         connection = _Connection(client, client._conn_retry.copy(), logger=client.logger)
         connection.credentials, connection.refusals = self, refusals
-        if self.user is not None:
+        if self.login is not None:
             connection.sasl_options = {}  # kazoo logs in where there are some.
         client._connection = connection
 
 
-def _user(sasl: SaslLogin) -> DigestUser:
+def _login(sasl: SaslLogin | KerberosLogin) -> DigestUser | KerberosLogin:
+    if isinstance(sasl, KerberosLogin):
+        return sasl
     return DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
 
 
@@ -211,9 +221,29 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self.refusals.note(server, why)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Log in with DIGEST-MD5. Raises _LoginRefused, or what ended the connection."""
-        user = self.credentials.user
-        assert user is not None, "sasl_options are set only with a user"
+        """Log in. Raises _LoginRefused, or what ended the connection."""
+        login = self.credentials.login
+        assert login is not None, "sasl_options are set only with a login"
+        if isinstance(login, KerberosLogin):
+            self._log_in_with_ticket(KerberosExchange(login, host), timeout)
+        else:
+            self._log_in_with_password(login, timeout)
+
+    def _log_in_with_ticket(self, exchange: KerberosExchange, timeout: float) -> None:
+        """Log in with GSSAPI, in kazoo's thread: it may wait for the KDC."""
+        try:
+            token = exchange.start()
+            for xid in range(1, ROUNDS_MAX + 1):
+                reply = self._exchange(token, xid, timeout, NOT_ACCEPTED)
+                if exchange.is_complete:
+                    return
+                token = exchange.respond(reply)
+        except (KerberosFailed, ConfigError) as error:
+            raise _LoginRefused(f"no login with Kerberos: {error}") from None
+        raise _LoginRefused(NO_KERBEROS)
+
+    def _log_in_with_password(self, user: DigestUser, timeout: float) -> None:
+        """Log in with DIGEST-MD5."""
         challenge = self._exchange(b"", 1, timeout)
         if not is_challenge(challenge):
             raise _LoginRefused(NO_DIGEST)
@@ -230,7 +260,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         if not proves_password(reply, answer):
             raise _LoginRefused(NO_PROOF)
 
-    def _exchange(self, token: bytes, xid: int, timeout: float) -> bytes:
+    def _exchange(
+        self, token: bytes, xid: int, timeout: float, refusal: str = WRONG_LOGIN
+    ) -> bytes:
         """Send one SASL message and return the server's. A server answers a refused one with an
         error.
         """
@@ -241,7 +273,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self.refusals.suspect(LOST_LOGIN)
             raise
         if header.err:
-            raise _LoginRefused(WRONG_LOGIN)
+            raise _LoginRefused(refusal)
         if header.xid != xid:
             self.refusals.suspect(LOST_LOGIN)
             raise ConnectionDropped(f"a reply to request {header.xid} during the login")

@@ -1,5 +1,5 @@
 """Where Java or Maven is missing, tests on real BookKeeper fail in CI, and by hand they are skipped
-loudly: never silently.
+loudly: never silently. So are those with Kerberos, where a KDC or the library is missing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import kerberos
+from support.kerberos import require_kerberos
 
 TESTS = Path(__file__).parent
 ONE_REAL_TEST = (
@@ -36,3 +38,21 @@ def test_missing_java_is_never_silent(tmp_path: Path, ci: str, outcome: str) -> 
     assert outcome in run.stdout, run.stdout
     assert run.returncode == (1 if ci else 0)
     assert "real BookKeeper needs java and javac and mvn on the PATH" in run.stdout
+
+
+@pytest.mark.parametrize("missing", ["programs", "library"])
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_missing_kerberos_is_never_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, missing: str
+) -> None:
+    """The reason says what to install."""
+    monkeypatch.setenv("CI", ci)
+    if missing == "programs":
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(kerberos, "SBIN", str(tmp_path))
+    else:
+        monkeypatch.setattr(kerberos, "PROGRAMS", ())
+        monkeypatch.setitem(sys.modules, "gssapi", None)
+    outcome = pytest.fail.Exception if ci else pytest.skip.Exception
+    with pytest.raises(outcome, match="krb5-kdc" if missing == "programs" else "library gssapi"):
+        require_kerberos()

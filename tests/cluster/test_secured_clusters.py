@@ -17,6 +17,7 @@ from support.secured_cluster import (
     DIGEST_PASSWORD,
     KEY_PASSWORD,
     LOST,
+    PASSWORD,
     SOUND,
     USER,
     ZOOKEEPER_PASSWORD,
@@ -160,6 +161,21 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     ), looked.stdout
 
 
+@pytest.mark.long
+def test_a_certificate_without_the_role_that_bookies_want_is_told(with_tls: Secured) -> None:
+    """The right role gets in. Another one, and none at all, are not a wrong certificate."""
+    with_tls.bookies_want(tls=True, role="auditor")
+    try:
+        assert doctor(with_tls, with_tls.tls("bookie")).stdout.count("(writable) answered") == 3
+        for unit in ("0:reader", ""):
+            ours = with_tls.pki.issue(f"role{len(unit)}", **({"unit": unit} if unit else {}))
+            looked = doctor(with_tls, with_tls.tls("bookie", ours))
+            assert looked.returncode == 5
+            assert looked.stdout.count("with one of its authorizedRoles") == 3, looked.stdout
+    finally:
+        with_tls.bookies_want(tls=True)
+
+
 @pytest.mark.parametrize("with_tls_too", [False, True])
 def test_a_login_that_no_bookie_accepts_ends_the_command_before_the_first_look(
     with_logins: Secured, with_tls_too: bool
@@ -231,7 +247,7 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(
 
 def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
     """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a
-    variable and a command give them.
+    variable, a command and a client's JAAS file give them.
     """
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
     spark_conf.mkdir()
@@ -243,7 +259,7 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
     settings = (
         with_logins.tls("bookie")
         | with_logins.tls("zookeeper")
-        | with_logins.sasl("bookie")
+        | with_logins.jaas_of_client()
         | QUICK
     )
     key_file = settings.pop("zookeeper_tls_key_password_file")
@@ -269,7 +285,7 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
             SPARK_CONF_DIR=str(spark_conf),
         )
     assert done.returncode == 1, done.stderr
-    assert CANARY in KEY_PASSWORD + DIGEST_PASSWORD
+    assert CANARY in KEY_PASSWORD and CANARY in DIGEST_PASSWORD and CANARY in PASSWORD
     written = [path for folder in (output, events) for path in folder.rglob("*") if path.is_file()]
     assert any(events.rglob("*")), "Spark wrote no event log"
     assert len(written) > 10

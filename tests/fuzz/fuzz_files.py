@@ -10,6 +10,7 @@ from targets import Target, check_storable
 
 from auditor.bookie.listers import parse_map
 from auditor.config import parse
+from auditor.config.jaas import parse_jaas
 from auditor.config.properties import parse_properties
 from auditor.config.sources import read_layers
 from auditor.errors import ConfigError
@@ -55,9 +56,28 @@ def _read_client_conf(path: Path) -> None:
     parse(read_layers({"bookkeeper_client_conf": str(path)}, {}))
 
 
+def _read_jaas_login(path: Path) -> None:
+    settings = parse(read_layers({"bookie_jaas_file": str(path)}, {}))
+    assert PASSWORD not in repr(settings).replace(settings.bookie_sasl_username or " ", "")
+
+
 def read_bookie_conf(data: bytes) -> None:
     found = configuration_of(parse_properties(data.decode("utf-8", "replace")), "bookkeeper.conf")
     assert 0 <= found.port <= 65_535, found.port
+
+
+def read_jaas(data: bytes) -> None:
+    try:
+        sections = parse_jaas(data.decode("utf-8", "replace"), "file.jaas")
+    except ConfigError as error:
+        assert PASSWORD not in str(error)
+        raise
+    for name, modules in sections.items():
+        check_storable(name)
+        for module in modules:
+            assert PASSWORD not in repr(module).replace(module.class_name, "")
+            for text in (module.class_name, *module.options, *module.options.values()):
+                check_storable(text)
 
 
 def read_lister_map(data: bytes) -> None:
@@ -100,6 +120,13 @@ bookkeeper_tlsHostnameVerificationEnabled: true
 _BOOKIE = (
     b"bookiePort=3181\nledgerDirectories=/a,/b\nindexDirectories=/c,\\\n/d\nadvertisedAddress=bk1\n"
 )
+PASSWORD = "canary7f3a"
+_JAAS = f"""// of the client
+BookKeeper {{ org.apache.zookeeper.server.auth.DigestLoginModule required
+    username="u" password="{PASSWORD}"; }};
+/* of ZooKeeper */ "Client" {{ com.sun.security.auth.module.Krb5LoginModule Optional
+    useKeyTab=true keyTab='/a.keytab' principal="m\\145@R"; }};
+""".encode()
 _COOKIE = (
     b'4\nbookieHost: "bk1:3181"\njournalDirs: "/j"\nledgerDirs: "2\\t/a\\t/b"\ninstanceId:'
     b' "inst"\nindexDirs: "2\\t/a\\t/b"\n'
@@ -121,6 +148,8 @@ TARGETS = (
         [b"b1:3181 bk1:3182 # here\nb2 10.0.0.1:3182\n"],
         (ConfigError,),
     ),
+    Target("jaas", read_jaas, [_JAAS], (ConfigError,)),
+    Target("jaas-login", _through_file(_read_jaas_login), [_JAAS], (ConfigError,)),
     Target("cookie", read_cookie, [_COOKIE], (ConfigError,)),
     Target("service-uri", read_service_uri, _URIS, (ConfigError,)),
 )

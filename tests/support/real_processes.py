@@ -225,14 +225,14 @@ def java_command(
 ) -> list[str]:
     """Return the command line of a small JVM on these jars.
 
-    `flag` is one more for the JVM itself. `temporary` is where it unpacks its native libraries: a
-    killed JVM leaves them. `opens` are packages of the JDK that it needs open, `classes` a folder
-    of classes behind the jars.
+    `flag` are more for the JVM itself, with spaces between. `temporary` is where it unpacks its
+    native libraries: a killed JVM leaves them. `opens` are packages of the JDK that it needs open,
+    `classes` a folder of classes behind the jars.
     """
     return [
         "java",
         *JVM_FLAGS,
-        *([flag] if flag else []),
+        *flag.split(),
         *sharing_flags(jars),
         *([f"-Djava.io.tmpdir={temporary}"] if temporary else []),
         *(word for package in opens for word in ("--add-opens", f"{package}=ALL-UNNAMED")),

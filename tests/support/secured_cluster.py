@@ -42,6 +42,9 @@ TLS_OF_BOOKIES = {
 SASL_OF_BOOKIES = {
     "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
 }
+ROLES_OF_BOOKIES = {
+    "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory"
+}
 
 
 @dataclass
@@ -56,10 +59,10 @@ class Secured:
     zookeeper_tls_port: int
 
     def bookies_want(
-        self, *, tls: bool = False, sasl: bool = False, certificate: bool = True
+        self, *, tls: bool = False, sasl: bool = False, certificate: bool = True, role: str = ""
     ) -> None:
         """Start all bookies again with TLS, with a login, or both; `certificate`: TLS wants
-        ours.
+        ours, with this `role` in it if one is given.
         """
         settings: dict[str, object] = {}
         if tls:
@@ -68,6 +71,8 @@ class Secured:
             }
         if sasl:
             settings |= SASL_OF_BOOKIES
+        if role:
+            settings |= {**ROLES_OF_BOOKIES, "authorizedRoles": role}
         self.cluster.restart_bookies(
             settings, f"-Djava.security.auth.login.config={self._jaas()}" if sasl else ""
         )
@@ -78,6 +83,15 @@ class Secured:
             f'Bookie {{ {LOGIN_MODULE} required user_{USER}="{PASSWORD}"; }};\n', encoding="utf-8"
         )
         return path
+
+    def jaas_of_client(self) -> dict[str, str]:
+        """Settings of a login to bookies that a client's JAAS file has."""
+        path = self.folder / "client.jaas"
+        path.write_text(
+            f'BookKeeper {{ {LOGIN_MODULE} required username="{USER}" password="{PASSWORD}"; }};\n',
+            encoding="utf-8",
+        )
+        return {"bookie_jaas_file": str(path)}
 
     def secret(self, name: str, text: str) -> str:
         """The path of a file with this secret."""

@@ -35,6 +35,7 @@ from support.scripted_bookie import (
 from support.virtual_time import VirtualLoop
 
 from auditor.bookie.client import AsyncLane, ListQuestion, ReadQuestion
+from auditor.bookie.conversation_end import NOT_AUTHORISED
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.errors import BookieRefused
@@ -563,9 +564,8 @@ def test_eua_ends_the_conversation_at_once(operation: int) -> None:
     with VirtualLoop(bookie) as loop:
         asker = loop.lane(inflight_max=2)
         found = ask_lists(loop, asker, *range(1, 9))
-        words = "EUA: the bookie does not let this client ask (not authorised)"
-        assert {("refused", words)} == {(one.status.value, one.detail) for one in found}
-        assert (Greeting.REFUSED, words) == loop.run(asker.greet())
+        assert {("refused", NOT_AUTHORISED)} == {(one.status.value, one.detail) for one in found}
+        assert (Greeting.REFUSED, NOT_AUTHORISED) == loop.run(asker.greet())
         assert (1, 1, 0.0) == (len(loop.connects), asker.probes, loop.time())
         loop.run(asyncio.sleep(0))
         assert is_closed(bookie, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bookie.conversation_end import End
+from auditor.bookie.conversation_end import NOT_AUTHORISED, End
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
 from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
@@ -25,7 +25,7 @@ LIMITS = BookieLimits()
             End.not_authorised(),
             Greeting.REFUSED,
             "refused",
-            "EUA: the bookie does not let this client ask (not authorised)",
+            NOT_AUTHORISED,
         ),
         (
             End.deadline_passed(LIMITS, LanePace(64, 0.0, is_low=False), has_answered=True),

@@ -93,6 +93,8 @@ def _needed_beside(key):
         }
     if key == "lister_tls":
         return {"AUDITOR_LISTER_PORT": "3182"}
+    if rest in ("sasl_keytab", "sasl_principal", "sasl_ticket_cache"):
+        return {f"{at}SASL": "gssapi"}
     if rest.startswith("sasl_"):
         needed = {f"{at}SASL": "digest-md5", f"{at}SASL_USERNAME": "u", f"{at}SASL_PASSWORD": "p"}
         return {name: value for name, value in needed.items() if name != f"AUDITOR_{key.upper()}"}
@@ -139,11 +141,10 @@ def test_every_range_is_closed_and_kept(setting):
 
 def test_settings_have_a_field_for_each_setting_and_no_other():
     """The table and the dataclass are one list, but for the names of the secrets that the
-    environment has.
+    environment or a JAAS file has.
     """
-    assert {s.field for s in SETTINGS} | {"secrets_in_environment"} == set(
-        Settings.__dataclass_fields__
-    )
+    secrets = {"secrets_in_environment", "secrets_in_jaas"}
+    assert {s.field for s in SETTINGS} | secrets == set(Settings.__dataclass_fields__)
 
 
 def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():

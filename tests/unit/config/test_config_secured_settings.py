@@ -10,7 +10,14 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.config import Layers, parse, read_layers, shown_values
-from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
+from auditor.config.access import (
+    BookieAccess,
+    KerberosLogin,
+    SaslLogin,
+    SecretSource,
+    TlsFiles,
+    ZooKeeperAccess,
+)
 from auditor.config.secured_settings import SECRETS
 from auditor.errors import ConfigError
 
@@ -65,6 +72,32 @@ def test_a_login_has_a_user_and_the_place_of_a_password() -> None:
         "bookkeeper", SecretSource(what, variable, command="print pw")
     )
     assert by_variable.sasl == SaslLogin("bookkeeper", SecretSource(what, variable))
+
+
+@pytest.mark.parametrize(
+    ("peer", "service"), [("bookie", "bookkeeper"), ("zookeeper", "zookeeper")]
+)
+def test_a_login_by_kerberos_needs_no_setting_but_its_name(peer: str, service: str) -> None:
+    """The ticket cache of the process is used; the service is that of Java's client."""
+
+    def sasl(**more: str):
+        given = settings(**{f"{peer}_sasl": "gssapi", **more})
+        bookies, zookeeper = given.bookie_limits().access, given.zookeeper_limits(1).access
+        access = bookies if peer == "bookie" else zookeeper
+        assert access.is_secured
+        return access.sasl
+
+    assert sasl() == KerberosLogin(peer, service)
+    assert sasl(
+        **{
+            f"{peer}_sasl_keytab": "k",
+            f"{peer}_sasl_principal": "p",
+            f"{peer}_sasl_service": "s",
+        }
+    ) == KerberosLogin(peer, "s", "k", "p")
+    assert sasl(**{f"{peer}_sasl_ticket_cache": "c"}) == KerberosLogin(
+        peer, service, ticket_cache="c"
+    )
 
 
 def test_a_digest_is_used_where_its_place_is_given() -> None:
@@ -126,7 +159,28 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
             {**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_password_command": "c"},
             "choose one",
         ),
-        ({"bookie_sasl": "gssapi"}, "not supported in this version"),
+        ({"bookie_sasl": "plain"}, "is none of none, digest-md5, gssapi"),
+        ({"bookie_sasl_keytab": "k"}, "bookie_sasl_keytab has no effect without --bookie-sasl gss"),
+        (
+            {**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_principal": "p"},
+            "bookie_sasl_principal has no effect without --bookie-sasl gssapi",
+        ),
+        (
+            {"bookie_sasl": "gssapi", "bookie_sasl_username": "u"},
+            "bookie_sasl_username has no effect without --bookie-sasl digest-md5",
+        ),
+        (
+            {"zookeeper_sasl": "gssapi", "zookeeper_sasl_password_file": "f"},
+            "zookeeper_sasl_password_file has no effect without --zookeeper-sasl digest-md5",
+        ),
+        (
+            {
+                "bookie_sasl": "gssapi",
+                "bookie_sasl_keytab": "k",
+                "bookie_sasl_ticket_cache": "c",
+            },
+            "both give tickets: choose one",
+        ),
         ({"bookie_tls": "perhaps"}, "neither true nor false"),
     ],
 )

@@ -109,7 +109,7 @@ def test_credentials_are_read_once_and_given_to_each_client(tmp_path: Path) -> N
     )
     with_tls = Credentials(ZooKeeperAccess(tls=tls, digest=digest))
     assert isinstance(with_tls.context, ssl.SSLContext)
-    assert (with_tls.auth_data, with_tls.user, with_tls.has_certificate) == (
+    assert (with_tls.auth_data, with_tls.login, with_tls.has_certificate) == (
         [("digest", "super:secret")],
         None,
         True,
@@ -129,7 +129,7 @@ def test_credentials_are_read_once_and_given_to_each_client(tmp_path: Path) -> N
         [],
         False,
     )
-    assert with_login.user == DigestUser("u", "pw", "zookeeper/zk-sasl-md5")
+    assert with_login.login == DigestUser("u", "pw", "zookeeper/zk-sasl-md5")
     for credentials, options in ((with_tls, None), (with_login, {})):
         client, refusals = KazooClient(hosts="h1:2281"), Refusals()
         credentials.apply(client, refusals)

@@ -1,0 +1,143 @@
+"""The login to a bookie by SASL GSSAPI, with a Kerberos ticket.
+
+A bookie says nothing to a ticket that it does not accept, and nothing to our last message whether
+it admits us or not: a request behind it tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from auditor.bookie.link import Link
+from auditor.bookie.replies import (
+    STILL_UNAUTHORISED,
+    AuthUnanswered,
+    Replies,
+    ask_first_challenge,
+    ask_info,
+    check_admitted,
+    require_ok,
+)
+from auditor.config.access import KerberosLogin
+from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
+from auditor.errors import BookieRefused, ConfigError
+from auditor.wire.digest_md5 import is_challenge
+from auditor.wire.frames import Operation, Status
+
+TICKET_TIMEOUT_S = 30.0
+"""Longest wait for a ticket, in seconds. The library gives up a silent KDC after some 25 s."""
+ROUNDS_MAX = 4
+"""Tokens of a bookie that are answered. Two is what it takes."""
+
+NO_KERBEROS = "the bookie does not offer SASL GSSAPI"
+OFFERS_DIGEST = f"{NO_KERBEROS}, but DIGEST-MD5 (--bookie-sasl digest-md5)"
+NOT_ACCEPTED = (
+    "the bookie did not accept our ticket for {server}, and does not say why: its clock may differ"
+    " from ours by more than 5 minutes, its key tab may lack the newest key of {server}, or it may"
+    " not offer SASL GSSAPI"
+)
+NOT_ALLOWED = (
+    "the bookie accepted our ticket, and refuses our principal (--bookie-sasl-principal): it must"
+    " match its saslJaasClientAllowedIds"
+)
+
+
+class GssapiLogin:
+    """Logs in at the bookie at `host` with a ticket for it."""
+
+    def __init__(self, login: KerberosLogin, host: str) -> None:
+        self._login, self._host = login, host
+        self._exchange = KerberosExchange(login, host)
+        self._first_token = b""
+
+    @property
+    def _not_accepted(self) -> str:
+        return NOT_ACCEPTED.format(server=self._exchange.server)
+
+    async def prepare(self) -> None:
+        """Make the first token, in a thread: it may ask the KDC. Raises BookieRefused."""
+        self._exchange = KerberosExchange(self._login, self._host)
+        try:
+            async with asyncio.timeout(TICKET_TIMEOUT_S):
+                self._first_token = await _call_in_thread(self._exchange.start)
+        except TimeoutError:
+            raise BookieRefused(
+                f"no Kerberos ticket for {self._exchange.server} within {TICKET_TIMEOUT_S:g} s:"
+                " does the KDC answer?"
+            ) from None
+        except KerberosFailed as error:
+            raise BookieRefused(f"no Kerberos ticket for this bookie: {error}") from None
+        except ConfigError as error:
+            raise BookieRefused(str(error)) from None
+
+    async def log_in(self, link: Link, replies: Replies) -> None:
+        """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""
+        try:
+            token = await ask_first_challenge(link, replies, self._first_token, NO_KERBEROS)
+        except AuthUnanswered:
+            raise BookieRefused(self._not_accepted) from None
+        if token is None:
+            await check_admitted(link, replies, STILL_UNAUTHORISED)
+            return
+        if is_challenge(token):  # It takes any first message for a request of one.
+            raise BookieRefused(OFFERS_DIGEST)
+        for _ in range(ROUNDS_MAX):
+            response = self._respond(token)
+            if self._exchange.is_complete:
+                await self._finish(link, replies, response)
+                return
+            link.send(link.wire.ask_auth(response)[1])
+            answer = await replies.next()
+            if answer.status == Status.EUA:
+                raise BookieRefused(self._not_accepted)
+            require_ok(answer)
+            token = answer.payload
+        raise BookieRefused(f"{NO_KERBEROS}: it answered {ROUNDS_MAX} times and came to no end")
+
+    def _respond(self, token: bytes) -> bytes:
+        try:
+            return self._exchange.respond(token)
+        except KerberosFailed as error:
+            raise BookieRefused(f"the login to the bookie failed: {error}") from None
+
+    async def _finish(self, link: Link, replies: Replies, response: bytes) -> None:
+        """Send our last message, which is never answered, and behind it a request that tells."""
+        link.send(link.wire.ask_auth(response)[1])
+        answer = await ask_info(link, replies)
+        if answer.operation == Operation.AUTH:
+            require_ok(answer)
+            answer = await replies.next()
+        if answer.status == Status.EUA:
+            raise BookieRefused(NOT_ALLOWED)
+
+
+async def _call_in_thread(work: Callable[[], bytes]) -> bytes:
+    """Return what `work` returns, or raise what it raises, without holding up the event loop.
+
+    The thread is a daemon: neither the loop nor the process waits for it after a time-out.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[bytes] = loop.create_future()
+
+    def settle(result: bytes, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = b"", None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="kerberos", daemon=True).start()
+    return await future

@@ -1,0 +1,181 @@
+"""Our Kerberos ticket, and the exchange of SASL GSSAPI with one server. The only home of `gssapi`.
+
+The library asks the KDC by itself, by krb5.conf of the machine. It does so without holding Python's
+lock, and gives up by itself: a KDC that says nothing costs some 25 s.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import ModuleType
+from typing import Any
+
+from auditor.config.access import KerberosLogin
+from auditor.credentials.kerberos_failures import GssStatus, explain_kerberos_failure
+from auditor.errors import ConfigError
+
+FAILURE_KEPT_S = 60.0
+"""How long a login that failed is not tried again at the KDC, in seconds: a thousand bookies must
+not make a thousand tries, after which a KDC may lock the principal."""
+NO_LAYER, MAX_SIZE_NONE = 1, b"\0\0\0"
+"""The bit of the server's offer that means no security layer, and our greatest message then (RFC
+4752)."""
+OFFER_BYTES = 4
+NO_LIBRARY = (
+    "--{what}-sasl gssapi needs the library gssapi, which is not installed here or cannot be loaded"
+    " ({error}): pip install 'bookkeeper-cluster-auditor[kerberos]'"
+)
+NO_PROOF = (
+    "it could not prove that it has the key of {server}: it may be another server in its place"
+)
+
+_failed: dict[KerberosLogin, tuple[float, str]] = {}
+"""When each login failed by time.monotonic(), and why."""
+_one_at_a_time = threading.Lock()
+"""Held while a ticket is made: who wants the same one waits, and finds it in the cache."""
+
+
+class KerberosFailed(Exception):
+    """We have no ticket for a server, or it does not prove itself. `str` is a sentence."""
+
+
+def check_login(login: KerberosLogin) -> None:
+    """Raise ConfigError if this machine lacks the library, the key in the key tab or any ticket.
+
+    Asks no KDC. A ticket that has expired is not noticed here.
+    """
+    gssapi = _library(login)
+    try:
+        if login.keytab is None:
+            _credentials(gssapi, login)
+        else:
+            _find_key(gssapi, login)
+    except gssapi.exceptions.GSSError as error:
+        raise ConfigError(explain_kerberos_failure(_status(error), login, "")) from None
+
+
+class KerberosExchange:
+    """One exchange of SASL GSSAPI (RFC 4752) with the server at `host`, without its encryption."""
+
+    def __init__(self, login: KerberosLogin, host: str) -> None:
+        self._login, self._host = login, host
+        self._context: Any = None
+        self.is_complete = False
+        """Whether `respond` has returned our last message."""
+
+    @property
+    def server(self) -> str:
+        """The principal of the server, without its realm."""
+        return f"{self._login.service}/{self._host}"
+
+    def start(self) -> bytes:
+        """Return the first token. Raises KerberosFailed, and ConfigError without the library.
+
+        Blocks: it may ask the KDC and the DNS.
+        """
+        gssapi = _library(self._login)
+        flags = gssapi.RequirementFlag
+        try:
+            credentials = _acquire(gssapi, self._login)
+            target = f"{self._login.service}@{self._host}"
+            self._context = gssapi.SecurityContext(
+                name=gssapi.Name(target, gssapi.NameType.hostbased_service),
+                creds=credentials,
+                usage="initiate",
+                mech=gssapi.MechType.kerberos,
+                flags=[flags.mutual_authentication, flags.integrity],
+            )
+            return bytes(self._context.step() or b"")
+        except gssapi.exceptions.GSSError as error:
+            raise KerberosFailed(
+                explain_kerberos_failure(_status(error), self._login, self._host)
+            ) from None
+
+    def respond(self, token: bytes) -> bytes:
+        """Return our answer to a token of the server. Raises KerberosFailed.
+
+        Asks nobody: it costs a fraction of a millisecond.
+        """
+        gssapi = _library(self._login)
+        try:
+            if not self._context.complete:
+                return bytes(self._context.step(token) or b"")
+            return self._choose_no_layer(bytes(self._context.unwrap(token).message))
+        except gssapi.exceptions.GSSError:
+            raise KerberosFailed(NO_PROOF.format(server=self.server)) from None
+
+    def _choose_no_layer(self, offer: bytes) -> bytes:
+        if len(offer) != OFFER_BYTES or not offer[0] & NO_LAYER:
+            raise KerberosFailed("it wants every message encrypted by SASL, which is not supported")
+        self.is_complete = True
+        choice = bytes([NO_LAYER]) + MAX_SIZE_NONE
+        return bytes(self._context.wrap(choice, encrypt=False).message)
+
+
+def _library(login: KerberosLogin) -> ModuleType:
+    try:
+        import gssapi
+    except ImportError as error:  # Also where Kerberos' own library is missing.
+        raise ConfigError(NO_LIBRARY.format(what=login.what, error=error)) from None
+    return gssapi
+
+
+def _name(gssapi: ModuleType, login: KerberosLogin) -> Any:
+    if login.principal is None:
+        return None
+    return gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
+
+
+def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
+    """Return credentials out of the ticket cache, or by the key tab out of one in memory.
+
+    With a key tab this asks the KDC where there is no valid ticket yet. Raises GSSError.
+    """
+    store = None
+    if login.keytab is not None:
+        cache = f"MEMORY:auditor {login.principal or ''} {login.keytab}"
+        store = {"client_keytab": login.keytab, "ccache": cache}
+    elif login.ticket_cache is not None:
+        store = {"ccache": login.ticket_cache}
+    return gssapi.Credentials(
+        name=_name(gssapi, login),
+        usage="initiate",
+        mechs=[gssapi.MechType.kerberos],
+        store=store,
+    )
+
+
+def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
+    """Raise GSSError if the key tab cannot be read, or lacks the principal. Asks no KDC.
+
+    For credentials to ask with, the library says of both that there is no ticket cache.
+    """
+    gssapi.Credentials(
+        name=_name(gssapi, login),
+        usage="accept",
+        mechs=[gssapi.MechType.kerberos],
+        store={"keytab": login.keytab},
+    )
+
+
+def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
+    """Return credentials. Raises KerberosFailed, for a while without asking the KDC again."""
+    with _one_at_a_time:
+        when, why = _failed.get(login, (0.0, ""))
+        if why and time.monotonic() - when < FAILURE_KEPT_S:
+            raise KerberosFailed(why)
+        try:
+            if login.keytab is not None:
+                _find_key(gssapi, login)
+            return _credentials(gssapi, login)
+        except gssapi.exceptions.GSSError as error:
+            why = explain_kerberos_failure(_status(error), login, "")
+            _failed[login] = time.monotonic(), why
+            raise KerberosFailed(why) from None
+
+
+def _status(error: Any) -> GssStatus:
+    """Return what a GSSError says."""
+    message = "; ".join(error.get_all_statuses(error.min_code, False)) if error.min_code else ""
+    return GssStatus(error.maj_code & 0xFFFF0000, error.min_code, message)

@@ -1,0 +1,168 @@
+"""A real KDC on loopback, with key tabs and ticket caches in the state that a test wants.
+
+    with Kdc(tmp_path) as kdc:                                     # 1 s; krb5kdc of Debian
+        keytab = kdc.add("bookkeeper/localhost")
+        cache = kdc.ticket("bookkeeper-auditor")                   # as kinit leaves it
+        os.environ["KRB5_CONFIG"] = str(kdc.config)                # for libkrb5 in this process
+
+Nothing outside its folder is touched. The KDC is killed by the kernel when the tests end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from support.real_processes import JavaProcess, free_port
+
+REALM = "AUDITOR.TEST"
+PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "kvno")
+SBIN = "/usr/sbin"
+START_TIMEOUT_S = 30.0
+COMMAND_TIMEOUT_S = 60
+DELTA_TIME_AT = 8
+"""Where a FILE cache of version 4 has the seconds by which the KDC's clock is ahead of ours."""
+
+
+def missing_kerberos() -> str | None:
+    """Return what is missing for the tests with Kerberos, None if all is there."""
+    path = f"{os.environ.get('PATH', '')}:{SBIN}"
+    programs = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+    if programs:
+        return f"Kerberos needs {', '.join(programs)} (krb5-kdc, krb5-admin-server, krb5-user)"
+    try:
+        import gssapi  # noqa: F401
+    except ImportError as error:
+        return f"Kerberos needs the library gssapi (pip install '.[kerberos]'): {error}"
+    return None
+
+
+def require_kerberos() -> None:
+    """Fail in CI without KDC or library; by hand skip, and say what is not tested."""
+    problem = missing_kerberos()
+    if problem is None:
+        return
+    if os.environ.get("CI", "").lower() in ("true", "1"):
+        pytest.fail(f"{problem} (CI must run the tests with Kerberos)", pytrace=False)
+    pytest.skip(f"NOT TESTED WITH KERBEROS: {problem}")
+
+
+class Kdc:
+    """The KDC of REALM. `config` is its krb5.conf, for clients too."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.port = folder, free_port()
+        self.config = self.write_config("krb5.conf", self.port)
+        profile = folder / "kdc.conf"
+        profile.write_text(
+            f'[kdcdefaults]\n kdc_listen = ""\n kdc_tcp_listen = 127.0.0.1:{self.port}\n'
+            f"[realms]\n {REALM} = {{\n  database_name = {folder}/principal\n"
+            f"  key_stash_file = {folder}/stash\n  acl_file = {folder}/acl\n }}\n"
+        )
+        self._environment = {
+            **os.environ,
+            "PATH": f"{os.environ.get('PATH', '')}:{SBIN}",
+            "KRB5_CONFIG": str(self.config),
+            "KRB5_KDC_PROFILE": str(profile),
+        }
+        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        self.process = JavaProcess(
+            "KDC",
+            [shutil.which("krb5kdc", path=self._environment["PATH"]) or "krb5kdc", "-n"],
+            folder / "kdc.log",
+            self._environment,
+        )
+        self._await_port()
+
+    def __enter__(self) -> Kdc:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+
+    def write_config(self, name: str, port: int, more: str = "") -> Path:
+        """Write a krb5.conf that names a KDC at this port; return its path."""
+        path = self.folder / name
+        path.write_text(
+            f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n"
+            " dns_lookup_realm = false\n dns_canonicalize_hostname = false\n rdns = false\n"
+            f" udp_preference_limit = 1\n{more}"
+            f"[realms]\n {REALM} = {{\n  kdc = 127.0.0.1:{port}\n }}\n"
+            f"[domain_realm]\n localhost = {REALM}\n"
+        )
+        return path
+
+    def add(self, principal: str, *options: str) -> Path:
+        """Add a principal with a random key; return its key tab."""
+        keytab = self.folder / f"{principal.replace('/', '-')}.keytab"
+        self.admin(f"addprinc -randkey {' '.join(options)} {principal}")
+        self.admin(f"ktadd -k {keytab} {principal}")
+        return keytab
+
+    def admin(self, query: str) -> None:
+        """Run one line of kadmin."""
+        self._run("kadmin.local", "-q", query)
+
+    def ticket(
+        self, principal: str, keytab: Path, *, lifetime: str = "1h", service: str = ""
+    ) -> Path:
+        """Make a ticket cache as kinit does, with a ticket for `service` too if it is given."""
+        number = len(list(self.folder.glob("*.cache")))
+        cache = self.folder / f"{number}.cache"
+        self._run("kinit", "-k", "-t", str(keytab), "-l", lifetime, "-c", str(cache), principal)
+        if service:
+            self._run("kvno", "-c", str(cache), service)
+        return cache
+
+    def shift_clock(self, cache: Path, seconds: int) -> Path:
+        """Let a client with this cache believe that its clock is wrong by so much.
+
+        libkrb5 notes the difference to the KDC's clock there, and dates its messages by it.
+        """
+        content = bytearray(cache.read_bytes())
+        assert content[:8] == bytes.fromhex("0504 000c 0001 0008"), content[:8].hex()
+        struct.pack_into(">i", content, DELTA_TIME_AT, seconds)
+        cache.write_bytes(content)
+        return cache
+
+    def _run(self, *command: str) -> None:
+        subprocess.run(
+            command,
+            env=self._environment,
+            check=True,
+            timeout=COMMAND_TIMEOUT_S,
+            capture_output=True,
+        )
+
+    def _await_port(self) -> None:
+        until = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert time.monotonic() < until, "the KDC does not listen"
+                time.sleep(0.05)
+
+
+def accept_ticket(keytab: Path) -> Any:
+    """Return the server's half of an exchange, as the library has it."""
+    import gssapi
+
+    mechs = [gssapi.MechType.kerberos]
+    credentials = gssapi.Credentials(usage="accept", mechs=mechs, store={"keytab": str(keytab)})
+    return gssapi.SecurityContext(creds=credentials, usage="accept")

@@ -1,0 +1,234 @@
+"""How we log in to a bookie with a ticket, and what is said of each refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guarded_bookie import AUTH, GuardedBookie
+from support.kerberos import Kdc, require_kerberos
+from support.kerberos_bookie import KerberosBookie
+from support.scripted_bookie import INFO, ScriptedBookie
+
+from auditor.bookie import dialling, kerberos_login
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.kerberos_login import ROUNDS_MAX, GssapiLogin
+from auditor.config import BookieLimits
+from auditor.config.access import BookieAccess, KerberosLogin
+from auditor.credentials import kerberos
+from auditor.credentials.kerberos import KerberosExchange
+from auditor.errors import BookieRefused
+from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
+QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    require_kerberos()
+    with Kdc(tmp_path_factory.mktemp("kdc")) as kdc:
+        kdc.add(SERVER)
+        kdc.add(OURS)
+        yield kdc
+
+
+@pytest.fixture(autouse=True)
+def realm(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is in the realm, and no failure is remembered."""
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.config))
+    monkeypatch.setattr(kerberos, "_failed", {})
+
+
+@pytest.fixture
+def login(kdc: Kdc) -> KerberosLogin:
+    return KerberosLogin("bookie", "bookkeeper", keytab=str(kdc.folder / f"{OURS}.keytab"))
+
+
+@pytest.fixture
+def keytab(kdc: Kdc) -> Path:
+    return kdc.folder / "bookkeeper-localhost.keytab"
+
+
+def lane(bookie: ScriptedBookie, login: KerberosLogin, host: str = "localhost") -> Lane:
+    limits = replace(QUICK, access=BookieAccess(sasl=login))
+    return Lane(AsyncLane("b1", host, bookie.port, limits, 1, lambda: 1))
+
+
+def refusal(bookie: ScriptedBookie, login: KerberosLogin, host: str = "localhost") -> str:
+    """Why the bookie was not talked to. It was dialled once at most."""
+    with bookie, lane(bookie, login, host) as one:
+        greeting, detail = one.greet()
+    assert greeting is Greeting.REFUSED, (greeting, detail)
+    assert detail.startswith(NOT_ADMITTED)
+    assert len(bookie.connections) <= 1
+    return detail
+
+
+def test_a_bookie_is_asked_once_it_accepted_our_ticket(login: KerberosLogin, keytab: Path) -> None:
+    """Three messages, and each GET_BOOKIE_INFO behind them is counted."""
+    bookie = KerberosBookie(keytab)
+    with bookie, lane(bookie, login) as one:
+        answers = one.lists([ListQuestion(1), ListQuestion(2)])
+        assert one.greeting()[0] is Greeting.ANSWERED
+        probes = one.probes
+    assert [answer.status for answer in answers] == [AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER]
+    assert [len(token) > 0 for token in bookie.tokens] == [True, False, True]
+    assert probes == [operation for _, operation, _, _ in bookie.requests].count(INFO)
+
+
+def test_each_connection_has_a_ticket_of_its_own(login: KerberosLogin, keytab: Path) -> None:
+    """A message that is sent again would be refused as a replay."""
+    bookie = KerberosBookie(keytab)
+
+    async def dial() -> None:
+        limits = replace(QUICK, access=BookieAccess(sasl=login))
+        dialler = dialling.Dialler(("localhost", bookie.port), limits)
+        for _ in range(2):
+            (await dialler.open(Unused())).abort()
+
+    with bookie:
+        asyncio.run(dial())
+    first, second = bookie.tokens[0], bookie.tokens[3]
+    assert first != second
+
+
+class Unused:
+    """A listener of links on which nothing is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: None
+
+
+def test_a_bookie_that_wants_no_login_takes_our_ticket(login: KerberosLogin) -> None:
+    """It answers AUTH with its plug-in AuthDisabledPlugin."""
+    bookie = GuardedBookie()
+    with bookie, lane(bookie, login) as one:
+        assert one.greet() == (Greeting.ANSWERED, "")
+
+
+def test_a_principal_that_is_not_admitted_is_told_without_waiting(
+    login: KerberosLogin, keytab: Path
+) -> None:
+    """The bookie never answers our last message. The request behind it does."""
+    assert "accepted our ticket, and refuses our principal" in refusal(
+        KerberosBookie(keytab, admits=False), login
+    )
+
+
+def test_a_ticket_that_is_not_accepted_is_told_from_another_mechanism(
+    login: KerberosLogin, keytab: Path
+) -> None:
+    """A bookie says nothing to the one, and answers with its challenge where it has the other."""
+    silent = KerberosBookie(keytab, replies=(None,))
+    said = refusal(silent, login)
+    assert "did not accept our ticket for bookkeeper/localhost" in said
+    assert "clock" in said
+    assert len(silent.tokens) == 1
+    digest = KerberosBookie(keytab, offers_digest=True)
+    assert "does not offer SASL GSSAPI, but DIGEST-MD5" in refusal(digest, login)
+
+
+@pytest.mark.parametrize(
+    ("replies", "word"),
+    [
+        ((pb.EUA,), "does not offer SASL GSSAPI (EUA to AUTH)"),
+        ((b"garbage",), "could not prove that it has the key of bookkeeper/localhost"),
+        ((b"",), "answered AUTH without a challenge"),
+    ],
+)
+def test_each_other_answer_has_its_word(
+    login: KerberosLogin, keytab: Path, replies: tuple[Any, ...], word: str
+) -> None:
+    """Another plug-in, another server in its place, no token at all."""
+    assert word in refusal(KerberosBookie(keytab, replies=replies), login)
+
+
+def test_a_bookie_that_refuses_after_its_first_token_is_refused(
+    login: KerberosLogin, keytab: Path
+) -> None:
+    """EUA in the place of its offer."""
+    bookie = KerberosBookie(keytab)
+    guard, auths = bookie.act, []
+
+    def refuse_second(connection: Any, request: pb.Request) -> bool:
+        if request.header.operation == AUTH:
+            auths.append(request)
+            if len(auths) == 2:
+                bookie._say(connection, request.header.txnId, pb.EUA)
+                return True
+        return guard(connection, request)
+
+    bookie.act = refuse_second
+    assert "did not accept our ticket" in refusal(bookie, login)
+
+
+def test_a_bookie_that_never_ends_the_login_is_left(
+    login: KerberosLogin, keytab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer is a request of ours: the number is bounded."""
+    monkeypatch.setattr(KerberosExchange, "respond", lambda self, token: b"again")
+    bookie = KerberosBookie(keytab, replies=(b"token",) * 10)
+    assert f"answered {ROUNDS_MAX} times and came to no end" in refusal(bookie, login)
+    assert len(bookie.tokens) == ROUNDS_MAX + 1
+
+
+def test_without_a_ticket_the_bookie_is_not_dialled(login: KerberosLogin, keytab: Path) -> None:
+    """The KDC knows no such server: nothing is asked of the bookie."""
+    bookie = KerberosBookie(keytab)
+    said = refusal(bookie, replace(login, service="nobody"))
+    assert "no Kerberos ticket for this bookie: the KDC knows no principal nobody/localhost" in said
+    assert not bookie.connections
+
+
+def test_a_kdc_that_is_awaited_does_not_hold_up_other_conversations(
+    login: KerberosLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ticket comes when another task of the loop has done its part."""
+    may_come = threading.Event()
+
+    def start(self: KerberosExchange) -> bytes:
+        assert may_come.wait(20)
+        return b"token"
+
+    async def let_it_come() -> None:
+        may_come.set()
+
+    async def prepare() -> None:
+        await asyncio.gather(GssapiLogin(login, "localhost").prepare(), let_it_come())
+
+    monkeypatch.setattr(KerberosExchange, "start", start)
+    asyncio.run(prepare())
+
+
+def test_a_kdc_that_says_nothing_is_given_up(
+    login: KerberosLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the named time, and nobody waits for the thread that still asks."""
+    may_end = threading.Event()
+    monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
+    monkeypatch.setattr(kerberos_login, "TICKET_TIMEOUT_S", 0.05)
+    with pytest.raises(BookieRefused, match=r"no Kerberos ticket for bookkeeper/b1 within 0\.05 s"):
+        asyncio.run(GssapiLogin(login, "b1").prepare())
+    asking = [thread for thread in threading.enumerate() if thread.name == "kerberos"]
+    assert asking and all(thread.daemon for thread in asking)
+    may_end.set()
+
+
+def test_a_fault_of_ours_in_the_thread_is_raised(
+    login: KerberosLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for a KDC that says nothing."""
+
+    def start(self: KerberosExchange) -> bytes:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(KerberosExchange, "start", start)
+    with pytest.raises(KeyError, match="ours"):
+        asyncio.run(GssapiLogin(login, "b1").prepare())

@@ -1,0 +1,218 @@
+"""Our ticket from a real KDC, and the exchange with a server that has the library's other half."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.kerberos import Kdc, accept_ticket, require_kerberos
+
+from auditor.config.access import BookieAccess, KerberosLogin, ZooKeeperAccess
+from auditor.credentials import kerberos
+from auditor.credentials.checking import check_credentials, secrets_open_to_all
+from auditor.credentials.kerberos import KerberosExchange, KerberosFailed, check_login
+from auditor.errors import ConfigError
+
+SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    require_kerberos()
+    with Kdc(tmp_path_factory.mktemp("kdc")) as kdc:
+        kdc.add(SERVER)
+        kdc.add(OURS)
+        yield kdc
+
+
+@pytest.fixture(autouse=True)
+def realm(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is in the realm, without any ticket, and no failure is remembered."""
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.config))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{kdc.folder}/none")
+    monkeypatch.setattr(kerberos, "_failed", {})
+
+
+def by_key_tab(kdc: Kdc, name: str = OURS, **given: Any) -> KerberosLogin:
+    keytab = str(kdc.folder / f"{name}.keytab")
+    return KerberosLogin("bookie", **{"service": "bookkeeper", "keytab": keytab, **given})
+
+
+def by_cache(cache: Path) -> KerberosLogin:
+    return KerberosLogin("bookie", "bookkeeper", ticket_cache=str(cache))
+
+
+def failure(login: KerberosLogin, host: str = "localhost") -> str:
+    with pytest.raises(KerberosFailed) as raised:
+        KerberosExchange(login, host).start()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("way", ["key tab", "key tab with principal", "cache", "default cache"])
+def test_a_server_is_convinced_and_convinces_us(
+    kdc: Kdc, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the first key of a key tab or the named one, by a cache or that of the process."""
+    cache = kdc.ticket(OURS, kdc.folder / f"{OURS}.keytab")
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
+    login = {
+        "key tab": by_key_tab(kdc),
+        "key tab with principal": by_key_tab(kdc, principal=OURS),
+        "cache": by_cache(cache),
+        "default cache": KerberosLogin("bookie", "bookkeeper"),
+    }[way]
+    check_login(login)
+    exchange = KerberosExchange(pickle.loads(pickle.dumps(login)), "localhost")
+    server = accept_ticket(kdc.folder / "bookkeeper-localhost.keytab")
+    token = exchange.start()
+    assert exchange.respond(server.step(token)) == b""
+    choice = exchange.respond(server.wrap(b"\x01\0\0\0", encrypt=False).message)
+    assert exchange.is_complete
+    assert server.unwrap(choice).message == b"\x01\0\0\0"
+    assert str(server.initiator_name) == f"{OURS}@AUDITOR.TEST"
+
+
+def test_each_fault_of_our_own_has_its_word(kdc: Kdc, tmp_path: Path) -> None:
+    """Of a ticket, of a key tab, of our principal, of the server's."""
+    good = kdc.folder / f"{OURS}.keytab"
+    garbage = tmp_path / "garbage.keytab"
+    garbage.write_text("not a key tab")
+    kdc.add("old")
+    kdc.admin("cpw -randkey old")
+    kdc.add("gone")
+    kdc.admin("delprinc -force gone")
+    kdc.add("locked")
+    kdc.admin("modprinc -allow_tix locked")
+    ahead = kdc.shift_clock(kdc.ticket(OURS, good, lifetime="10h"), 3600)
+    for login, word in (
+        (by_cache(tmp_path / "none"), "there is no Kerberos ticket in"),
+        (KerberosLogin("bookie", "bookkeeper"), "no Kerberos ticket in the default ticket cache"),
+        (by_key_tab(kdc, principal="other"), "has no key of other"),
+        (by_key_tab(kdc, keytab=str(garbage), principal=OURS), "cannot be read as a key tab"),
+        (by_key_tab(kdc, keytab="/no/such", principal=OURS), "cannot be read as a key tab"),
+        (by_key_tab(kdc, "old"), "the KDC refused our key"),
+        (by_key_tab(kdc, "gone"), "the KDC does not know our principal"),
+        (by_key_tab(kdc, "locked"), "the KDC has locked our principal"),
+        (by_key_tab(kdc, service="nobody"), "the KDC knows no principal nobody/localhost"),
+        (by_cache(ahead), "the clocks of this machine and of the KDC differ"),
+    ):
+        assert word in failure(login), login
+
+
+def test_a_ticket_that_has_expired_is_told(kdc: Kdc) -> None:
+    """The check before the command passes: the cache can be read."""
+    login = by_cache(kdc.ticket(OURS, kdc.folder / f"{OURS}.keytab", lifetime="1s"))
+    time.sleep(2)
+    check_login(login)
+    assert "our Kerberos ticket has expired" in failure(login)
+
+
+def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) -> None:
+    """A run may take longer than a ticket lives."""
+    kdc.add("brief", "-maxlife 1sec")
+    login = by_key_tab(kdc, "brief")
+    assert KerberosExchange(login, "localhost").start()
+    time.sleep(2)
+    assert KerberosExchange(login, "localhost").start()
+
+
+def test_what_this_machine_lacks_ends_a_command_before_it_asks_the_kdc(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No ticket, no key of the principal; for ZooKeeper too. Nothing is asked: the KDC is gone."""
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.write_config("nobody.conf", 1)))
+    check_credentials(BookieAccess(sasl=by_key_tab(kdc, principal=OURS)), ZooKeeperAccess())
+    for access in (
+        (BookieAccess(sasl=by_key_tab(kdc, principal="other")), ZooKeeperAccess()),
+        (BookieAccess(), ZooKeeperAccess(sasl=KerberosLogin("zookeeper", "zookeeper"))),
+    ):
+        with pytest.raises(ConfigError, match=r"has no key of other|no Kerberos ticket in"):
+            check_credentials(*access)
+
+
+def test_a_missing_library_is_named_with_the_extra(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is optional, and needs the machine's own Kerberos."""
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigError, match=r"--bookie-sasl gssapi needs.*\[kerberos\]"):
+        check_login(by_key_tab(kdc))
+
+
+def test_a_login_that_the_kdc_refused_is_not_tried_again_for_a_while(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand bookies are a thousand logins, and a KDC locks a principal after a few."""
+    asked: list[KerberosLogin] = []
+    credentials = kerberos._credentials
+    monkeypatch.setattr(
+        kerberos, "_credentials", lambda *given: (asked.append(given[1]), credentials(*given))[1]
+    )
+    kdc.add("changed")
+    kdc.admin("cpw -randkey changed")
+    login = by_key_tab(kdc, "changed")
+    assert failure(login) == failure(login, "127.0.0.1")
+    assert asked == [login]
+    monkeypatch.setattr(kerberos, "FAILURE_KEPT_S", 0.0)
+    assert "refused our key" in failure(login)
+    assert asked == [login, login]
+
+
+def test_a_kdc_that_says_nothing_holds_up_nobody_else(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library waits without Python's lock: another thread goes on while the KDC is awaited."""
+    kdc.add("waiting")
+    said: list[str] = []
+    waiting = threading.Thread(target=lambda: said.append(failure(by_key_tab(kdc, "waiting"))))
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(20)
+        config = kdc.write_config("silent.conf", silent.getsockname()[1])
+        monkeypatch.setenv("KRB5_CONFIG", str(config))
+        waiting.start()
+        peer, _ = silent.accept()  # The KDC is asked now, and this thread runs.
+        assert waiting.is_alive()
+        peer.close()
+    waiting.join(60)
+    assert "no KDC answered" in said[0]
+
+
+def test_a_server_that_proves_nothing_is_not_asked(kdc: Kdc) -> None:
+    """A reply of another key, garbage, or none."""
+    for reply in (b"", b"garbage", bytes(100)):
+        exchange = KerberosExchange(by_key_tab(kdc), "localhost")
+        exchange.start()
+        with pytest.raises(KerberosFailed, match="could not prove that it has the key of bookkee"):
+            exchange.respond(reply)
+
+
+@pytest.mark.parametrize("offer", [b"\x02\0\0\0", b"\x04\0\1\0", b"", b"\x01", b"\x01\0\0\0\0"])
+def test_a_server_that_wants_a_security_layer_is_refused(kdc: Kdc, offer: bytes) -> None:
+    """Or one whose offer is none at all. BookKeeper's and ZooKeeper's offer none (1)."""
+    exchange = KerberosExchange(by_key_tab(kdc), "localhost")
+    server = accept_ticket(kdc.folder / "bookkeeper-localhost.keytab")
+    exchange.respond(server.step(exchange.start()))
+    with pytest.raises(KerberosFailed, match="wants every message encrypted by SASL"):
+        exchange.respond(server.wrap(offer, encrypt=False).message)
+    assert not exchange.is_complete
+
+
+def test_key_tabs_and_caches_that_all_may_read_are_named(tmp_path: Path) -> None:
+    """Whoever has one is the auditor."""
+    keytab, cache = tmp_path / "a.keytab", tmp_path / "cache"
+    for path in (keytab, cache):
+        path.touch(0o644)
+    bookie = BookieAccess(sasl=KerberosLogin("bookie", "bookkeeper", str(keytab)))
+    zookeeper = ZooKeeperAccess(sasl=KerberosLogin("zookeeper", "z", ticket_cache=str(cache)))
+    assert secrets_open_to_all(bookie, zookeeper) == [str(keytab), str(cache)]
+    keytab.chmod(0o600)
+    assert secrets_open_to_all(bookie, zookeeper) == [str(cache)]
