@@ -37,11 +37,11 @@ from auditor.model.ledger import (
 )
 from auditor.run.conclusion import conclude
 from auditor.second_checker.finding_comparison import Agreed
-from auditor.summary.bookie_cross_check import bookies_agreed
-from auditor.summary.bookies import by_look
-from auditor.summary.grouping import gather_heard
+from auditor.summary.causes.grouping import gather_heard
+from auditor.summary.cluster.bookie_cross_check import bookies_agreed
+from auditor.summary.cluster.bookies import by_look
+from auditor.summary.cluster.refusals import refusals_of
 from auditor.summary.previous_run import NO_PREVIOUS
-from auditor.summary.refusals import refusals_of
 
 
 def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
