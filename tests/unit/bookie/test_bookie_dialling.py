@@ -244,6 +244,22 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
     )
 
 
+def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(login: SaslLogin) -> None:
+    """Another one stands behind AuthDisabledPlugin: nothing more is asked."""
+    bookie = GuardedBookie()
+    guard = bookie.act
+
+    def refuse(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != INFO:
+            return guard(connection, request)
+        connection.send(info_answer(request.header.txnId, pb.EUA))
+        return True
+
+    bookie.act = refuse
+    detail = refusal(bookie, BookieAccess(sasl=login))
+    assert "EUA: the bookie accepted the login and still does not let this client ask" in detail
+
+
 def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
     """A bookie in a pause of its garbage collection is slow. The next connection may find it
     quicker.
