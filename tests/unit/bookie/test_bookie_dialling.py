@@ -19,7 +19,12 @@ from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
-from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
+from auditor.bookie.dialling import (
+    AUTH_TIMEOUT_MAX_S,
+    LOST_AFTER_HANDSHAKE,
+    WANTS_ROLE,
+    Dialler,
+)
 from auditor.bookie.link import Link
 from auditor.bookie.replies import Lost, Replies, require_ok
 from auditor.config import BookieLimits
@@ -346,7 +351,7 @@ def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: P
 def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
     """A bookie that wants one refuses every request, also inside TLS."""
     bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
-    assert "--bookie-sasl digest-md5" in refusal(bookie, BookieAccess(tls(pki)))
+    assert f"{NOT_ADMITTED}{WANTS_ROLE}" == refusal(bookie, BookieAccess(tls(pki)))
 
 
 def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: Path) -> None:
