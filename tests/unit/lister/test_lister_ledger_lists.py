@@ -192,7 +192,7 @@ def test_a_stamp_that_changes_makes_no_list(
             index.flush()
 
     monkeypatch.setattr(IndexView, "_catch_up", catch_up)
-    with pytest.raises(IndexInDoubt, match="no whole view .* flushed each time"):
+    with pytest.raises(IndexInDoubt, match=r"no whole view .* flushed each time"):
         lists.list_ledger(7)
     assert [*range(5)] == entries(lists.list_ledger(7))
 
