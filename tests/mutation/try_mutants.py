@@ -154,6 +154,17 @@ TESTS = {
     "auditor/judging/unindexed.py": ("tests/unit/judging/test_judging_unindexed.py",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/suspects": ("tests/unit/suspects",),
+    **{
+        f"auditor/bookie/{name}.py": tuple(f"tests/unit/bookie/test_bookie_{one}.py" for one in own)
+        for name, own in (
+            ("conversation_end", ("conversation_end", "conversation")),
+            ("dialling", ("dialling",)),
+            ("digest_login", ("dialling",)),
+            ("exchange", ("exchange", "conversation", "lister_conversation")),
+            ("replies", ("dialling",)),
+            ("throttle", ("throttle", "conversation")),
+        )
+    },
     "auditor/bookie/lane_with_lister.py": (
         "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
     ),
