@@ -23,7 +23,7 @@ help:
 	@echo "make fuzz    hostile bytes for MINUTES=$(MINUTES) a target (TARGET=... for some), by Atheris; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
-	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1"
+	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1, ALL=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven): some ten minutes; LONG=1 adds 100,000 ledgers, ten more"
 
@@ -97,7 +97,7 @@ mutants: $(STAMP)
 mutation: $(STAMP)
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
-	$(BIN)/python tests/mutation/try_mutants.py $(ONLY) $(if $(AGAIN),--again)
+	$(BIN)/python tests/mutation/try_mutants.py $(ONLY) $(if $(AGAIN),--again) $(if $(ALL),--all)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -35,10 +35,6 @@ NO_TLS = {
     "lister": "the lister offers no TLS, and with --lister-tls on it is not asked in clear: give"
     " it --listen-tls on, or set --lister-tls off",
 }
-WANTS_SASL = (
-    "EUA: the bookie wants authentication that it was not given: set --bookie-sasl digest-md5, or"
-    " gssapi for Kerberos"
-)
 WANTS_ROLE = (
     "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles"
     " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5 or gssapi)"
@@ -120,8 +116,7 @@ class Dialler:
             if self._login is not None:
                 await self._login.log_in(link, replies)
             else:
-                has_tls = self._context is not None
-                await check_admitted(link, replies, WANTS_ROLE if has_tls else WANTS_SASL)
+                await check_admitted(link, replies, WANTS_ROLE)
             replies.raise_failure()  # It may have come after the last answer.
         except PeerProtocolError as error:
             raise BookieUnreachable(

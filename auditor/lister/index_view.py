@@ -101,8 +101,7 @@ class IndexView:
         self._monotonic = monotonic
         self._db: Any = None
         self._manifest: tuple[str, tuple[int, int]] | None = None
-        self._checked: Stamp | None = None
-        self._checked_at = 0.0
+        self._checked: tuple[Stamp, float] | None = None
         self.seen_at: float | None = None
         """When the last catching up began, on the monotonic clock; None without a view."""
 
@@ -111,7 +110,7 @@ class IndexView:
 
         Costs 1-2 ms when the bookie is idle; the first time as long as the write-ahead log takes.
         """
-        why = ""
+        why = "it was flushed each time it was read"
         for _ in range(STAMP_TRIES_MAX):
             try:
                 seen_at = self._monotonic()
@@ -121,7 +120,6 @@ class IndexView:
                     self._check_tables(before)
                     self.seen_at = seen_at
                     return
-                why = "it was flushed each time it was read"
             except IndexInDoubt as error:
                 why = str(error)
             time.sleep(STAMP_WAIT_S)
@@ -155,8 +153,10 @@ class IndexView:
         unreadable ones, and raises nothing: all later tables would be missing too.
         """
         now = self._monotonic()
-        if stamp == self._checked and now - self._checked_at < TABLE_CHECK_S:
-            return
+        if self._checked is not None:
+            checked, at = self._checked
+            if stamp == checked and now - at < TABLE_CHECK_S:
+                return
         live = {str(table["name"]).lstrip("/") for table in self._db.live_files()}
         try:
             old = time.time() - TABLE_AGE_S
@@ -165,7 +165,7 @@ class IndexView:
                 for path in self._locations.iterdir()
                 if path.name.endswith(".sst")
                 and path.name not in live
-                and path.stat().st_mtime < old
+                and path.stat().st_mtime <= old
             ]
         except OSError as error:
             raise IndexInDoubt(
@@ -176,7 +176,7 @@ class IndexView:
             raise IndexInDoubt(
                 f"the view lacks {len(missed)} tables that are on disk, {min(missed)} first"
             )
-        self._checked, self._checked_at = stamp, now
+        self._checked = stamp, now
 
     def _link(self, stamp: Stamp) -> None:
         for name in ("CURRENT", stamp.manifest):

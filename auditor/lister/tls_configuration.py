@@ -69,20 +69,25 @@ def _certificate_of_bookie(settings: Settings, bookie: Mapping[str, str], name: 
             f"a lister with TLS needs a certificate, and {name} has no tlsKeyStore: give"
             " --listen-tls-certificate FILE"
         )
-    password = secret_source(settings, _PASSWORD)
-    if password is None and "tlsKeyStorePasswordPath" in bookie:
-        secret = SECRET_OF[_PASSWORD]
-        what = f"the password of the key in {store}"
-        password = SecretSource(what, secret.variable, file=bookie["tlsKeyStorePasswordPath"])
     certificate = bookie.get("tlsCertificatePath")
-    return ServedTls(
+    tls = ServedTls(
         certificate or store,
         f"{'tlsKeyStore' if certificate is None else 'tlsCertificatePath'} of {name}"
         " (--listen-tls-certificate goes before it)",
         None if certificate is None else store,
-        password,
-        f"tlsKeyStorePasswordPath of {name}",
+        secret_source(settings, _PASSWORD),
     )
+    return tls if tls.key_password is not None else _with_password_of_bookie(tls, bookie, name)
+
+
+def _with_password_of_bookie(tls: ServedTls, bookie: Mapping[str, str], name: str) -> ServedTls:
+    file = bookie.get("tlsKeyStorePasswordPath")
+    password = None
+    if file is not None:
+        what = f"the password of the key in {bookie['tlsKeyStore']}"
+        password = SecretSource(what, SECRET_OF[_PASSWORD].variable, file=file)
+    where = f"tlsKeyStorePasswordPath of {name}"
+    return replace(tls, key_password=password, password_name=where)
 
 
 def _with_client_ca(

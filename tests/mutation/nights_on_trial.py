@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from support.night_stories import night
 
-PARTS, NIGHTS = 10, 40
+PARTS, NIGHTS = 40, 10
 """Parts of the law, and the runs of each part."""
 
 

@@ -2,6 +2,7 @@
 more.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -12,15 +13,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import patience
+from records import Record, digest_of, digests, is_fresh, killers_of, read_record, write_record
 from try_mutants import (
-    GONE_THROUGH,
+    ON_TRIAL,
     SURVIVORS,
     TESTS,
-    TO_GO,
     Explained,
+    by_package,
     compared,
     explained,
     selection_of,
+    terms_of,
 )
 
 HERE = ("auditor/first_checker/a.py", "f", "return n + 1", "return n - 1")
@@ -105,9 +108,9 @@ def test_an_explanation_is_a_named_tuple_of_one_mutant() -> None:
 
 
 def test_each_place_on_trial_is_there_and_has_tests() -> None:
-    """What was gone through, and what is to go."""
+    """Modules and packages."""
     project = Path(__file__).parents[2]
-    for place in (*GONE_THROUGH, *TO_GO):
+    for place in ON_TRIAL:
         assert (project / place).exists(), place
         tests = selection_of(place if place.endswith(".py") else f"{place}/any.py")
         assert tests and all(
@@ -116,10 +119,10 @@ def test_each_place_on_trial_is_there_and_has_tests() -> None:
     assert [] == [place for place in TESTS if not (project / place).exists()]
 
 
-def test_every_explanation_is_of_a_module_gone_through() -> None:
+def test_every_explanation_is_of_a_module_on_trial() -> None:
     """One of another module would never be looked at by `make mutation`."""
     files = {one.identity[0] for one in explained(SURVIVORS.read_text())}
-    assert [] == sorted(file for file in files if not file.startswith(GONE_THROUGH))
+    assert [] == sorted(file for file in files if not file.startswith(ON_TRIAL))
 
 
 def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
@@ -128,6 +131,74 @@ def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
     assert (
         selection_of("auditor/judging/settle.py")[0]
         == "tests/unit/judging/test_judging_outcomes.py"
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A module and its test."""
+    for name in ("module.py", "test.py"):
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def tried(tree: Path, terms: str = "terms") -> Record:
+    """The record of a trial that rests on the two files."""
+    rests_on = digests(tree, [tree / "test.py", tree / "module.py"])
+    return Record(terms, rests_on, [[*HERE, "killed", "test.py::test"]])
+
+
+def test_a_module_is_not_tried_again_while_all_stands_on_which_its_record_rests(
+    tree: Path,
+) -> None:
+    """Whatever else changes in the tree."""
+    write_record(tree, "auditor/a.py", tried(tree))
+    (tree / "other.py").write_text("new")
+    assert is_fresh(read_record(tree, "auditor/a.py"), "terms", tree)
+
+
+@pytest.mark.parametrize("name", ["module.py", "test.py"])
+@pytest.mark.parametrize("text", ["something else", None])
+def test_a_module_is_tried_again_when_a_file_changed_or_is_no_more(
+    tree: Path, name: str, text: str | None
+) -> None:
+    """The module, what it calls, its tests, and what runs them."""
+    record, path = tried(tree), tree / name
+    path.unlink() if text is None else path.write_text(text)
+    digest_of.cache_clear()
+    assert not is_fresh(record, "terms", tree)
+
+
+@pytest.mark.parametrize("record", [Record(), Record("terms", {}, [[*HERE, "killed", "by"]])])
+def test_a_module_that_was_not_tried_whole_is_tried(tree: Path, record: Record) -> None:
+    """Never, or only in part: with AGAIN=1."""
+    assert not is_fresh(record, "terms", tree)
+    assert not is_fresh(tried(tree), "other terms", tree)
+
+
+def test_the_terms_of_a_trial_name_each_test_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one may kill what survived; so may one that is no longer left out."""
+    file = "auditor/pace.py"
+    before = terms_of(file)
+    monkeypatch.setitem(TESTS, file, (*TESTS[file], "tests/unit/test_stop.py"))
+    with_another = terms_of(file)
+    monkeypatch.setattr("try_mutants.TOO_SLOW", ())
+    assert 3 == len({before, with_another, terms_of(file)})
+
+
+def test_what_killed_a_mutant_is_tried_first_unless_one_that_looks_alike_survived() -> None:
+    """The two have one name."""
+    killed, survived = [*HERE, "killed", "t"], [*HERE, "survived", ""]
+    name = json.dumps(HERE)
+    assert {name: "t"} == killers_of(Record("", {}, [killed, killed]))
+    assert {name: ""} == killers_of(Record("", {}, [killed, survived]))
+    assert {name: ""} == killers_of(Record("", {}, [survived, killed]))
+
+
+def test_modules_are_tried_package_by_package() -> None:
+    """In the order in which they are named."""
+    assert {"a": ["a/x.py", "a/y.py"], "b": ["b/x.py"]} == by_package(
+        ["a/x.py", "b/x.py", "a/y.py"]
     )
 
 

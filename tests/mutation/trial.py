@@ -1,8 +1,8 @@
 """The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with
 the tests that reach it.
 
-Used by `try_mutants.py`, which says in the environment which files are on trial and where the
-outcome goes.
+Used by `try_mutants.py`, which says in the environment which files are on trial. What came out goes
+to their records (`records.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import signal
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -29,6 +30,7 @@ from hypothesis import HealthCheck, Phase, settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 from patience import Patience, adopt_orphans, end_orphans
+from records import Record, digests, files_used, killers_of, read_record, write_record, write_whole
 from small_changes import Mutant, mutants_of, planted
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
@@ -49,11 +51,15 @@ TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/l
 """Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail
 twice.
 """
+QUIET_S = 30.0
+"""A module that takes longer is spoken of before it is done."""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""
 
 Reached = tuple[str, str]
 """A file and a function."""
+Tried = Sequence[Sequence[str]]
+"""As in `Record`."""
 
 
 class Outcome(NamedTuple):
@@ -65,19 +71,38 @@ class Outcome(NamedTuple):
     by: str = ""
 
 
-class Outcomes(dict[int, Outcome]):
-    """By the mutant's number; written down when set."""
+class Outcomes:
+    """What came out, module by module: a module is recorded and reported with its last mutant.
 
-    def __init__(self, mutants: list[Mutant], stream: TextIO) -> None:
-        super().__init__()
-        self.mutants, self.stream, self.left = mutants, stream, 0
+    `known`: the mutants of each module that are not tried, as its record has them.
+    """
 
-    def __setitem__(self, number: int, outcome: Outcome) -> None:
-        super().__setitem__(number, outcome)
-        self.stream.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
-        self.left += outcome.how not in ("killed", "endless")
-        if len(self) % 100 == 0 or len(self) == len(self.mutants):
-            print(f"{len(self)} of {len(self.mutants)} mutants, {self.left} survived", flush=True)
+    def __init__(self, mutants: Mapping[str, list[Mutant]], known: Mapping[str, Tried]) -> None:
+        self.tried = {file: [*known[file]] for file in mutants}
+        self.left = {file: len(ones) for file, ones in mutants.items()}
+        self.count = 0
+        self.began = self.said = time.monotonic()
+
+    def add(self, mutant: Mutant, outcome: Outcome) -> bool:
+        """Return whether it was the last one of its module."""
+        self.tried[mutant.file].append([*mutant.identity, *outcome])
+        self.left[mutant.file] -= 1
+        self.count += 1
+        if self.left[mutant.file] and time.monotonic() - self.said > QUIET_S:
+            self._say(f"{mutant.file} ... {self.left[mutant.file]} to try", mutant.file)
+        return not self.left[mutant.file]
+
+    def report(self, file: str) -> None:
+        """Say how a whole module ended, and how long it took."""
+        now = time.monotonic()
+        self._say(f"{file} {now - self.began:.0f} s", file)
+        self.began = now
+
+    def _say(self, what: str, file: str) -> None:
+        hows = Counter(how for *_, how, _ in self.tried[file])
+        killed = hows["killed"] + hows["endless"]
+        print(f"{what}: {hows.total()} mutants, {killed} killed", flush=True)
+        self.said = time.monotonic()
 
 
 class Watch:
@@ -168,12 +193,16 @@ class Trial:
     """The plugin."""
 
     def __init__(
-        self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool
+        self, tests: Mapping[str, Sequence[str]], terms: Mapping[str, str], cache: Path, again: bool
     ) -> None:
-        self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
+        self.files, self.terms = list(tests), terms
+        self.cache, self.again, self.seen = cache, again, cache / "seen.json"
         self.tests = {file: tuple(places) for file, places in tests.items()}
-        killers = cache / "killers.json"
-        self.killers: dict[str, str] = json.loads(killers.read_text()) if killers.exists() else {}
+        self.before = {file: read_record(cache, file) for file in self.files}
+        self.killers = {
+            name: by for record in self.before.values() for name, by in killers_of(record).items()
+        }
+        self.used: set[Path] = set()
         self.failed: list[str] = []
         self.ends_at_failure: int | None = None
         self.child: int | None = None
@@ -204,17 +233,22 @@ class Trial:
         watch.run_all([item for item in new if not item.nodeid.startswith(WITH_THREADS)])
         if self.failed:
             pytest.exit(f"without any mutant these fail: {' '.join(self.failed)}", 1)
-        mutants = [
-            one for file in self.files for one in mutants_of(file, (root / file).read_text())
-        ]
-        before = {**seen, **watch.seen} if self.again else watch.seen
-        self.seen.write_text(json.dumps(before))
-        known = [(one, self.killers.get(key(one), "")) for one in mutants] if self.again else []
-        killed = [(one, by) for one, by in known if by]
-        mutants = [one for one, by in known if not by] if self.again else mutants
+        write_whole(self.seen, json.dumps({**seen, **watch.seen}))
+        self.used |= files_used(root) | {item.path for item in session.items}
+        mutants = {file: mutants_of(file, (root / file).read_text()) for file in self.files}
+        known: dict[str, Tried] = dict.fromkeys(self.files, ())
+        if self.again:
+            known = {
+                file: [[*one.identity, "killed", by] for one in ones if (by := self._killer(one))]
+                for file, ones in mutants.items()
+            }
+            mutants = {
+                file: [one for one in ones if not self._killer(one)]
+                for file, ones in mutants.items()
+            }
         print(
             f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds;"
-            f" {len(mutants)} mutants",
+            f" {sum(map(len, mutants.values()))} mutants",
             flush=True,
         )
         _forget()
@@ -224,12 +258,18 @@ class Trial:
         fd, pid = self._fork(lambda: None, session.items, watch)
         if (outcome := _end(fd, pid, _has_told(fd, pid))).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
-        with self.out.open("w", buffering=1) as stream:
-            stream.writelines(
-                f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed
-            )
-            self._all(mutants, watch, stream)
+        self._all(mutants, Outcomes(mutants, known), watch, root)
         return True
+
+    def _killer(self, mutant: Mutant) -> str:
+        """Return the test that killed it last time; "" if none did."""
+        return self.killers.get(key(mutant), "")
+
+    def _record(self, file: str, outcomes: Outcomes, root: Path) -> None:
+        """One that knows some kills from an earlier trial does not say on what it rests."""
+        rests_on = {} if self.again else digests(root, self.used)
+        write_record(self.cache, file, Record(self.terms[file], rests_on, outcomes.tried[file]))
+        outcomes.report(file)
 
     def _watch_in_child(
         self, session: pytest.Session, watch: Watch, items: list[pytest.Item]
@@ -246,55 +286,68 @@ class Trial:
             with os.fdopen(reading) as answers:
                 found = json.loads(
                     answers.read()
-                    or '{"seen": {}, "failed": ["the process that watches the tests"]}'
+                    or '{"seen": {}, "used": [], "failed": ["the process that watches the tests"]}'
                 )
             os.waitpid(pid, 0)
             watch.learn(items, found["seen"])
+            self.used |= {Path(one) for one in found["used"]}
             self.failed += found["failed"]
         elif items:
             try:
                 watch.run_all(items)
                 session.config.pluginmanager.get_plugin("terminalreporter").summary_failures()  # type: ignore[union-attr]
                 sys.stdout.flush()
+                used = [str(path) for path in files_used(session.config.rootpath)]
                 with os.fdopen(tell, "w") as answer:
-                    json.dump({"seen": watch.seen, "failed": self.failed}, answer)
+                    json.dump({"seen": watch.seen, "used": used, "failed": self.failed}, answer)
             finally:
                 os._exit(0)
 
-    def _all(self, mutants: list[Mutant], watch: Watch, stream: TextIO) -> None:
-        """Tell each mutant's outcome, a line each, as soon as it is known; CHILDREN at a time."""
-        outcomes = Outcomes(mutants, stream)
-        running: dict[int, tuple[int, int, float, Patience]] = {}
-        waiting = iter(enumerate(mutants))
-        while len(outcomes) < len(mutants):
-            while len(running) < CHILDREN and (following := next(waiting, None)):
-                number, mutant = following
-                mine = self.tests[mutant.file]
-                reaching = [
-                    one
-                    for one in watch.reaching(mutant.file, mutant.function)
-                    if one.nodeid.startswith(mine)
-                ]
+    def _all(
+        self,
+        mutants: Mapping[str, list[Mutant]],
+        outcomes: Outcomes,
+        watch: Watch,
+        root: Path,
+    ) -> None:
+        """Record each module as soon as all its mutants are tried; CHILDREN of them at a time."""
+
+        def add(mutant: Mutant, outcome: Outcome) -> None:
+            if outcomes.add(mutant, outcome):
+                self._record(mutant.file, outcomes, root)
+
+        running: dict[int, tuple[Mutant, int, float, Patience]] = {}
+        waiting = iter([one for ones in mutants.values() for one in ones])
+        for file in [file for file, ones in mutants.items() if not ones]:
+            self._record(file, outcomes, root)
+        while outcomes.count < sum(map(len, mutants.values())):
+            while len(running) < CHILDREN and (mutant := next(waiting, None)):
+                reaching = self._reaching(mutant, watch)
                 plant = planted(mutant) if reaching else None
                 if plant is None:
-                    outcomes[number] = Outcome("unplanted" if reaching else "unreached")
+                    add(mutant, Outcome("unplanted" if reaching else "unreached"))
                 else:
                     self.failures_max = 2 if mutant.file.startswith(TIMED) else 1
                     fd, pid = self._fork(plant, self._in_order(mutant, reaching, watch), watch)
-                    running[fd] = number, pid, time.monotonic(), Patience(pid)
+                    running[fd] = mutant, pid, time.monotonic(), Patience(pid)
             ready, _, _ = select.select(list(running), [], [], 1.0) if running else ([], [], [])
-            for fd, (number, pid, since, patience) in list(running.items()):
+            for fd, (mutant, pid, since, patience) in list(running.items()):
                 if fd in ready or time.monotonic() - since > WALL_S or patience.has_run_out():
-                    outcomes[number] = _end(fd, pid, fd in ready)
+                    add(mutant, _end(fd, pid, fd in ready))
                     del running[fd]
                     end_orphans([one[1] for one in running.values()])
+
+    def _reaching(self, mutant: Mutant, watch: Watch) -> list[pytest.Item]:
+        """Return the tests of the mutant's module that reach its function."""
+        reaching = watch.reaching(mutant.file, mutant.function)
+        return [one for one in reaching if one.nodeid.startswith(self.tests[mutant.file])]
 
     def _in_order(
         self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch
     ) -> list[pytest.Item]:
         """What killed it last time, the tests of its own module, then the cheap ones first."""
         own = "_".join(["test", *Path(mutant.file).with_suffix("").parts[1:]])
-        last = self.killers.get(key(mutant))
+        last = self._killer(mutant)
         return sorted(
             reaching,
             key=lambda one: (one.nodeid != last, own not in one.nodeid, watch.cost_s[one.nodeid]),
@@ -386,10 +439,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     settings.load_profile("trial")
     trial = Trial(
-        os.environ["MUTATION_FILES"].split(),
         json.loads(os.environ["MUTATION_TESTS"]),
+        json.loads(os.environ["MUTATION_TERMS"]),
         Path(os.environ["MUTATION_CACHE"]),
-        Path(os.environ["MUTATION_OUT"]),
         bool(os.environ["MUTATION_AGAIN"]),
     )
     config.pluginmanager.register(trial, "the trial itself")

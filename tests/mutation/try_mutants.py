@@ -1,121 +1,57 @@
-"""Mutation: every small change of the modules gone through must be noticed by a test, or be
-explained by name.
+"""Mutation: every small change of the modules on trial must be noticed by a test, or be explained
+by name.
 
-    make mutation                                     # all modules gone through
+    make mutation                                     # all; goes on where an ended run was
+    make mutation ALL=1                               # all, whatever was tried before
     make mutation ONLY=auditor/first_checker/schedule.py     # some: files, directories
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
 The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out.
-They are tried in a copy of the tree, in memory, each in a child of one pytest (`trial.py`). Exits 1
-where a mutant survives that `survivors.toml` does not explain, and where one is explained that is
-killed now or is no more.
+They are tried in a copy of the tree, in memory, each in a child of one pytest (`trial.py`), package
+by package. Exits 1 where a mutant survives that `survivors.toml` does not explain, and where one is
+explained that is killed now or is no more.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from records import is_fresh, read_record
+
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 SURVIVORS = HERE / "survivors.toml"
 CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
-"""What is remembered between two runs; two runs at the same time need one each."""
-COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
-GONE_THROUGH = (
+"""What is remembered between two runs."""
+COPIED = ("auditor", "tests", "proto", "pyproject.toml")
+ON_TRIAL = (
     "auditor/pace.py",
+    "auditor/wire",
+    "auditor/witness",
+    "auditor/suspects",
+    "auditor/evidence",
     "auditor/first_checker",
     "auditor/second_checker",
-    "auditor/witness",
-    "auditor/wire",
-    "auditor/bookie",
+    "auditor/summary",
     "auditor/judging",
-    "auditor/suspects",
+    "auditor/bookie",
+    "auditor/lister",
     "auditor/zookeeper",
-    "auditor/evidence",
-    "auditor/lister/bookie_configuration.py",
-    "auditor/lister/connection.py",
-    "auditor/lister/cookie.py",
-    "auditor/lister/directory_reader.py",
-    "auditor/lister/ledger_lists.py",
-    "auditor/lister/list_encoder.py",
-    "auditor/lister/location_runs.py",
-    "auditor/lister/reader_process.py",
-    "auditor/lister/server.py",
-    "auditor/lister/serving.py",
-    "auditor/summary/about.py",
-    "auditor/summary/absences.py",
-    "auditor/summary/assurance.py",
-    "auditor/summary/bookie_costs.py",
-    "auditor/summary/cluster/bookies.py",
-    "auditor/summary/causes/candidates.py",
-    "auditor/summary/causes/cause_rows.py",
-    "auditor/summary/causes/choosing.py",
-    "auditor/summary/circumstances.py",
-    "auditor/summary/causes/clues.py",
-    "auditor/summary/cluster/content.py",
-    "auditor/summary/causes/contrast.py",
-    "auditor/summary/costs.py",
-    "auditor/summary/changes/differences.py",
-    "auditor/summary/due_copies.py",
-    "auditor/summary/changes/earlier_run.py",
-    "auditor/summary/causes/exact_test.py",
-    "auditor/summary/causes/grouping.py",
-    "auditor/summary/changes/history.py",
-    "auditor/summary/causes/hits.py",
-    "auditor/summary/changes/judged_runs.py",
-    "auditor/summary/last_words.py",
-    "auditor/summary/ledgers.py",
-    "auditor/summary/listers.py",
-    "auditor/summary/cluster/listings.py",
-    "auditor/summary/cluster/lost_logs.py",
-    "auditor/summary/durability/margin.py",
-    "auditor/summary/mark_counts.py",
-    "auditor/summary/cluster/mark_findings.py",
-    "auditor/summary/changes/mute_state.py",
-    "auditor/summary/changes/mutes.py",
-    "auditor/summary/cluster/on_cluster.py",
-    "auditor/summary/outcome.py",
-    "auditor/summary/causes/periods.py",
-    "auditor/summary/poisoned.py",
-    "auditor/summary/cluster/population.py",
-    "auditor/summary/previous_run.py",
-    "auditor/summary/changes/rechecks.py",
-    "auditor/summary/references/reference_check.py",
-    "auditor/summary/references/reference_findings.py",
-    "auditor/summary/references/reference_tables.py",
-    "auditor/summary/references/reference_words.py",
-    "auditor/summary/cluster/refusal_counts.py",
-    "auditor/summary/cluster/refusals.py",
-    "auditor/summary/cluster/rename_check.py",
-    "auditor/summary/cluster/renames.py",
-    "auditor/summary/run_summary.py",
-    "auditor/summary/cluster/seen_marks.py",
-    "auditor/summary/spoiled_lists.py",
-    "auditor/summary/durability/stored_copies.py",
-    "auditor/summary/durability/stored_doubts.py",
-    "auditor/summary/sweeps.py",
-    "auditor/summary/references/topic_hits.py",
-    "auditor/summary/references/topics.py",
-    "auditor/summary/causes/touches.py",
-    "auditor/summary/unindexed_entries.py",
-    "auditor/summary/verdict_counts.py",
 )
 """Every survivor here is explained."""
-TO_GO = ("auditor/lister", "auditor/summary", "auditor/summary/cluster")
-"""What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says
-what it left out.
-"""
 STORIES = (
     "tests/unit/judging/test_judging_settle.py",
     "tests/unit/judging/test_judging_newest_state.py",
@@ -162,15 +98,14 @@ TESTS = {
         for name in ("settle", "newest_state")
     },
     "auditor/summary/cluster/bookie_cross_check.py": (
-        "tests/unit/summary/cluster/test_summary_lost_logs.py",
-        NIGHTS,
         "tests/unit/summary/cluster/test_summary_bookie_cross_check.py",
-        "tests/unit/summary/cluster/test_summary_cross_check.py",
+        "tests/unit/summary/cluster/test_summary_lost_logs.py",
+        "tests/unit/summary/cluster/test_summary_not_admitted.py",
+        NIGHTS,
     ),
     "auditor/summary/cluster/cluster_cross_check.py": (
-        NIGHTS,
         "tests/unit/summary/cluster/test_summary_cluster_cross_check.py",
-        "tests/unit/summary/cluster/test_summary_cross_check.py",
+        NIGHTS,
     ),
     "auditor/summary/references/reference_tables.py": (
         "tests/unit/summary/references/test_summary_reference_tables.py",
@@ -191,26 +126,24 @@ TESTS = {
     **{
         f"auditor/summary/{place}{name}.py": (f"tests/unit/summary/{place}test_summary_{tests}.py",)
         for place, name, tests in (
+            ("", "paces", "paces"),
             ("", "due_copies", "due_copies"),
-            ("", "unindexed_entries", "unindexed_entries"),
-            ("", "spoiled_lists", "spoiled_lists"),
-            ("", "sweeps", "sweeps"),
             ("changes/", "differences", "differences"),
             ("changes/", "rechecks", "differences"),
-            ("cluster/", "lost_logs", "lost_logs"),
-            ("cluster/", "on_cluster", "on_cluster"),
             ("durability/", "margin", "margin"),
             ("durability/", "stored_copies", "margin"),
             ("durability/", "stored_doubts", "margin"),
+            ("", "unindexed_entries", "unindexed_entries"),
+            ("cluster/", "lost_logs", "lost_logs"),
+            ("", "spoiled_lists", "spoiled_lists"),
+            ("", "sweeps", "sweeps"),
             ("references/", "reference_findings", "reference_findings"),
             ("references/", "reference_words", "reference_words"),
             ("references/", "topic_hits", "topic_hits"),
+            ("cluster/", "on_cluster", "on_cluster"),
         )
     },
-    **{
-        f"auditor/summary{part}": (f"tests/unit/summary{part}",)
-        for part in ("", "/causes", "/changes", "/cluster", "/durability", "/references")
-    },
+    "auditor/summary": ("tests/unit/summary",),
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
         "tests/unit/judging/test_judging_child.py",
@@ -221,6 +154,17 @@ TESTS = {
     "auditor/judging/unindexed.py": ("tests/unit/judging/test_judging_unindexed.py",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/suspects": ("tests/unit/suspects",),
+    **{
+        f"auditor/bookie/{name}.py": tuple(f"tests/unit/bookie/test_bookie_{one}.py" for one in own)
+        for name, own in (
+            ("conversation_end", ("conversation_end", "conversation")),
+            ("dialling", ("dialling",)),
+            ("digest_login", ("dialling",)),
+            ("exchange", ("exchange", "conversation", "lister_conversation")),
+            ("replies", ("dialling",)),
+            ("throttle", ("throttle", "conversation")),
+        )
+    },
     "auditor/bookie/lane_with_lister.py": (
         "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
     ),
@@ -239,8 +183,14 @@ TESTS = {
             ("connection", "connection"),
             ("directory_reader", "directory_reader"),
             ("server", "server_answers"),
+            ("tls_configuration", "tls_configuration"),
         )
     },
+    "auditor/lister/index_view.py": (
+        "tests/unit/lister/test_lister_index_view.py",
+        "tests/unit/lister/test_lister_ledger_lists.py",
+        "tests/unit/lister/test_lister_location_runs.py",
+    ),
     "auditor/lister": ("tests/unit/lister",),
     "auditor/pace.py": ("tests/unit/test_pace.py",),
 }
@@ -269,6 +219,7 @@ WITH_THREADS = (
 """Tests on RocksDB, whose threads a fork does not copy: they are watched in a child, so that each
 child starts its own.
 """
+OPTIONS = ("-q", "-p", "trial", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "timeout=0")
 SURVIVED = ("survived", "unreached", "unplanted")
 
 Identity = tuple[str, str, str, str]
@@ -347,11 +298,14 @@ def files_of(words: Sequence[str], root: Path) -> list[str]:
     found = []
     for word in words:
         place = root / word
-        paths = sorted(place.glob("*.py")) if place.is_dir() else [place]
+        paths = sorted(place.rglob("*.py")) if place.is_dir() else [place]
         chosen = [
             path
             for path in paths
-            if path.exists() and path.name != "__init__.py" and not is_wording(path)
+            if path.exists()
+            and path.name != "__init__.py"
+            and "generated" not in path.parts
+            and not is_wording(path)
         ]
         if not chosen:
             raise ValueError(f"no module on trial is named {word}")
@@ -359,15 +313,19 @@ def files_of(words: Sequence[str], root: Path) -> list[str]:
     return found
 
 
-def trial(files: Sequence[str], again: bool) -> list[list[str]]:
-    """Try the mutants of the files in a copy; each as file, function, before, after, how it ended
-    and the test that killed it.
+def by_package(files: Iterable[str]) -> dict[str, list[str]]:
+    """Return the modules of each package, in their order."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found.setdefault("/".join(Path(file).parent.parts[:2]), []).append(file)
+    return found
 
-    Raises CalledProcessError where the tests fail without any mutant.
+
+def trial(files: Sequence[str], again: bool) -> bool:
+    """Try the mutants of the files in a copy; what came out is in their records.
+
+    Return whether the tests passed without any mutant: otherwise nothing was tried.
     """
-    CACHE.mkdir(parents=True, exist_ok=True)
-    killers, out = CACHE / "killers.json", CACHE / "tried.jsonl"
-    out.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as workdir:
         copy = Path(workdir) / "copy"
         for name in COPIED:
@@ -385,42 +343,24 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
             ),
             "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1",
-            "MUTATION_FILES": " ".join(files),
             "MUTATION_TESTS": json.dumps({file: selection_of(file) for file in files}),
-            "MUTATION_OUT": str(out),
+            "MUTATION_TERMS": json.dumps({file: terms_of(file) for file in files}),
             "MUTATION_CACHE": str(CACHE),
             "MUTATION_AGAIN": "yes" if again else "",
             "MUTATION_WITH_THREADS": " ".join(WITH_THREADS),
         }
-        options = [
-            "-q",
-            "-p",
-            "trial",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "addopts=",
-            "-o",
-            "timeout=0",
-        ]
         tests = dict.fromkeys(test for file in files for test in selection_of(file))
         left_out = " and ".join(f"not {one}" for one in TOO_SLOW)
         paths = [str(path.relative_to(copy)) for test in tests for path in _paths(copy, test)]
-        command = [sys.executable, "-m", "pytest", *options, "-k", left_out, *paths]
-        try:
-            subprocess.run(command, cwd=copy, env=environment, check=True)
-        finally:
-            tried = (
-                [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-            )
-            known = json.loads(killers.read_text()) if killers.exists() else {}
-            killers.write_text(json.dumps({**known, **_killers(tried)}, indent=0))
-    return tried
+        command = [sys.executable, "-m", "pytest", *OPTIONS, "-k", left_out, *paths]
+        return subprocess.run(command, cwd=copy, env=environment, check=False).returncode == 0
 
 
 def selection_of(file: str) -> tuple[str, ...]:
     """Return the tests that a module is tried with: its own, else those of its package."""
-    return TESTS[file] if file in TESTS else TESTS[str(Path(file).parent)]
+    return next(
+        TESTS[str(place)] for place in (Path(file), *Path(file).parents) if str(place) in TESTS
+    )
 
 
 def _paths(root: Path, test: str) -> list[Path]:
@@ -428,46 +368,64 @@ def _paths(root: Path, test: str) -> list[Path]:
     return [root / test] if (root / test).exists() else sorted(root.glob(f"{test}*.py"))
 
 
-def _killers(tried: Iterable[Sequence[str]]) -> dict[str, str]:
-    """What killed each mutant, by its identity; nothing where one of those that look alike
-    survived.
+def terms_of(file: str) -> str:
+    """Return in short how a module is tried, but for what the files on which it rests say: with
+    which tests, libraries and Python.
     """
-    found: dict[str, str] = {}
-    for *identity, _, by in tried:
-        name = json.dumps(identity)
-        found[name] = by if found.get(name, by) else ""
-    return found
+    paths = [path for test in selection_of(file) for path in _paths(PROJECT, test)]
+    paths += PROJECT.glob("tests/**/conftest.py")
+    tests = {one for path in paths for one in (path.rglob("*.py") if path.is_dir() else [path])}
+    libraries = (PROJECT / "constraints.txt").read_text()
+    names = sorted(str(one.relative_to(PROJECT)) for one in tests)
+    said = [names, TOO_SLOW, WITH_THREADS, OPTIONS, libraries, sys.version]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="Every mutant is killed, or explained by name.")
-    parser.add_argument(
-        "only", nargs="*", help="files and directories; all gone through, if none is given"
-    )
+    parser.add_argument("only", nargs="*", help="files and directories; all, if none is given")
     parser.add_argument(
         "--again", action="store_true", help="only those that were not killed last time"
     )
+    parser.add_argument(
+        "--all", action="store_true", help="what nothing has changed for since it was tried, too"
+    )
     given = parser.parse_args(words)
+    CACHE.mkdir(parents=True, exist_ok=True)
     known = explained(SURVIVORS.read_text())
-    files = files_of(given.only or GONE_THROUGH, PROJECT)
-    tried = trial(files, given.again)
-    problems = compared([((a, b, c, d), how) for a, b, c, d, how, _ in tried], known, files)
-    print("\n".join(problems))
-    for file in (*files, "all"):
-        hows = Counter(one[4] for one in tried if file in (one[0], "all"))
-        left = sum(hows[how] for how in SURVIVED)
+    packages = by_package(files_of(given.only or ON_TRIAL, PROJECT))
+    problems: list[str] = []
+    table = ["| package | modules | mutants | killed | explained |", "|---|---|---|---|---|"]
+    for number, (package, files) in enumerate(packages.items(), start=1):
+        began = time.monotonic()
+        new = files if given.all or given.again else [file for file in files if not _is_fresh(file)]
         print(
-            f"{file}: {hows.total()} mutants, {hows['killed'] + hows['endless']} killed, {left}"
-            " survived"
+            f"[{number} of {len(packages)}] {package}: {len(new)} modules to try,"
+            f" {len(files) - len(new)} unchanged since they were tried",
+            flush=True,
         )
+        if new and not trial(new, given.again):
+            problems.append(f"{package}: its tests fail without any mutant")
+            continue
+        tried = [((a, b, c, d), how) for a, b, c, d, how, _ in _tried(files)]
+        found = compared(tried, known, files)
+        problems += found
+        left = sum(how in SURVIVED for _, how in tried)
+        row = f"{len(files)} | {len(tried):,} | {len(tried) - left:,} | {left:,}"
+        table.append(f"| `{package}/` | {row} |")
+        print("\n".join([*found, f"{package}: {time.monotonic() - began:.0f} s\n"]), flush=True)
+    print("\n".join(table))
     print(f"{len(problems)} to kill, to explain, or to take out")
-    if not given.only:
-        print(
-            "not gone through yet:"
-            f" {', '.join(sorted(set(files_of(TO_GO, PROJECT)) - set(files))) or 'nothing'}"
-        )
     return 1 if problems else 0
+
+
+def _is_fresh(file: str) -> bool:
+    return is_fresh(read_record(CACHE, file), terms_of(file), PROJECT)
+
+
+def _tried(files: Iterable[str]) -> Iterable[Sequence[str]]:
+    return (one for file in files for one in read_record(CACHE, file).tried)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,12 @@ class LocationIndex:
         self._db: Rdict | None = None
         self.start()
 
-    def start(self) -> None:
+    def start(self, *, compacts: bool = True) -> None:
         """Open the index as a bookie does: for writing, with a new manifest."""
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+        options.set_disable_auto_compactions(not compacts)
         self._db = Rdict(str(self.locations), options)
 
     def put(self, ledger_id: int, entries: Iterable[int], log: int = 0) -> None:

@@ -19,7 +19,12 @@ from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
-from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
+from auditor.bookie.dialling import (
+    AUTH_TIMEOUT_MAX_S,
+    LOST_AFTER_HANDSHAKE,
+    WANTS_ROLE,
+    Dialler,
+)
 from auditor.bookie.link import Link
 from auditor.bookie.replies import Lost, Replies, require_ok
 from auditor.config import BookieLimits
@@ -244,6 +249,22 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
     )
 
 
+def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(login: SaslLogin) -> None:
+    """Another one stands behind AuthDisabledPlugin: nothing more is asked."""
+    bookie = GuardedBookie()
+    guard = bookie.act
+
+    def refuse(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != INFO:
+            return guard(connection, request)
+        connection.send(info_answer(request.header.txnId, pb.EUA))
+        return True
+
+    bookie.act = refuse
+    detail = refusal(bookie, BookieAccess(sasl=login))
+    assert "EUA: the bookie accepted the login and still does not let this client ask" in detail
+
+
 def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
     """A bookie in a pause of its garbage collection is slow. The next connection may find it
     quicker.
@@ -330,7 +351,7 @@ def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: P
 def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
     """A bookie that wants one refuses every request, also inside TLS."""
     bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
-    assert "--bookie-sasl digest-md5" in refusal(bookie, BookieAccess(tls(pki)))
+    assert f"{NOT_ADMITTED}{WANTS_ROLE}" == refusal(bookie, BookieAccess(tls(pki)))
 
 
 def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import random
 
 from auditor.bookie.throttle import RISE_S_MAX, SAMPLES, Latencies, Throttle
 from auditor.config import BookieLimits
+from auditor.model.availability import LanePace
 
 SEED = random.randrange(10**6)
 
@@ -38,6 +39,14 @@ def test_size_and_rate_halve_and_grow_back_to_the_limits() -> None:
     one.halve()
     one.answered(4, [], are_lists=True)
     assert (5, 400.0) == (one.size, one.rate), "answers at the limits are not saved up"
+
+
+def test_the_pace_is_what_the_bookie_is_asked_now() -> None:
+    """Requests at once and a second, and whether that is less than the limits allow."""
+    one = throttle(64, 2_000.0)
+    assert one.pace == LanePace(64, 2_000.0, is_low=False)
+    one.halve()
+    assert one.pace == LanePace(32, 1_000.0, is_low=True)
 
 
 def test_what_counts_towards_growth_is_forgotten_when_the_bookie_shows_strain() -> None:

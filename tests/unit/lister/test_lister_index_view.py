@@ -127,6 +127,17 @@ def test_an_old_table_that_the_view_has_is_no_doubt(locations: Path, tmp_path: P
     assert viewed.view._db is None
 
 
+def test_a_table_counts_from_its_age_on(
+    locations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the second."""
+    now = float(int(time.time()))
+    monkeypatch.setattr("auditor.lister.index_view.time.time", lambda: now)
+    os.utime(locations / "000003.sst", (now, now - TABLE_AGE_S))
+    with pytest.raises(IndexInDoubt, match="lacks 1 tables"):
+        Viewed(locations, tmp_path / "links").view._check_tables(STAMP)
+
+
 def test_tables_are_compared_when_the_index_changed_or_time_is_over(
     locations: Path, tmp_path: Path
 ) -> None:

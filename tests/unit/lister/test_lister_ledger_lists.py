@@ -110,7 +110,30 @@ def test_views_opened_again_and_again_fill_no_disk(
         lists.list_ledger(7)
         lists.view.close()
     logs = [path.name for path in lists.view._links.rglob("LOG*")]
-    assert 2 >= len(logs), logs
+    assert 1 <= len(logs) <= 2, logs
+
+
+def test_an_index_that_does_not_change_is_opened_once(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catching up costs a millisecond or two, opening the whole write-ahead log."""
+    real, opened = IndexView._open, []
+    monkeypatch.setattr(IndexView, "_open", lambda view: (opened.append(view), real(view))[1])
+    for entry in range(3):
+        index.put(7, [entry])
+        assert [*range(entry + 1)] == entries(lists.list_ledger(7))
+    assert [lists.view] == opened
+
+
+def test_links_that_a_killed_process_left_are_no_hindrance(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try of the next process succeeds."""
+    index.put(7, range(3))
+    for name in ("CURRENT", stamp_of(index.locations).manifest):
+        (lists.view._links / name).symlink_to(index.locations / name)
+    monkeypatch.setattr(index_view, "STAMP_TRIES_MAX", 1)
+    assert [*range(3)] == entries(lists.list_ledger(7))
 
 
 def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(
@@ -169,7 +192,7 @@ def test_a_stamp_that_changes_makes_no_list(
             index.flush()
 
     monkeypatch.setattr(IndexView, "_catch_up", catch_up)
-    with pytest.raises(IndexInDoubt, match="no whole view"):
+    with pytest.raises(IndexInDoubt, match=r"no whole view .* flushed each time"):
         lists.list_ledger(7)
     assert [*range(5)] == entries(lists.list_ledger(7))
 
@@ -203,10 +226,14 @@ def test_a_table_in_the_making_is_no_doubt(index: LocationIndex, lists: LedgerLi
 def test_a_view_whose_tables_are_deleted_is_read_to_its_end(
     index: LocationIndex, lists: LedgerLists
 ) -> None:
-    """All files are kept open: compaction takes none of them away."""
-    index.put(7, range(3000))
-    index.flush()
-    assert [*range(3000)] == entries(lists.list_ledger(7))
+    """All files are kept open, however many: compaction takes none of them away."""
+    index.close()
+    index.start(compacts=False)
+    for first in range(0, 3000, 100):
+        index.put(7, range(first, first + 100))
+        index.flush()
+    assert 30 == len([*index.locations.glob("*.sst")])
+    lists.view.refresh()
     lists.limits.view_age_max_s = 1e9
     index.close()
     for path in index.locations.glob("*.sst"):

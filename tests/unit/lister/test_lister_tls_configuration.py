@@ -38,12 +38,36 @@ def test_the_bookies_own_files_are_used(wants: str) -> None:
     found = tls_configuration(
         settings(), TLS | PEM | {"tlsClientAuthentication": wants, "other": "x"}, "conf"
     )
-    assert found is not None
-    assert (found.certificate, found.key) == ("/b.pem", "/b.key")
-    assert found.key_password == SecretSource(
-        "the password of the key in /b.key", VARIABLE, file="/b.password"
+    key_password = SecretSource("the password of the key in /b.key", VARIABLE, file="/b.password")
+    ca = ("/ca.pem", "tlsTrustStore of conf (--listen-tls-ca goes before it)")
+    assert found == ServedTls(
+        "/b.pem",
+        "tlsCertificatePath of conf (--listen-tls-certificate goes before it)",
+        "/b.key",
+        key_password,
+        "tlsKeyStorePasswordPath of conf",
+        *(ca if wants.lower() == "true" else ()),
     )
-    assert found.client_ca == ("/ca.pem" if wants.lower() == "true" else None)
+
+
+def test_a_key_store_without_a_certificate_beside_it_holds_both() -> None:
+    """It is then the file of the certificate, and there is no other one of the key."""
+    found = tls_configuration(settings(), TLS | {"tlsKeyStore": "/b.jks"}, "conf")
+    assert found is not None
+    assert (found.certificate, found.key, found.key_password) == ("/b.jks", None, None)
+
+
+@pytest.mark.parametrize("own", [{}, {"listen_tls_certificate": "/own.pem"}])
+def test_a_password_of_its_own_goes_before_the_bookies(own: dict[str, str]) -> None:
+    """For its own key as for the bookie's, and it is the one that messages name."""
+    given = settings(**own, listen_tls_key_password_file="/own.password")
+    found = tls_configuration(given, TLS | PEM, "conf")
+    password = SecretSource("the password of --listen-tls-key", VARIABLE, file="/own.password")
+    assert found is not None
+    assert (found.key_password, found.password_name) == (
+        password,
+        "--listen-tls-key-password-file FILE",
+    )
 
 
 def test_files_of_its_own_go_before_the_bookies() -> None:
@@ -57,6 +81,7 @@ def test_files_of_its_own_go_before_the_bookies() -> None:
     with_ca = tls_configuration(settings(listen_tls_ca="/clients.pem"), bookie, "conf")
     assert with_ca is not None
     assert (with_ca.client_ca, with_ca.certificate) == ("/clients.pem", "/b.pem")
+    assert with_ca.client_ca_name == "--listen-tls-ca /clients.pem"
     alone = settings(listen_tls="on", listen_tls_certificate="/own.pem")
     assert tls_configuration(alone, {}, "conf") == ServedTls(
         "/own.pem", "--listen-tls-certificate /own.pem"

@@ -8,17 +8,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
+from support.stories import (
+    GRACE_MS,
+    LEDGER,
+    NOW_MS,
+    Bookie,
+    State,
+    Story,
+    drive,
+    groups,
+)
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.facts import EntryFacts
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import worst_entry_of
+from auditor.second_checker.agreement import differences, worst_entry_of
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.findings import placement_findings
 from auditor.second_checker.metadata import exemption, is_beyond_grace, is_stuck
@@ -110,6 +120,56 @@ def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_wo
     (finding,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).findings
     assert finding.copies is not None
     assert (4, 1, 1) == (worst_entry_of(finding), finding.copies.confirmed, finding.copies.unknown)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "reads", "at_tail"),
+    [
+        ({5}, {}, True),
+        ({4, 5}, {}, True),
+        ({4}, {}, False),
+        (ALL, {}, False),
+        ({4, 5}, {("b3", 4): ReadStatus.TIMED_OUT}, False),
+    ],
+)
+@pytest.mark.parametrize(("ack", "of_others"), [(2, {}), (1, {"b2": ALL - {5}})])
+def test_only_the_end_is_missing_where_all_before_it_is_there_and_nothing_is_unknown(
+    ack: int, of_others: Lists, lacks: set[int], reads: Reads, at_tail: bool
+) -> None:
+    """On each bookie that lacks an entry. As many copies as the ack quorum are enough."""
+    lists = {"b1": ALL, "b2": ALL, **of_others, "b3": ALL - lacks}
+    absent = in_vain(*((b, e) for b, held in lists.items() for e in ALL - held))
+    told = opinion(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 5", lists, {**absent, **reads})
+    (finding,) = told.findings
+    assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
+
+
+@pytest.mark.parametrize(("probes", "at_tail"), [(1, False), (5, True)])
+def test_only_the_end_is_missing_on_a_bookie_that_cannot_list_if_the_rest_was_read(
+    probes: int, at_tail: bool
+) -> None:
+    """What its sample says of other entries is assumed. It has all but the last one."""
+    unable = Bookie(frozenset(range(3)), answer=AnswerStatus.UNSUPPORTED)
+    whole = dict.fromkeys(("b1", "b2"), Bookie(frozenset(range(4))))
+    metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 3")
+    state = State(metadata, {**whole, "b3": unable})
+    told = Story("tail", (state,), more_terms={"probe_entries": probes})
+    driven = drive(told)
+    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
+    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+
+
+def test_a_gone_bookie_that_should_hold_no_entry_is_not_told() -> None:
+    """The first segment has one entry, and that is on b1 alone."""
+    gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
+    empty = dict.fromkeys(("b1", "b4", "b5"), Bookie())
+    metadata = ledger("e3 w1 a1 0:[b1 b2 b3] 1:[b1 b4 b5] closed 9")
+    told = Story("short", (State(metadata, {**empty, "b2": Bookie(), "b3": gone}),))
+    driven = drive(told)
+    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    assert isinstance(finding.facts, EntryFacts) and () == finding.facts.gone
+    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,14 @@ def test_a_newer_ledger_of_a_cursor_does_not_follow_a_ledger_of_messages() -> No
 
 
 def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
-    """The broker has rolled over: it was in use."""
+    """The broker has rolled over: it was in use. So it was where the topic is known to end in the
+    newer one.
+    """
     newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]
-    facts = reference_facts(7, [*rows(FIRST, AGAIN, entries=None), *newer], GONE)
-    assert MissingLedgerFacts(1, 1, (USE,), None, None, 1_250) == facts
+    told = [*rows(FIRST, AGAIN, entries=None), *newer]
+    ended = [row._replace(position=(8, 4)) if row.row == "topic" else row for row in told]
+    missing = MissingLedgerFacts(1, 1, (USE,), None, None, 1_250)
+    assert [missing, missing] == [reference_facts(7, one, GONE) for one in (told, ended)]
 
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:

@@ -61,7 +61,18 @@ def test_each_bookie_is_named_with_the_lowest_pace_of_its_conversations(run: Pla
         [read("b1", None), read("b1", FULL), read("b2", LanePace(8, 250.04, is_low=True))],
     )
     slowest = [slow("b2", 8, 250.0), slow("b1", 8, 900.0)]
-    assert {"bookies": 2, "slowest": slowest} == paces_json(run)
+    found = paces_json(run)
+    assert {"bookies": 2, "slowest": slowest} == found
+    assert all(isinstance(one["requests_per_second"], float) for one in found["slowest"])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_lowest_pace_is_the_fewest_requests_at_once(run: Place, order: int) -> None:
+    """Whenever it was, and whatever the rate."""
+    paces = [LanePace(32, 1_000.0, is_low=True), LanePace(8, 100.25, is_low=True),
+             LanePace(16, 50.0, is_low=True)][::order]  # fmt: skip
+    write(run, [greeted("b1", pace, look) for look, pace in enumerate(paces, 1)], [])
+    assert [slow("b1", 8, 100.2)] == paces_json(run)["slowest"]
 
 
 def test_so_many_bookies_are_named_the_slowest_first(run: Place) -> None:

@@ -1,20 +1,32 @@
-"""The second opinion on which ledgers need a lost bookie."""
+"""The second opinion on bookies: what it reads of the evidence, and what it leaves alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
+import pytest
 from support.night_stories import night
 from support.tables_in_memory import Tables
 
-from auditor.evidence.rows import answer_row, ledger_row, table
+from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, Greeting
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.first_checker.content import judge_content
+from auditor.first_checker.failing import judge_failing
+from auditor.model.availability import (
+    NO_COOKIE,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
+from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -24,6 +36,11 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.run.conclusion import conclude
+from auditor.second_checker.finding_comparison import Agreed
+from auditor.summary.causes.grouping import gather_heard
+from auditor.summary.cluster.bookie_cross_check import bookies_agreed
+from auditor.summary.cluster.bookies import by_look
+from auditor.summary.cluster.refusals import refusals_of
 from auditor.summary.previous_run import NO_PREVIOUS
 
 
@@ -95,3 +112,103 @@ def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
         "unmarked ledgers: the first says 4, the second 2; some ledgers: the first says (1, 2, 3,"
         " 4), the second (1, 2)" in sentence
     )
+
+
+UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
+RECORDS = [replace(UP, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
+REFUSED = Answer("b1", 1, 1, 0, AnswerStatus.REFUSED, detail="EIO: x")
+READ = EntryRead("b1", 1, 0, 1, 0, ReadStatus.PRESENT)
+FAILING = [replace(REFUSED, ledger_id=n, look=look) for n in (1, 2, 3) for look in (1, 2)]
+
+
+class Counted(Tables):
+    """Counts the rows that were held at once."""
+
+    held = 0
+
+    def read_table(self, *args: Any, **more: Any) -> pa.Table:
+        rows = super().read_table(*args, **more)
+        self.held += rows.num_rows
+        return rows
+
+
+def evidence(answers: Sequence[Answer] = (), reads: Sequence[EntryRead] = ()) -> Counted:
+    run = Counted()
+    run.write_table("evidence/answers", table(ANSWERS, [answer_row(one) for one in answers]), "a")
+    run.write_table("evidence/reads", table(READS, [read_row(one) for one in reads]), "a")
+    return run
+
+
+def lacking(bookie: str, expected: int, absent: int, standing: str = "violated") -> pa.Table:
+    """The verdicts on ledgers 1 to 3, of which a bookie lacks so much."""
+    lacks = [{"bookie_id": bookie, "expected": expected, "absent": absent}]
+    rows = [
+        {"ledger_id": n, "standing": standing, "unknowns": [], "findings": [], "lacks": lacks}
+        for n in (1, 2, 3)
+    ]
+    return pa.Table.from_pylist(rows, schema=VERDICTS)
+
+
+def judged(
+    tables: Tables, verdicts: pa.Table | None = None, away: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """The findings of the first checker, which the second confirms."""
+    run = cast(Place, tables)
+    told = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
+    looks = by_look(RECORDS)
+    contents = gather_heard(run, told, RECORDS).contents
+    first = judge_content(looks, {b: one for b, one in contents.items() if b not in away})
+    first += judge_failing(looks, refusals_of(run), away)
+    about = night(0).about
+    terms = replace(about.terms, around=Surroundings(maintenance=away))
+    about = replace(about, partial=False, terms=terms, unregistered_since_ms={})
+    assert Agreed(first, []) == bookies_agreed(run, about, RECORDS, told, first)
+    return first
+
+
+@pytest.mark.parametrize(
+    ("lists", "reads", "is_found"),
+    [
+        ([AnswerStatus.HELD], [], True),
+        ([AnswerStatus.NO_SUCH_LEDGER], [], True),
+        ([], [ReadStatus.PRESENT], True),
+        ([AnswerStatus.UNSUPPORTED], [ReadStatus.NO_ENTRY], False),
+        ([], [], False),
+    ],
+)
+def test_a_bookie_fails_requests_where_another_serves_them(
+    lists: list[AnswerStatus], reads: list[ReadStatus], is_found: bool
+) -> None:
+    """A list or an entry of another bookie counts. What this one sent in a search does not."""
+    others = [replace(REFUSED, bookie_id="b2", status=status) for status in lists]
+    read = [replace(READ, bookie_id="b2", status=status) for status in reads]
+    run = evidence([*FAILING, *others], [*read, replace(READ, is_search=True)])
+    found = [(one.kind, one.bookie_id) for one in judged(run)]
+    assert [(Kind.BOOKIE_FAILING_REQUESTS, "b1")] * is_found == found
+
+
+HELD = [
+    replace(REFUSED, bookie_id=bookie, ledger_id=n, look=look, status=AnswerStatus.HELD)
+    for bookie in ("b1", "b9")
+    for n in (1, 2, 3)
+    for look in (1, 2)
+]
+
+
+def test_a_bookie_lost_its_content_where_the_ledgers_are_violated() -> None:
+    """Nothing is found in maintenance, nor of a bookie that no look saw."""
+    run = evidence(HELD)
+    (found,) = judged(run, lacking("b1", 10, 6))
+    assert (Kind.BOOKIE_LOST_CONTENT, "b1") == (found.kind, found.bookie_id)
+    assert [] == judged(run, lacking("b1", 10, 6, "indeterminate"))
+    assert [] == judged(run, lacking("b1", 10, 6), frozenset({"b1"}))
+    assert [] == judged(run, lacking("b9", 10, 6))
+
+
+def test_of_answers_without_a_refusal_no_row_is_held() -> None:
+    """A healthy cluster pays for a scan."""
+    run = evidence(HELD, [READ])
+    about = replace(night(0).about, partial=False)
+    none = scan_rows(VERDICTS.empty_table())
+    bookies_agreed(cast(Place, run), about, RECORDS, none, [])
+    assert 0 == run.held

@@ -1,0 +1,94 @@
+"""What is remembered of each module between two runs: how each of its mutants ended, and the files
+on which that rests.
+
+A record is written as soon as all mutants of its module were tried. So a run that was ended goes on
+with the next module, and a module is not tried again while nothing that could change the outcome
+has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Record(NamedTuple):
+    """`terms`: how the module was tried, in short; `rests_on`: what each file said, in short, by
+    its path from the root; empty, if not every mutant was tried.
+
+    `tried`: file, function, before, after, how it ended and the test that killed it.
+    """
+
+    terms: str = ""
+    rests_on: Mapping[str, str] = {}
+    tried: Sequence[Sequence[str]] = ()
+
+
+def read_record(cache: Path, file: str) -> Record:
+    """Return the record of a module; an empty one, if it was never tried."""
+    path = _path(cache, file)
+    return Record(*json.loads(path.read_text())) if path.exists() else Record()
+
+
+def write_record(cache: Path, file: str, record: Record) -> None:
+    """Replace the record of a module, whole or not at all."""
+    write_whole(_path(cache, file), json.dumps(record, indent=0))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all, whoever else does."""
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(text)
+    part.replace(path)
+
+
+def is_fresh(record: Record, terms: str, root: Path) -> bool:
+    """Return whether a trial would only repeat what the record says."""
+    same = (digest_of(root / file) == said for file, said in record.rests_on.items())
+    return bool(record.rests_on) and record.terms == terms and all(same)
+
+
+def killers_of(record: Record) -> dict[str, str]:
+    """Return what killed each mutant, by its identity; nothing where one of those that look alike
+    survived.
+    """
+    found: dict[str, str] = {}
+    for *identity, _, by in record.tried:
+        name = json.dumps(identity)
+        found[name] = by if found.get(name, by) else ""
+    return found
+
+
+def digests(root: Path, files: Iterable[Path]) -> dict[str, str]:
+    """Return what each file says, in short, by its path from the root."""
+    return {str(file.relative_to(root)): digest_of(file) for file in sorted(set(files))}
+
+
+def files_used(root: Path) -> set[Path]:
+    """Return the files below the root that this process may rest on: the modules it imported, the
+    fixtures, and whatever is not Python.
+    """
+    modules = [getattr(one, "__file__", None) for one in list(sys.modules.values())]
+    imported = {Path(one) for one in modules if one and one.startswith(f"{root}/")}
+    others = {
+        path
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".md", ".svg")
+    }
+    return imported | others | set(root.glob("tests/**/conftest.py"))
+
+
+@functools.cache
+def digest_of(file: Path) -> str:
+    """Return "" for a file that is no more."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+
+
+def _path(cache: Path, file: str) -> Path:
+    return cache / f"{file.replace('/', '.')}.json"
