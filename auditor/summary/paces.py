@@ -31,8 +31,7 @@ def paces_json(run: Place) -> dict[str, Any]:
     lowest: dict[BookieId, tuple[int, float]] = {}
     for name in _TABLES:
         for batch in run.stream(name, _PACES, _PACES.names):
-            low = pc.fill_null(pc.struct_field(batch["pace"], "is_low"), fill_value=False)
-            for row in batch.filter(low).to_pylist():
+            for row in batch.filter(pc.struct_field(batch["pace"], "is_low")).to_pylist():
                 pace = (row["pace"]["inflight"], row["pace"]["requests_per_second"])
                 lowest[row["bookie_id"]] = min(lowest.get(row["bookie_id"], pace), pace)
     slowest = sorted(lowest.items(), key=lambda one: (one[1], one[0]))

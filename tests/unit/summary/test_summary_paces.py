@@ -79,7 +79,7 @@ def test_so_many_bookies_are_named_the_slowest_first(run: Place) -> None:
     """All are counted. Among equals the order is that of their ids."""
     many = BOOKIES_NAMED_MAX + 2
     rows = [greeted(f"b{n:02}", LanePace(32 - n // 2, 1_000.0, is_low=True)) for n in range(many)]
-    write(run, rows, [])
+    write(run, rows[::-1], [])
     found = paces_json(run)
     assert many == found["bookies"]
     order = sorted(range(many), key=lambda n: (32 - n // 2, n))[:BOOKIES_NAMED_MAX]
