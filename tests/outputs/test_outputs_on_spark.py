@@ -82,9 +82,12 @@ def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytes
     """The second says which lock; after the first, the lock is free."""
     monkeypatch.setattr(hdfs_lock, "WAIT_S", 0.0)
     output = Output(place(f"{in_hdfs}/locked"))
-    with output.hold_lock():
-        with pytest.raises(OutputError, match=r"another run is at work in hdfs://.*\.lock"):
-            output.hold_lock().__enter__()
+    with (
+        output.hold_lock(),
+        pytest.raises(OutputError, match=r"another run is at work in hdfs://.*\.lock"),
+        output.hold_lock(),
+    ):
+        pass
     with output.hold_lock():
         pass
 
