@@ -57,7 +57,7 @@ def test_a_cluster_without_the_auditor_runs_it_from_a_packed_environment(
             str(DEPLOY / "spark-submit/auditor-submit.sh"),
             "--master", master, "--archives", f"{archive}#environment",
             "--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=2",
-            "--", "run", "--output", str(output), *at(cluster), "--suspects-in-process-max", "0",
+            "--", "run", "--output", str(output), *at(cluster), "--ledgers-in-process-max", "0",
         ]  # fmt: skip
         done = subprocess.run(
             command,
