@@ -5,7 +5,7 @@
 #     pack-environment.sh bookkeeper_cluster_auditor-0.1.0-py3-none-any.whl environment.tar.gz
 #
 # Give the archive to spark-submit with --archives ARCHIVE.tar.gz#environment and PYSPARK_PYTHON=./environment/bin/python. It has
-# no Python itself: each machine needs the Python that made it, in the same place, so pack on a machine like those of the cluster.
+# no Python itself: each machine needs the Python that made it, in the same place. Pack on a machine like those of the cluster.
 # PySpark is not packed: Spark gives executors its own.
 #
 # PYTHON           the Python to pack for; else python3
