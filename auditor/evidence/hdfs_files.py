@@ -7,7 +7,7 @@ from typing import Any
 from hdfs_native.fsspec import HdfsFileSystem
 
 
-class HdfsFiles(HdfsFileSystem):  # type: ignore[misc]
+class HdfsFiles(HdfsFileSystem):
     """The file system of a name service or name node. A file that is moved replaces another.
 
     hdfs-native moves nothing onto a file that exists, unless it is asked to: then the name node

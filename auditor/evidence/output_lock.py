@@ -28,7 +28,7 @@ fraction of a second.
 LOCK_POLL_S = 0.1
 """How often the lock is tried in this time."""
 UNCONDITIONAL = (
-    "this S3 server does not keep conditional writes (If-None-Match), so it cannot hold a lock: the"
+    "this S3 server does not keep conditional writes (If-None-Match) and cannot hold a lock: the"
     " scheduler must prevent two runs at once"
 )
 

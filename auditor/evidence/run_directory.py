@@ -29,6 +29,9 @@ from auditor.evidence.newest_run import URI
 from auditor.evidence.table_scan import TableScan, file_errors
 from auditor.evidence.text_file import read_text_file
 
+LEVELS_MAX = 4
+"""Levels of directories below OUTPUT: a run, its evidence, a table, and one to spare."""
+
 _PATTERN = re.compile(r"[][{}*?\\]")
 
 
@@ -221,7 +224,19 @@ class Place:
         """Remove a directory below this one, if it exists."""
         with file_errors(f"remove {self.uri}/{name}"):
             if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
-                self.files.delete_dir(f"{self.path}/{name}")
+                self._delete_directory(f"{self.path}/{name}")
+
+    def _delete_directory(self, path: str) -> None:
+        """Delete a directory, level by level where the store cannot do it at once.
+
+        An S3 server over a POSIX file system refuses to delete a directory in one request with the
+        files in it.
+        """
+        for _ in range(LEVELS_MAX if is_object_store(self.files) else 0):
+            with suppress(OSError):
+                self.files.delete_dir(path)
+                return
+        self.files.delete_dir(path)
 
 
 def place(text: str) -> Place:

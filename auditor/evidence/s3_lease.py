@@ -4,7 +4,7 @@ not.
 The store decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`). No
 clock is compared with another: who waits for a lease takes it over when the object has not changed
 for LEASE_S by its own clock. latest.json is replaced under the condition that it is still the one
-that was there when the lease began. So a holder that slept past its lease cannot replace the result
+that was there when the lease began. A holder that slept past its lease cannot replace the result
 of a run that followed it.
 """
 
@@ -74,7 +74,7 @@ class S3Lease:
         self.latest_etag = self.objects.etag(self.latest)
 
     def _take(self, replaced: str | None) -> bool:
-        """Write the lock in the place of `replaced`, and return whether it was still so."""
+        """Write the lock if its ETag is still `replaced`, and return whether it was."""
         etag = self.objects.put(self.lock, self._body(), replaced)
         if etag is not None:
             self.etag = etag
@@ -119,7 +119,7 @@ class S3Lease:
 
     def _lost(self, what: str) -> str:
         return (
-            f"{self.objects.uri}: {what}, so another run may have taken its place: the results are"
+            f"{self.objects.uri}: {what}. Another run may have taken its place: the results are"
             f" written, and {self.latest} does not name them"
         )
 

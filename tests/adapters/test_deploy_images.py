@@ -56,7 +56,7 @@ def test_the_image_of_a_run_has_java_and_no_health_check() -> None:
     """A run ends by itself: nothing is to be asked while it works."""
     text = (DEPLOY / "docker/auditor.Dockerfile").read_text()
     assert (
-        "[jdk,lister]" in text
+        "[jdk,lister,s3,hdfs]" in text
         and "\nHEALTHCHECK NONE\n" in text
         and 'ENTRYPOINT ["auditor"]' in text
     )

@@ -50,7 +50,8 @@ def test_an_audit_into_s3_leaves_what_it_leaves_on_a_disk(
     beside = {key for key in server.keys(bucket) if "/run-" not in key and not key.endswith("/")}
     assert {"prod/audits/latest.json"} == beside
     assert 1 == command_here("replay", in_s3.uri).returncode
-    assert "Entry 4 belongs on" in command_here("explain", str(LOST), in_s3.uri).stdout
+    explained = command_here("explain", str(LOST), in_s3.uri)
+    assert (0, True) == (explained.returncode, "ENTRY_BELOW_WRITE_QUORUM" in explained.stdout)
 
 
 @pytest.mark.long
@@ -64,9 +65,9 @@ def test_every_command_on_a_stored_run_reads_it_from_s3(
     for _ in range(2):
         assert 1 == run_into(output, cluster).returncode
         runs.append(newest(output).uri)
-    assert 0 == command_here("report", runs[1], "--html", "page.html").returncode
+    assert 1 == command_here("report", runs[1], "--html", "page.html").returncode
     assert "<html" in (tmp_path / "page.html").read_text()
-    assert f"Ledger {LOST}" in command_here("explain", str(LOST), "--output", output).stdout
+    assert 0 == command_here("explain", str(LOST), "--output", output).returncode
     assert 1 == command_here("replay", runs[1]).returncode
     compared = command_here("diff", *runs, "--format", "json")
     assert (0, "still") == (compared.returncode, changes_of(compared)), compared.stdout

@@ -134,7 +134,8 @@ def test_a_file_system_that_is_not_local_is_used_alike():
     output = Output(place("mock:///audits"))
     assert not Path("audits").exists()
     with output.hold_lock() as lock:
-        assert lock is None
+        assert lock.descriptor is None
+        assert lock.problem is not None and "mock:///audits has no lock" in lock.problem
     run = output.start(NAMES[0].removeprefix("run-"))
     run.write_table("numbers", rows(1, 2), "a")
     run.write_text("a.txt", "text")

@@ -1,0 +1,62 @@
+"""An output that Spark's executors do not share with the driver is refused before the audit."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from auditor.errors import ConfigError
+from auditor.evidence.run_directory import Place, place
+from auditor.spark import shared_output
+from auditor.spark.shared_output import require_shared_output
+from auditor.stop import StopRequest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An output that is tried although Spark runs in this machine's one JVM."""
+    monkeypatch.setattr(shared_output, "_ONE_MACHINE", re.compile("none"))
+    found = place(str(tmp_path / "audits"))
+    found.create()
+    return found
+
+
+def test_a_shared_output_is_left_as_it_was(spark: SparkSession, root: Place):
+    """Both sides read what the other one wrote."""
+    require_shared_output(spark, root, StopRequest())
+    assert [] == os.listdir(root.path)
+
+
+def test_what_executors_do_not_see_is_not_shared(spark: SparkSession, root: Place, tmp_path: Path):
+    """Here the executors' output is another directory, as on a machine of their own."""
+    elsewhere = replace(root, uri=(tmp_path / "elsewhere").as_uri())
+    with pytest.raises(ConfigError, match=r"is not shared .* could not read or write there"):
+        require_shared_output(spark, elsewhere, StopRequest())
+    assert [] == os.listdir(root.path)
+
+
+def test_what_executors_write_elsewhere_is_not_shared(
+    spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """They read the driver's file, and their own never arrive."""
+    append = shared_output.append
+
+    def append_elsewhere(rows: object, path: str) -> None:
+        append(rows, (tmp_path / "elsewhere").as_uri())
+
+    monkeypatch.setattr(shared_output, "append", append_elsewhere)
+    with pytest.raises(ConfigError, match=r"of \d+ rows that executors wrote, 0 are there"):
+        require_shared_output(spark, root, StopRequest())
+
+
+def test_on_one_machine_a_local_directory_is_not_tried(spark: SparkSession, tmp_path: Path):
+    """It costs no Spark job there."""
+    require_shared_output(spark, place(str(tmp_path / "not-made")), StopRequest())
+    assert not (tmp_path / "not-made").exists()
