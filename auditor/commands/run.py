@@ -90,7 +90,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
             run_id, started_at = (
                 (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
             )
-            this = Run(
+            state = Run(
                 context,
                 output,
                 run_id,
@@ -101,91 +101,91 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
                 lasting=lasting,
                 lines_max=lines_max,
             )
-            log.bind_run(this.run_id)
-            return _run_and_map_errors(this, uri, ids)
+            log.bind_run(state.run_id)
+            return _run_and_map_errors(state, uri, ids)
     except OutputError as error:
         raise ConfigError(str(error)) from error
 
 
-def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """Run the audit, and turn each error into an outcome. This is the only place that does so."""
     try:
-        return _audit_unless_stopped(this, uri, ids)
+        return _audit_unless_stopped(state, uri, ids)
     except Interrupted as interrupted:
-        interrupted.advice = this.resume_advice()
+        interrupted.advice = state.resume_advice()
         raise
     except ConfigError:
         raise
     except (StoreUnavailable, BookieRefused, SparkUnavailable, OutputError) as error:
-        return _end_without_verdict(this, "UNREACHABLE", f"{error}{this.resume_advice()}")
+        return _end_without_verdict(state, "UNREACHABLE", f"{error}{state.resume_advice()}")
     except AccountingError as error:
-        return _end_without_verdict(this, "AUDITOR_FAULT", str(error))
+        return _end_without_verdict(state, "AUDITOR_FAULT", str(error))
     except SparkJobFailed as error:
-        this.context.logger.error("a Spark job failed", detail=error.detail)
+        state.context.logger.error("a Spark job failed", detail=error.detail)
         return _end_without_verdict(
-            this, "AUDITOR_FAULT", f"a Spark job failed: {error}{this.resume_advice()}"
+            state, "AUDITOR_FAULT", f"a Spark job failed: {error}{state.resume_advice()}"
         )
     except AuditorError as error:
         return _end_without_verdict(
-            this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}"
+            state, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}"
         )
     except Exception as error:  # any other error is our own fault
-        this.context.logger.exception("unforeseen error", error=type(error).__name__)
-        sentence = f"unforeseen {_first_line(error)}{this.resume_advice()}"
-        return _end_without_verdict(this, "AUDITOR_FAULT", sentence)
+        state.context.logger.exception("unforeseen error", error=type(error).__name__)
+        sentence = f"unforeseen {_first_line(error)}{state.resume_advice()}"
+        return _end_without_verdict(state, "AUDITOR_FAULT", sentence)
 
 
-def _audit_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+def _audit_unless_stopped(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """Run the audit. Raises Interrupted for any exception that follows a signal.
 
     A signal to the process group also ends the JVM: what fails then is only a consequence.
     """
     try:
-        return _audit(this, uri, ids)
+        return _audit(state, uri, ids)
     except Exception:
-        this.context.stop.check()
+        state.context.stop.check()
         raise
 
 
-def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
-    context, settings = this.context, this.context.settings
+def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+    context, settings = state.context, state.context.settings
     watch = Watch(context.progress)
     watch.stage("load")
     with ExitStack() as stack:
-        spark = stack.enter_context(_spark_on_demand(this))
+        spark = stack.enter_context(_spark_on_demand(state))
         store = stack.enter_context(open_store(uri, settings.zookeeper_limits(1)))
         bookies_at_first = store.bookies(0, now_ms)
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
-        opening = prepare_run(this, store, bookies_at_first)
+        opening = prepare_run(state, store, bookies_at_first)
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         pulsar = pulsar_of_run(context, store)
         if pulsar is not None and pulsar.store is not None:
             stack.enter_context(pulsar.store)
         spark.bookies = sum(b.registration is not Registration.NONE for b in bookies_at_first)
-        written = open_directory(this, opening.about, watch, store)
+        written = open_directory(state, opening.about, watch, store)
         run = assemble(context, opening.about, store, spark, written, watch, pulsar)
         if settings.dry_run:
-            return _print_plan(this, run, ids)
+            return _print_plan(state, run, ids)
         audited = _collect_verdicts(context, run, ids)
-        this.spark_version = spark.version
+        state.spark_version = spark.version
     watch.close()
-    conclusion = _conclude(this, opening, audited, written.run, watch)
+    conclusion = _conclude(state, opening, audited, written.run, watch)
     context.stop.check()
-    return _publish(this, written.run, conclusion)
+    return _publish(state, written.run, conclusion)
 
 
-def _spark_on_demand(this: Run) -> AbstractContextManager[SparkOnDemand]:
+def _spark_on_demand(state: Run) -> AbstractContextManager[SparkOnDemand]:
     """Return the Spark of a run, which tries OUTPUT on its executors when it starts."""
-    context, settings = this.context, this.context.settings
+    context, settings = state.context, state.context.settings
     return spark_on_demand(
         settings.spark_master,
         context.stop,
-        check=lambda session: require_shared_output(session, this.output.root, context.stop),
+        check=lambda session: require_shared_output(session, state.output.root, context.stop),
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         verbose=settings.verbose and settings.log_format == "console",
-        lock=this.lock.descriptor if this.lock else None,
+        lock=state.lock.descriptor if state.lock else None,
     )
 
 
@@ -201,7 +201,7 @@ def _collect_verdicts(context: Context, run: AuditRun, ids: Sequence[int] | None
 
 
 def _conclude(
-    this: Run, opening: Opening, audited: Audited, directory: Place, watch: Watch
+    state: Run, opening: Opening, audited: Audited, directory: Place, watch: Watch
 ) -> Conclusion:
     """Account for every ledger, and add the history of the findings and the mutes."""
     conclusion = conclude(
@@ -213,38 +213,38 @@ def _conclude(
         finished_at=rfc3339(utc_now()),
         duration_s=watch.durations(),
     )
-    mutes = read_mutes(this.context, this.output)
+    mutes = read_mutes(state.context, state.output)
     return add_history(
         conclusion, audited.about, audited.verdicts, audited.bookies, opening.earlier, mutes
     )
 
 
-def _print_plan(this: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
+def _print_plan(state: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
     """Do --dry-run: read the metadata, ask no bookie, print the plan, and remove the directory."""
-    assert this.directory is not None
+    assert state.directory is not None
     list_ledgers(run, ids)
     read_metadata(run, EVERYTHING)
     costs = run.stages.plan()
     run.progress.close()
-    this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
-    settings = this.context.settings
-    this.context.say(
+    state.output.root.remove(state.directory.path.rsplit("/", 1)[1])
+    settings = state.context.settings
+    state.context.say(
         plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight)
     )
     return EXIT_SOUND
 
 
-def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
+def _publish(state: Run, directory: Place, conclusion: Conclusion) -> int:
     """Write the results, publish them, print the report, and return the exit code."""
-    context = this.context
+    context = state.context
     results = write_results(
-        context, this.output, directory, conclusion, this.cluster, this.spark_version
+        context, state.output, directory, conclusion, state.cluster, state.spark_version
     )
-    publish(context, this.output, results, this.cluster, this.lock)
-    this.is_over = True
+    publish(context, state.output, results, state.cluster, state.lock)
+    state.is_over = True
     publish_page(context, directory, results.summary, results.findings, results.report)
-    clear_up(context, this.output, directory)
-    show_report(context, results.summary, results.findings, directory, lines_max=this.lines_max)
+    clear_up(context, state.output, directory)
+    show_report(context, results.summary, results.findings, directory, lines_max=state.lines_max)
     return int(results.summary["exit_code"])
 
 
@@ -253,14 +253,16 @@ def _first_line(error: Exception) -> str:
     return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
 
 
-def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:
+def _end_without_verdict(state: Run, outcome: str, sentence: str) -> int:
     """Print why the run gives no verdict, and return the exit code.
 
     Earlier results stay as they are. In the metrics only outcome and timestamp change.
     """
-    context = this.context
+    context = state.context
     context.progress.close()
-    publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
+    publish_failure(
+        context, state.output, outcome, state.cluster, utc_now().timestamp(), __version__
+    )
     return end_without_verdict(
-        context, this.run_id, outcome, sentence, this.directory.address if this.directory else ""
+        context, state.run_id, outcome, sentence, state.directory.address if state.directory else ""
     )

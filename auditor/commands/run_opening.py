@@ -32,34 +32,36 @@ class Opening:
     """The history of its findings."""
 
 
-def prepare_run(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> Opening:
-    """Return what the run audits and what it is compared with, and name the cluster in `this`.
+def prepare_run(state: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> Opening:
+    """Return what the run audits and what it is compared with, and name the cluster in `state`.
 
     Raises ConfigError if the run that is resumed audited another cluster.
     """
-    about = _about(this, store, bookies)
-    previous = read_previous(this.output, about.facts)
-    earlier = read_earlier_run(this.output, about.facts)
+    about = _about(state, store, bookies)
+    previous = read_previous(state.output, about.facts)
+    earlier = read_earlier_run(state.output, about.facts)
     if isinstance(earlier, EarlierRun):
         previous = replace(previous, findings=previous.findings | earlier.known())
-    if this.begun is None:
-        about = _continue_previous(this, about, previous)
+    if state.begun is None:
+        about = _continue_previous(state, about, previous)
     facts = about.facts
-    this.cluster = this.context.settings.cluster or facts.instance_id or facts.metadata_service_uri
+    state.cluster = (
+        state.context.settings.cluster or facts.instance_id or facts.metadata_service_uri
+    )
     return Opening(about, previous, earlier)
 
 
-def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
-    if this.begun is not None:
-        same_cluster(this.begun, store.cluster_facts())
-        return this.begun
-    settings = this.context.settings
-    facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
+def _about(state: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
+    if state.begun is not None:
+        same_cluster(state.begun, store.cluster_facts())
+        return state.begun
+    settings = state.context.settings
+    facts, terms = cluster_and_terms(state.context, store, bookies, state.sources, state.run_id)
     partial = settings.ledgers_from is not None
     waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
     return About(
-        this.run_id,
-        this.started_at,
+        state.run_id,
+        state.started_at,
         facts,
         terms,
         settings.fail_on,
@@ -69,29 +71,29 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
     )
 
 
-def _continue_previous(this: Run, about: About, previous: Previous) -> About:
+def _continue_previous(state: Run, about: About, previous: Previous) -> About:
     """Return the `About` of a new run with what it inherits from the previous run."""
     about = continue_series(
         replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series
     )
     if about.partial:
         return about
-    settings = this.context.settings
+    settings = state.context.settings
     population = (
         None if settings.accept_population else previous.population(settings.population_drop)
     )
     return replace(about, previous_population=population)
 
 
-def open_directory(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
+def open_directory(state: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
     """Create or reopen the run's directory and journal, and write run.json."""
-    directory = this.directory = this.output.start(this.run_id)
+    directory = state.directory = state.output.start(state.run_id)
     journal = Journal.reopen(directory)
     watch.add_prior_durations(journal.began_with)
     journal.seconds = watch.seconds_by_stage
     add_kept_counts(store.counts, journal.began_with_reads)
     journal.reads = lambda: kept_reads(store.counts)
-    this.journal = journal
+    state.journal = journal
     write_json(directory, "run.json", about.as_json())
     baseline = about.previous_population
-    return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)
+    return Written(directory, journal, state.output.run(baseline.run_id) if baseline else None)

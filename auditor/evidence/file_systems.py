@@ -49,14 +49,14 @@ def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_object_store(files: fs.FileSystem) -> bool:
-    """Whether a file appears under its name when it is whole, and replaces the old one in one
-    step.
+    """Return whether a file appears under its name when it is whole, and replaces the old one in
+    one step.
     """
     return files.type_name in _OBJECT_STORES
 
 
 def is_hdfs(files: fs.FileSystem) -> bool:
-    """Whether this is an HDFS that `open_file_system` opened."""
+    """Return whether this is an HDFS that `open_file_system` opened."""
     return isinstance(files, fs.PyFileSystem)
 
 

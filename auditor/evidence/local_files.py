@@ -46,7 +46,9 @@ def find_table_files(path: str) -> list[str]:
 
 
 def is_table_file(path: str) -> bool:
-    """Whether a file below a table's directory is a part of the table, and no mark of Spark's."""
+    """Return whether a file below a table's directory is a part of the table, and no mark of
+    Spark's.
+    """
     return not any(part.startswith(_IGNORED) for part in path.split("/"))
 
 

@@ -1,4 +1,4 @@
-"""Convert what topics reference to rows of REFERENCES, and back."""
+"""Convert what topics reference to rows of REFERENCES and of TOPICS, and back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from auditor.model.topic import (
     DataLedger,
     ManagedLedger,
     Position,
+    Role,
     SchemaVersion,
     Subscription,
     TopicName,
     TopicRecord,
     TopicStatus,
+    references,
 )
 
 _PREFIX = "persistent://"
@@ -105,6 +107,27 @@ def data_cells(one: DataLedger) -> Row:
         one.offloaded,
         one.bookkeeper_deleted,
     )
+
+
+def topic_rows(record: TopicRecord) -> Iterator[Row]:
+    """Yield the rows of TOPICS of one topic: data ledgers, other ledgers, problems.
+
+    Ledgers that were deleted in BookKeeper on purpose have a row too.
+    """
+    head = (str(record.topic), record.read_at_ms)
+    for one in record.managed_ledger.ledgers if record.managed_ledger else ():
+        yield (*head, Role.DATA.value, None, *data_cells(one), None)
+    for reference in references(record):
+        if reference.role is not Role.DATA:
+            yield (
+                *head,
+                reference.role.value,
+                reference.name or None,
+                reference.ledger_id,
+                *(None,) * 6,
+            )
+    for problem in record.problems:
+        yield (*head, *(None,) * 8, problem)
 
 
 def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:

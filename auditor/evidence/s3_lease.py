@@ -97,8 +97,8 @@ class S3Lease:
                 return
 
     def _holds_again(self) -> bool:
-        """Whether the lock is ours although its ETag is another one: the answer to a renewal was
-        lost.
+        """Return whether the lock is ours although its ETag is another one: the answer to a renewal
+        was lost.
         """
         body = self.objects.read(self.lock)
         if body is None or self.holder.encode() not in body[0]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.summary.bookie_costs import BookieCost
+from auditor.summary.costs import BookieCost
 
 ASSUMED_ROUND_TRIP_S = 0.005
 """Assumed time of one list: that of a busy bookie on another host."""

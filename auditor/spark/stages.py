@@ -33,7 +33,7 @@ from auditor.spark.lane_tasks import entry_reader, list_asker
 from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory, by_lane
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
-from auditor.summary.bookie_costs import BookieCost
+from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.topics import TopicsAddress

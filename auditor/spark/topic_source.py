@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from auditor.clock import now_ms
+from auditor.evidence.reference_rows import topic_rows
 from auditor.evidence.schemas import TOPICS
-from auditor.evidence.topic_rows import topic_rows
 from auditor.spark.ledgers import Batches, in_batches
 from auditor.spark.source_options import SourceOptions
 from auditor.zookeeper.metadata_store import open_store

@@ -1,10 +1,10 @@
-"""What a run cost: its requests to ZooKeeper and to bookies."""
+"""What a run cost, or would cost: its requests to ZooKeeper and to bookies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.summary.paces import NO_PACES
 
@@ -28,3 +28,11 @@ class Costs:
     """Number of bookies that had to be asked about some ledger."""
     paces: Mapping[str, Any] = field(default_factory=lambda: dict(NO_PACES))
     """The summary field on bookies that were asked less than the limits allow."""
+
+
+class BookieCost(NamedTuple):
+    """The lists that a run would request from a bookie, and their bytes if no entry is missing."""
+
+    bookie_id: str
+    requests: int
+    expected_bytes: int

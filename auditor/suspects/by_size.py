@@ -13,7 +13,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
-from auditor.summary.bookie_costs import BookieCost
+from auditor.summary.costs import BookieCost
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.ledger_listing import ListingPartition

@@ -44,7 +44,7 @@ from auditor.spark.verdicts import (
     were_bookies_asked,
 )
 from auditor.stop import StopRequest
-from auditor.summary.bookie_costs import BookieCost
+from auditor.summary.costs import BookieCost
 from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress

@@ -32,7 +32,7 @@ def test_a_name_that_means_nobody_is_told():
     """
     found, (of_id, of_place) = meant("b9", "/west", "b1")
     assert {"b9", "b1"} == found
-    assert "maintenance names b9, which is no bookie" in of_id
+    assert "maintenance names b9, which the metadata service does not know" in of_id
     assert "maintenance names /west, and no bookie is there" in of_place
     assert (set(), ()) == meant()
 

@@ -1,5 +1,5 @@
-"""Finding out whom to ask about a ledger has the limits of judging it: what never ends costs that
-ledger, not the run.
+"""Finding the bookies to ask about a ledger has the limits of judging: a ledger that never ends it
+loses its verdict, not the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMITS = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
 
 
 def batch(*ledger_ids: int) -> pa.RecordBatch:
-    """SEEN rows of ledgers that were read once and not asked about yet."""
+    """Return SEEN rows of ledgers that were read once and not asked about yet."""
     metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
     records = [
         LedgerRecord(one, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
@@ -44,7 +44,7 @@ def batch(*ledger_ids: int) -> pa.RecordBatch:
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, *endless: int) -> None:
-    """Whom to ask about these ledgers is never found out."""
+    """Make the search for the bookies of these ledgers never end."""
     sound = verdicts.lists_demanded
 
     def demanded(evidence: LedgerEvidence) -> Any:
@@ -58,7 +58,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, *endless: int) -> None:
 def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All others are, in its batch and in the next."""
+    """All other ledgers are asked about, in its batch and in the next."""
     plant(monkeypatch, 2, 5)
     asked = [
         row
@@ -74,7 +74,7 @@ def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
 def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As where judging is stopped: over all batches of a task."""
+    """The limit is the same as for stopped judging, and counts all batches of a task."""
     plant(monkeypatch, 2, 5)
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     with pytest.raises(TooManyPoisoned):
@@ -85,7 +85,7 @@ def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(
 def test_a_ledger_on_which_asking_raises_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """Whatever it raises, the lines of all others stand."""
+    """Whatever it raises, the rows of all other ledgers are kept."""
     sound = verdicts.lists_demanded
 
     def demanded(evidence: LedgerEvidence) -> Any:
@@ -108,7 +108,7 @@ def test_a_ledger_on_which_asking_raises_is_not_asked_for(
 def test_a_ledger_that_was_not_asked_for_is_set_aside(
     were_asked: bool, todo: str, unknowns: list[str], detail: str
 ) -> None:
-    """It would want lists for ever, and its run would end without a verdict on any ledger."""
+    """Otherwise it would demand lists for ever, and the run would give no verdict on any ledger."""
     work = verdicts.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
     (row,) = (row for rows in work(iter([batch(2)])) for row in rows.to_pylist())
     assert (todo, unknowns, detail) == (row["todo"], row["unknowns"], row["detail"])

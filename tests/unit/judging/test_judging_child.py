@@ -1,4 +1,4 @@
-"""The child that judges: what it has of its parent, how long it has, how it is collected."""
+"""The child process that judges: what it inherits, how long it may take, how it ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from auditor.judging.guard import Stopped
 from auditor.judging.isolation import judge_in_child
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
-"""No time of these tests is near it."""
+"""Far longer than anything in these tests takes."""
 
 
 @pytest.fixture
 def files() -> Iterator[list[int]]:
-    """Open files in a row, so that the next two to be opened are among them."""
+    """Yield open files whose descriptors surround the next two to be opened."""
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
     gap = next(
         at
@@ -41,7 +41,7 @@ def files() -> Iterator[list[int]]:
 
 
 def test_a_child_has_none_of_its_parents_files(files: list[int]) -> None:
-    """But for the standard ones, and the pipe that it answers on; the parent keeps its own."""
+    """Except the standard streams and the pipe for its results. The parent keeps its own files."""
     before = sorted(os.listdir("/proc/self/fd"))
     (found,) = judge_in_child([1], lambda _: sorted(os.listdir("/proc/self/fd")), LONG)
     listing = "3"
@@ -50,7 +50,9 @@ def test_a_child_has_none_of_its_parents_files(files: list[int]) -> None:
 
 
 def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
-    """It may not have a core again; its parent keeps what it may."""
+    """The child is the kernel's first victim and may write no core. The parent's limits are
+    unchanged.
+    """
     before = resource.getrlimit(resource.RLIMIT_CORE)
 
     def judge(_: int) -> tuple[str, tuple[int, int]]:
@@ -65,7 +67,7 @@ def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
 def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither to leave no core, nor to be the first to go."""
+    """A child judges even if it can set neither its core limit nor its OOM score."""
 
     def refuse(*_: object) -> None:
         raise PermissionError("not permitted")
@@ -83,8 +85,9 @@ def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(
 
 
 class Waits:
-    """Stands for the module `select`: the first `silent` waits pass at once and find nothing, and
-    so do all pauses."""
+    """A stand-in for the module `select`: the first `silent` waits find nothing and return at once,
+    and so do all pauses.
+    """
 
     POLLIN = select.POLLIN
 
@@ -111,13 +114,13 @@ class Waits:
 
 
 def forever(_: int) -> None:
-    """Until it is killed, whatever else happens to it."""
+    """Run until the process is killed."""
     while True:
         signal.pause()
 
 
 def record_children(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the ids of the children that are forked from now on, as they are."""
+    """Return a list that gets the ids of children as they are forked."""
     children: list[int] = []
     fork = os.fork
 
@@ -130,7 +133,7 @@ def record_children(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def assert_collected(children: list[int]) -> None:
-    """There was one, and no process of that id is a child of this one any more."""
+    """Assert that there was one child, and that it was waited for."""
     (child,) = children
     with pytest.raises(ChildProcessError):
         os.waitpid(child, os.WNOHANG)
@@ -139,7 +142,9 @@ def assert_collected(children: list[int]) -> None:
 def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So that a pause of the machine is one of them. Each is a fifth of the limit and the grace."""
+    """Each part is a fifth of the limit and the grace: a pause of the machine costs one part
+    only.
+    """
     waits = Waits(5)
     monkeypatch.setattr(isolation, "select", waits)
     assert ["judged"] == list(judge_in_child([1], lambda _: "judged", LONG))
@@ -149,7 +154,7 @@ def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
 def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its ledger is told to have taken too long; the next one has a child of its own."""
+    """Its ledger counts as having taken too long, and the next ledger gets a new child."""
     waits = Waits(6)
     monkeypatch.setattr(isolation, "select", waits)
     found = judge_in_child(
@@ -165,7 +170,7 @@ def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
 def test_nobody_waits_for_a_child_that_is_not_needed_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is killed at once, and collected."""
+    """It is killed at once and waited for."""
     waits, children = Waits(0), record_children(monkeypatch)
     monkeypatch.setattr(isolation, "select", waits)
     results = judge_in_child(
@@ -180,7 +185,7 @@ def test_nobody_waits_for_a_child_that_is_not_needed_any_more(
 def test_a_signal_that_comes_while_a_child_is_given_time_to_end_leaves_no_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever a handler raises is raised."""
+    """The exception of the signal handler is raised."""
     waits, children = Waits(6), record_children(monkeypatch)
 
     def interrupt(*_: float) -> None:
@@ -197,7 +202,7 @@ def test_a_signal_that_comes_while_a_child_is_given_time_to_end_leaves_no_child(
 def test_a_child_ends_by_itself_with_exit_code_0(
     can_send: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that can send nothing, of which its parent is told no more."""
+    """Even if it cannot send anything."""
     statuses: list[int] = []
     waitpid = os.waitpid
 
@@ -219,7 +224,7 @@ def test_a_child_ends_by_itself_with_exit_code_0(
 
 
 class Finalized:
-    """In a cycle with itself, so that only a collection of garbage finalizes it."""
+    """An object in a reference cycle: only the garbage collector finalizes it."""
 
     def __init__(self, tell: int) -> None:
         self.myself, self.tell = self, tell
@@ -229,7 +234,9 @@ class Finalized:
 
 
 def test_a_child_finalizes_nothing_of_its_parent_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finalizer may wait for a thread that the child does not have. The parent's own goes on."""
+    """A finalizer may wait for a thread that the child does not have. In the parent it still
+    runs.
+    """
     monkeypatch.setattr(
         isolation.os, "closerange", lambda *_: None
     )  # the finalizer's file stays open
@@ -250,7 +257,7 @@ def test_a_child_finalizes_nothing_of_its_parent_s(monkeypatch: pytest.MonkeyPat
 def test_no_signal_goes_to_a_child_that_has_ended_by_itself(
     ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process id may be another's by then."""
+    """Its process id may belong to another process by then."""
     parent = os.getpid()
     kill = os.kill
     killed: list[int] = []
@@ -265,7 +272,7 @@ def test_no_signal_goes_to_a_child_that_has_ended_by_itself(
 
 
 def test_where_others_collect_children_judging_goes_on() -> None:
-    """Then it is not known how a child ended."""
+    """How a child ended is then unknown."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         results = list(judge_in_child([7, 1], lambda one: os._exit(one) if one == 7 else one, LONG))
@@ -277,7 +284,7 @@ def test_where_others_collect_children_judging_goes_on() -> None:
 def test_where_others_collect_children_one_that_is_not_needed_any_more_may_be_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its end says nothing then."""
+    """A child that is gone already is not an error."""
     children = record_children(monkeypatch)
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -291,7 +298,7 @@ def test_where_others_collect_children_one_that_is_not_needed_any_more_may_be_go
 
 
 def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever form it comes; no process stays behind."""
+    """Whatever the exception is, no process is left behind."""
     children = record_children(monkeypatch)
 
     def fails(_: int) -> None:

@@ -1,6 +1,4 @@
-"""How many copies were verified: counted of judged ledgers alone, without overflow, never rounded
-up to all.
-"""
+"""Counts of verified copies: only of judged ledgers, without overflow, never rounded up to all."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ SOME = CopyCounts(expected=100, listed=40, read=20, assumed=40)
 
 
 def rows(*counted: tuple[str, CopyCounts | None]) -> TableScan:
-    """VERDICTS rows with a standing and their copies; what is not told is null."""
+    """Return VERDICTS rows with a standing and copies; other columns are null."""
     columns: list[dict[str, Any]] = []
     for number, (standing, counts) in enumerate(counted):
         values = (
@@ -33,8 +31,8 @@ def rows(*counted: tuple[str, CopyCounts | None]) -> TableScan:
 
 
 def test_only_judged_ledgers_count() -> None:
-    """Sound and violated ledgers; not what is exempt or unknown, nor a ledger of which no bookie
-    had to be asked.
+    """Sound and violated ledgers count. Exempt and unknown ledgers do not, nor those without a
+    bookie to ask.
     """
     judged = rows(
         ("sound", SOME),
@@ -70,13 +68,13 @@ def test_many_huge_ledgers_do_not_overflow() -> None:
 def test_the_ratio_is_never_rounded_up(
     ratio: float | None, expected: int, listed: int, read: int
 ) -> None:
-    """1.0 means all; null where no copy is expected."""
+    """1.0 means all copies. Null if no copy is expected."""
     counts = CopyCounts(expected, listed, read, assumed=expected - listed - read)
     assert ratio == copies_json(counts)["verified_ratio"]
 
 
 def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
-    """`auditor ledger` and `auditor run` say the same of the same verdicts."""
+    """`auditor ledger` and `auditor run` count the same verdicts alike."""
     unknown = (Unknown.BOOKIE_SILENT,)
     verdicts = [
         Verdict(1, Standing.SOUND, copies=SOME),
@@ -98,6 +96,6 @@ def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
 
 
 def test_where_nothing_was_judged_no_copy_is_counted() -> None:
-    """Zeros, and no ratio."""
+    """All counts are 0, and there is no ratio."""
     none = {"expected": 0, "listed": 0, "read": 0, "assumed": 0}
     assert {"copies": none, "verified_ratio": None} == copies_of_verdicts(rows(("exempt", SOME)))

@@ -1,4 +1,4 @@
-"""The limits of one ledger: how long is too long, counted in ticks that a test makes itself."""
+"""The limits of one ledger, with a clock that the tests advance tick by tick."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from auditor.judging import guard
 from auditor.judging.guard import Guard, Raised, Stopped, Watch
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
-"""No time of these tests is near it."""
+"""Far longer than anything in these tests takes."""
 TOO_LONG = Stopped("it took longer than 60 s")
 TIMERS = signal.ITIMER_REAL, signal.ITIMER_VIRTUAL
 
 
 def ticks(count: int) -> int:
-    """Let the signal come so often."""
+    """Deliver the signal this many times."""
     for _ in range(count):
         handler = signal.getsignal(signal.SIGALRM)
         assert callable(handler)
@@ -32,7 +32,9 @@ def ticks(count: int) -> int:
 
 
 def test_the_fourth_tick_stops_a_ledger() -> None:
-    """Of each ledger anew; between ledgers, and before the first, ticks stop nothing."""
+    """Ticks are counted anew for each ledger. Between ledgers, and before the first, they stop
+    nothing.
+    """
     with Guard(LONG) as limits:
         ticks(9)
         for _ in range(2):
@@ -42,7 +44,7 @@ def test_the_fourth_tick_stops_a_ledger() -> None:
 
 
 def test_a_ledger_has_its_time_by_the_clock_and_a_quarter_more_of_the_processor() -> None:
-    """Ticks every quarter of the time; while no ledger is judged no timer runs."""
+    """A tick comes every quarter of the time. No timer runs while no ledger is judged."""
 
     def timers(_: int) -> list[tuple[float, float]]:
         return [signal.getitimer(timer) for timer in TIMERS]
@@ -56,7 +58,7 @@ def test_a_ledger_has_its_time_by_the_clock_and_a_quarter_more_of_the_processor(
 
 
 def test_what_a_ledger_raises_is_a_value_and_leaves_no_timer() -> None:
-    """It is named with its words, and the next ledger has the whole time."""
+    """The value has the exception's name and message, and the next ledger has the whole time."""
 
     def fails(_: int) -> None:
         raise KeyError("a bug")
@@ -68,7 +70,7 @@ def test_what_a_ledger_raises_is_a_value_and_leaves_no_timer() -> None:
 
 
 def test_a_ledger_that_waits_for_twice_its_time_is_noticed_at_the_eighth_tick() -> None:
-    """The first tick finds it begun. Another ledger, or none, is counted from its own first."""
+    """The first tick starts the count. Another ledger, or none, starts it anew."""
     watch = Watch(60.0)
     watch.begun, watch.is_at_work = 1, True
     assert [False] * 8 + [True] == [watch.tick() for _ in range(9)]
@@ -84,7 +86,7 @@ def test_a_ledger_that_waits_for_twice_its_time_is_noticed_at_the_eighth_tick() 
 
 
 def test_a_ledger_at_work_for_too_long_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the kernel does for its time on the processor."""
+    """The process ends as it does when the kernel stops it for its CPU time."""
     killed: queue.Queue[tuple[object, ...]] = queue.Queue()
     monkeypatch.setattr(guard.os, "kill", lambda *given: killed.put(given))
     watch = Watch(0.04)
@@ -97,7 +99,7 @@ def test_a_ledger_at_work_for_too_long_ends_its_process(monkeypatch: pytest.Monk
 
 
 def test_the_watch_sees_which_ledger_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the limit in seconds, is told of each ledger, and of none when a ledger is done."""
+    """The watch has the limit in seconds, and knows the current ledger, or that there is none."""
     made: list[tuple[float, Watch]] = []
     monkeypatch.setattr(
         guard, "Watch", lambda seconds: made.append((seconds, Watch(seconds))) or made[0][1]
@@ -112,7 +114,7 @@ def test_the_watch_sees_which_ledger_is_at_work(monkeypatch: pytest.MonkeyPatch)
 def test_the_watch_wakes_four_times_in_the_time_of_a_ledger_and_never_holds_the_process_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is a thread that ends with the process, and that takes none of its signals."""
+    """It is a daemon thread that handles no signals of the process."""
     waits: list[float] = []
     masks: list[object] = []
     threads: list[threading.Thread] = []
@@ -139,7 +141,7 @@ def test_the_watch_wakes_four_times_in_the_time_of_a_ledger_and_never_holds_the_
 
 
 def test_without_a_thread_to_be_had_there_is_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ledgers are judged all the same."""
+    """Ledgers are judged without it."""
 
     def fails(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -150,7 +152,7 @@ def test_without_a_thread_to_be_had_there_is_no_watch(monkeypatch: pytest.Monkey
 
 
 def test_in_another_thread_only_the_memory_is_bounded() -> None:
-    """Python takes no signals there: no timer is set, no handler, and no thread is started."""
+    """Python handles no signals there: no timer, handler or watch is started."""
     found: list[object] = []
 
     def judge() -> None:
@@ -175,7 +177,7 @@ INFINITE = resource.RLIM_INFINITY
 
 
 class Limits:
-    """Stands for the kernel's limits: a process of 300 pages, of which 7 are resident."""
+    """A stand-in for the kernel's limits: a process of 300 pages, of which 7 are resident."""
 
     RLIMIT_AS = resource.RLIMIT_AS
     RLIM_INFINITY = INFINITE
@@ -197,7 +199,7 @@ class Limits:
 def bounded(
     monkeypatch: pytest.MonkeyPatch, limits: Limits, statm: Any = "300 7 7 7 7 7 7"
 ) -> list[tuple[int, int]]:
-    """What a guard sets these limits to, when it is entered and when it is left."""
+    """Return the limits that a guard sets when it is entered and when it is left."""
 
     def read_text(_: object) -> str:
         if isinstance(statm, Exception):
@@ -220,7 +222,7 @@ def bounded(
 def test_a_ledger_has_so_much_memory_beyond_what_the_process_has(
     before: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The harder limit stays; what was in force before is so again afterwards."""
+    """The hard limit is unchanged, and the old soft limit is restored afterwards."""
     assert [(WANTED, before[1]), before] == bounded(monkeypatch, Limits(before))
 
 
@@ -228,7 +230,7 @@ def test_a_ledger_has_so_much_memory_beyond_what_the_process_has(
 def test_a_process_that_has_less_memory_keeps_its_limits(
     before: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is set, and nothing set back."""
+    """Nothing is set or restored."""
     assert [] == bounded(monkeypatch, Limits(before))
 
 
@@ -238,7 +240,7 @@ def test_a_process_that_has_less_memory_keeps_its_limits(
 def test_where_memory_cannot_be_bounded_ledgers_are_judged_without(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel may refuse, or have no such limit that it would keep."""
+    """The kernel may refuse a limit or not have one."""
     assert [] == bounded(monkeypatch, Limits((INFINITE, INFINITE), error))
     assert [] == bounded(
         monkeypatch, Limits((INFINITE, INFINITE)), FileNotFoundError("/proc/self/statm")

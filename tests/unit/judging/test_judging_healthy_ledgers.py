@@ -1,7 +1,6 @@
-"""Which ledgers are found healthy in columns: those of which every copy is listed, and nothing else
-is said.
+"""Ledgers found healthy in columns: each copy is listed, and nothing else was said.
 
-What a bookie should list is put together entry by entry here, with no formula of the product.
+The expected lists are made entry by entry here, without a formula of the product.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ Damage = Callable[[LedgerEvidence], LedgerEvidence]
 
 
 def listing(entries: Sequence[int]) -> bytes:
-    """The list of a bookie that has these entries."""
+    """Return the list of a bookie that has these entries."""
     return canonical(SequenceGroup(entry, entry, 1, 0) for entry in entries)
 
 
 def entries_by_bookie(metadata: LedgerMetadata) -> dict[str, list[int]]:
-    """What each bookie should hold, entry by entry."""
+    """Return what each bookie should hold, entry by entry."""
     return {bookie: sorted(entries) for bookie, entries in expected_on(metadata).items() if entries}
 
 
 def healthy(metadata: LedgerMetadata, ledger_id: int = LEDGER) -> LedgerEvidence:
-    """One look, at which each bookie lists what it should."""
+    """Return one look at which each bookie lists what it should."""
     record = LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
     answers = {
         bookie: Answer(bookie, ledger_id, 1, 0, AnswerStatus.HELD, listing(entries), requests=1)
@@ -100,8 +99,8 @@ SHAPES = (
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_ledger_whose_bookies_list_what_they_should_is_healthy(shape: str) -> None:
-    """With all the copies that it promises; bookies that should hold nothing are not asked.
-    `settle` says the same.
+    """All promised copies count as listed. Bookies that should hold nothing are not asked. `settle`
+    agrees.
     """
     metadata = ledger(shape)
     copies = sum(map(len, entries_by_bookie(metadata).values()))
@@ -148,7 +147,7 @@ def answers_of(chosen: Callable[[Mapping[str, Answer]], Mapping[str, Answer]]) -
 
 
 def swapped(answers: Mapping[str, Answer]) -> Mapping[str, Answer]:
-    """Two bookies list each what the other should."""
+    """Return the answers with the lists of two bookies swapped."""
     one, other = answers["b1"], answers["b2"]
     return {
         **answers,
@@ -158,7 +157,9 @@ def swapped(answers: Mapping[str, Answer]) -> Mapping[str, Answer]:
 
 
 def listed_once_by_a_double(evidence: LedgerEvidence) -> LedgerEvidence:
-    """A bookie stands at two positions, and lists what it should hold at the second one."""
+    """Return evidence in which a bookie stands at two positions and lists only its share of the
+    second.
+    """
     first = evidence.looks[0].answers
     answers = {"b1": first["b1"], "b2": replace(first["b2"], groups=first["b3"].groups)}
     return of_look(answers=answers)(
@@ -167,7 +168,9 @@ def listed_once_by_a_double(evidence: LedgerEvidence) -> LedgerEvidence:
 
 
 def above_the_ensemble_size(evidence: LedgerEvidence) -> LedgerEvidence:
-    """Each bookie has every entry, and still one copy fewer than promised."""
+    """Return evidence in which each bookie has every entry, and still one copy fewer than
+    promised.
+    """
     answers = evidence.looks[0].answers
     whole = listing(range(30))
     return of_look(answers={b: replace(one, groups=whole) for b, one in answers.items()})(
@@ -259,7 +262,7 @@ assert max(MINE) < 30 and 11 not in MINE
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_ledger_with_anything_else_to_it_is_not_found(name: str) -> None:
-    """One thing more, or another, beside a ledger to which nothing is."""
+    """Each case adds one thing to a healthy ledger, or changes one."""
     sound = ledger(STRIPED)
     assert {0: 60, 2: 60} == found(
         healthy(sound, 6), DAMAGE[name](healthy(sound)), healthy(sound, 8)
@@ -268,9 +271,7 @@ def test_a_ledger_with_anything_else_to_it_is_not_found(name: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_no_ledger_is_found_whose_list_has_no_form(size: int) -> None:
-    """A run of 2^31 entries or more is in no group: such a ledger is judged, whatever its bookies
-    say.
-    """
+    """A run of 2^31 entries or more fits no group: such a ledger is always judged."""
     shape = {1: "e1 w1 0:[b1] closed 29", 2: "e2 w2 0:[b1 b2] closed 29"}[size]
     endless = of_metadata(last_entry_id=2**31 - 1)(healthy(ledger(shape)))
     cut = of_answer("b1", groups=None)(endless)
@@ -279,7 +280,7 @@ def test_no_ledger_is_found_whose_list_has_no_form(size: int) -> None:
 
 
 def test_an_answer_with_an_empty_cell_is_no_list_of_a_ledger_whose_list_has_no_form() -> None:
-    """Neither is known: two unknowns are not equal."""
+    """Both lists are unknown, and two unknowns are not equal."""
     endless = of_metadata(last_entry_id=2**31 - 1)(healthy(ledger("e1 w1 0:[b1] closed 29")))
     row = seen_row(endless)
     answer = list(row[2][0])
@@ -288,7 +289,7 @@ def test_an_answer_with_an_empty_cell_is_no_list_of_a_ledger_whose_list_has_no_f
 
 
 def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
-    """Its copies are counted as they are; a bookie can say so much in 72 bytes."""
+    """Its copies are counted in full: a bookie can list so many entries in 72 bytes."""
     last = 2**63 - 1
     seen = of_metadata(last_entry_id=last)(healthy(ledger("e3 w2 0:[b1 b2 b3] closed 29")))
     count, *_ = (last + 1) // 3, 0
@@ -306,8 +307,8 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
 
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION])
 def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
-    """The columns do not know where bookies are. A policy to which every ensemble adheres is
-    none.
+    """The columns do not have the locations of bookies. A policy to which every ensemble adheres
+    counts as none.
     """
     terms = replace(TERMS, placement=PlacementRule(policy))
     assert {} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), terms)
@@ -318,7 +319,7 @@ def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
 
 
 def test_a_ledger_whose_metadata_has_no_version_was_not_read() -> None:
-    """Whatever its other columns say: to the plain function it has no metadata."""
+    """Whatever its other columns say, it has no metadata for `settle` either."""
     row = seen_row(healthy(ledger(STRIPED)))
     record = list(row[1][0])
     record[LEDGERS.names.index("format_version")] = None
@@ -327,7 +328,7 @@ def test_a_ledger_whose_metadata_has_no_version_was_not_read() -> None:
 
 @pytest.mark.parametrize("again", ["b1", "b9"])
 def test_a_ledger_on_which_a_bookie_answered_twice_is_not_found(again: str) -> None:
-    """Also if it said the same: such evidence is a fault of ours."""
+    """Even if both answers are the same: such evidence is our own fault."""
     (row,) = [seen_row(healthy(ledger(STRIPED)))]
     twice = Answer(again, LEDGER, 1, 0, AnswerStatus.HELD, row[2][0][ANSWERS.names.index("groups")])
     said = [*row[2], *([answer_row(twice)] if again == "b1" else [answer_row(twice)] * 2)]
@@ -335,9 +336,7 @@ def test_a_ledger_on_which_a_bookie_answered_twice_is_not_found(again: str) -> N
 
 
 def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:
-    """Whatever lies before and behind, in slices of slices; also where a null cell covers
-    values.
-    """
+    """In slices, in slices of slices, and if a null cell covers values."""
     sound = ledger(STRIPED)
     ledgers = [
         DAMAGE["marked"](healthy(sound, n)) if n % 3 == 1 else healthy(sound, n) for n in range(12)
@@ -359,8 +358,8 @@ def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:
 
 @st.composite
 def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
-    """A ledger of some shape on which one bookie lists something; whether that is what it
-    should.
+    """Draw a ledger on which one bookie lists something, and whether the list is the expected
+    one.
     """
     size = draw(st.integers(1, 6))
     write = draw(st.integers(1, size))
@@ -385,7 +384,7 @@ def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
 def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(
     cases: list[tuple[LedgerEvidence, bool]],
 ) -> None:
-    """Entry by entry; and what is found is what `settle` says."""
+    """Compared entry by entry, and with `settle`."""
     batch = batch_of(*(one for one, _ in cases))
     got = healthy_ledgers(batch, TERMS)
     assert [number for number, (_, is_whole) in enumerate(cases) if is_whole] == list(got)

@@ -1,5 +1,5 @@
-"""Judging in a child: each ledger gets a result, in order, and what ends the child is told of the
-ledger that did it.
+"""Judging in a child: each ledger gets a result, in order, and a child's death is attributed to the
+ledger that caused it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 
 SHORT = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
-"""For what ends by itself, however slow the machine is."""
+"""Enough for anything that ends by itself, however slow the machine is."""
 
 
 def spins() -> None:
@@ -39,7 +39,7 @@ def spins_in_c() -> None:
 
 
 def waits_in_c() -> None:
-    """For a lock that it holds itself, in C code that goes on waiting whatever signal comes."""
+    """Wait in C code for a lock that the process itself holds, whatever signal comes."""
     lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
     library.pthread_mutex_lock(lock)
     library.pthread_mutex_lock(lock)
@@ -76,7 +76,7 @@ def judged(ledger: int | str) -> str:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
-    """First, between others, twice in a row, last."""
+    """Whether it is the first ledger, one in between, one of two in a row, or the last."""
     ledgers = [end, 1, end, end, 2, end]
     stopped = Stopped(ENDS[end][1])
     limits = SHORT if stopped.why.startswith("it took longer") else LONG
@@ -86,7 +86,7 @@ def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
 
 
 def test_results_come_in_order_whatever_their_size() -> None:
-    """Also such as no pipe holds at once."""
+    """Even results that are too large for a pipe's buffer."""
     sizes = [0, 1, 70_000, 3, 2_000_000, 5]
     assert [b"x" * size for size in sizes] == list(
         judge_in_child(sizes, lambda size: b"x" * size, LONG)
@@ -94,14 +94,14 @@ def test_results_come_in_order_whatever_their_size() -> None:
 
 
 def test_no_ledgers_cost_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is forked for nothing."""
+    """Without ledgers nothing is forked."""
     monkeypatch.setattr(isolation.os, "fork", lambda: pytest.fail("a child for no ledger"))
     assert [] == list(judge_in_child([], judged, SHORT))
 
 
 def test_what_judging_raises_is_our_fault() -> None:
-    """Judging turns what a ledger causes into a value; what it raises all the same ends everything,
-    in its own words.
+    """Judging turns what a ledger causes into a value. Any other exception ends the run, with its
+    own message.
     """
 
     def wrong(ledger: int) -> None:
@@ -114,9 +114,7 @@ def test_what_judging_raises_is_our_fault() -> None:
 
 
 def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
-    """Whoever stops listening leaves no process behind; other tests' processes may stand beside
-    it.
-    """
+    """A caller that stops iterating leaves no process behind."""
     before = children()
     results = judge_in_child([1, "a loop in C"], judged, JudgingLimits())
     assert "judged 1" == next(results)
@@ -166,7 +164,7 @@ with Guard(JudgingLimits(ledger_time_max_ms=1000)) as guard:
 
 
 def test_a_process_that_was_paused_is_not_taken_for_a_loop() -> None:
-    """Stopped for longer than any limit while it judges (SIGSTOP), it goes on and judges."""
+    """A child that was stopped (SIGSTOP) for longer than any limit continues and judges."""
     with subprocess.Popen(
         [sys.executable, "-c", PAUSED.format(root=ROOT)], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -196,9 +194,7 @@ with Guard(JudgingLimits(ledger_time_max_ms=200)) as guard:
 
 
 def test_a_process_that_waits_for_ever_in_c_ends() -> None:
-    """As one that spins there does: whoever runs it sees that it died, and does not wait with
-    it.
-    """
+    """The parent sees that the child died and does not wait with it."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED.format(root=ROOT)],
         stdout=subprocess.PIPE,
@@ -209,8 +205,8 @@ def test_a_process_that_waits_for_ever_in_c_ends() -> None:
 
 
 def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
-    """However many, each within its time, while the guard is entered for longer than the watch
-    allows one; nor is none.
+    """The guard may be entered for longer than the limit of one ledger, with many ledgers or
+    none.
     """
     limits = JudgingLimits(ledger_time_max_ms=800, ledger_memory_max=256 * 2**20)
     ledgers = [*range(20)]
@@ -226,7 +222,7 @@ def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
 
 
 def test_a_guard_leaves_the_process_as_it_was() -> None:
-    """Its limits of memory, its handler of SIGALRM, no timer, no thread."""
+    """Its memory limits, its handler of SIGALRM, no timer and no thread."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)
@@ -244,7 +240,7 @@ def test_a_guard_leaves_the_process_as_it_was() -> None:
 
 
 def test_a_loop_that_catches_every_exception_is_ended_too() -> None:
-    """The signal raises what no `except Exception` holds."""
+    """The signal raises an exception that `except Exception` does not catch."""
 
     def stubborn(_: int) -> None:
         while True:
@@ -263,7 +259,7 @@ def evidence(count: int) -> Iterator[LedgerEvidence]:
 
 
 def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() -> None:
-    """Over all its batches; then it is no fault of ledgers."""
+    """The limit counts all batches of a task. Beyond it the fault is not in the ledgers."""
 
     def dies(_: LedgerEvidence) -> str:
         os._exit(7)

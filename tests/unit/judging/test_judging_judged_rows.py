@@ -1,4 +1,4 @@
-"""A ledger judged, withheld or set aside: as a step and as a row, the same in run and replay."""
+"""Judge, withhold or set aside a ledger: the step and the row, the same in run and replay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DELETED = Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
 
 
 def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
-    """Two looks at a ledger that is marked."""
+    """Return two looks at a marked ledger."""
     looks = (
         Look(LedgerRecord(LEDGER, look, 0, status, mark=Mark(MARKED_AT_MS))) for look in (1, 2)
     )
@@ -37,7 +37,7 @@ def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
 
 
 def verdict_fields(row: Row) -> dict[str, Any]:
-    """What the columns say that this module decides."""
+    """Return the columns that this module decides."""
     found = table(VERDICTS, [row]).to_pylist()[0]
     return {
         name: found[name]
@@ -52,7 +52,7 @@ def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
 
 
 def test_a_ledger_that_was_judged_is_told_by_its_verdict() -> None:
-    """With the terms of the run, and no detail."""
+    """The row has the terms of the run, and no detail."""
     step, row = rows.judge_to_row(seen(), TERMS, FACTS)
     assert (DELETED, expected("exempt", [], "")) == (step, verdict_fields(row))
 
@@ -65,7 +65,7 @@ def raising(error: BaseException) -> Any:
 
 
 def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
-    """The row of one ledger, as a task judges it."""
+    """Return the row of one ledger, as a task judges it."""
 
     def aside(evidence: LedgerEvidence, detail: str) -> Row:
         return rows.set_aside(evidence, detail, TERMS, FACTS)[1]
@@ -82,7 +82,7 @@ def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
 def test_a_ledger_on_which_judging_raises_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, careful: bool
 ) -> None:
-    """Poison, with what was raised; also where it would end the process, here or in a child."""
+    """As poison, with the exception; even if it would end the process, here or in a child."""
     monkeypatch.setattr("auditor.judging.settle.settle", raising(error))
     row = judging(monkeypatch, careful=careful)
     assert expected("indeterminate", ["poison"], f"{type(error).__name__}: odd") == verdict_fields(
@@ -91,7 +91,7 @@ def test_a_ledger_on_which_judging_raises_is_set_aside(
 
 
 def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was judged of it is dropped."""
+    """Its verdict is dropped."""
     tries = iter([raising(KeyError("odd")), verdict_rows.verdict_row])
     monkeypatch.setattr(rows, "verdict_row", lambda *given: next(tries)(*given))
     row = judging(monkeypatch, careful=False)
@@ -110,7 +110,7 @@ def test_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch, careful: boo
 def test_a_ledger_that_takes_all_memory_is_stopped(
     monkeypatch: pytest.MonkeyPatch, careful: bool
 ) -> None:
-    """It is told as the limit that it met, not as an exception."""
+    """The detail names the limit, not an exception."""
     monkeypatch.setattr("auditor.judging.settle.settle", raising(MemoryError("all of it")))
     detail = "judging was stopped: it took more memory than 256 MiB"
     assert expected("indeterminate", ["poison"], detail) == verdict_fields(
@@ -121,14 +121,14 @@ def test_a_ledger_that_takes_all_memory_is_stopped(
 def test_ledgers_on_which_judging_raises_are_not_counted_as_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They cost no time: however many there are, each is set aside."""
+    """They cost no time: each is set aside, however many there are."""
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     judge = Judge(raising(ValueError("odd")), lambda _, why: why, LIMITS, careful=False)
     assert ["ValueError: odd"] * 3 == judge.judge_all([seen()] * 3)
 
 
 def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all that was seen of it."""
+    """And by everything that was seen of it."""
     given: list[object] = []
     settled = lambda *these: (given.append(these), (DELETED, ""))[1]  # noqa: E731
     monkeypatch.setattr(rows, "settle_and_check", settled)
@@ -139,7 +139,7 @@ def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPa
 def test_a_ledger_on_which_the_checkers_differ_says_in_what(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In its row, beside the step that withholds its verdict."""
+    """The difference is in its row, next to the step that withholds its verdict."""
     step = end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE)
     monkeypatch.setattr(rows, "settle_and_check", lambda *_: (step, "one says more"))
     found, row = rows.judge_to_row(seen(), TERMS, FACTS)
@@ -150,7 +150,7 @@ def test_a_ledger_on_which_the_checkers_differ_says_in_what(
 
 
 def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
-    """Not judged again."""
+    """The ledger is not judged again."""
     step, row = rows.withheld(seen(), "the second one says otherwise", TERMS, FACTS)
     assert expected(
         "indeterminate", ["checkers_disagree"], "the second one says otherwise"
@@ -163,7 +163,7 @@ def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
 
 
 def test_a_ledger_that_is_set_aside_says_why() -> None:
-    """Whether judging was stopped stands in the words."""
+    """The detail shows whether judging was stopped."""
     detail = settling.stopped_detail("it took longer than 0.4 s")
     step, row = rows.set_aside(seen(), detail, TERMS, FACTS)
     assert "judging was stopped: it took longer than 0.4 s" == detail
@@ -172,7 +172,7 @@ def test_a_ledger_that_is_set_aside_says_why() -> None:
 
 
 def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Witnesses name it."""
+    """Witnesses name the cluster."""
     given: list[object] = []
     monkeypatch.setattr(rows, "verdict_row", lambda *these: given.append(these[3]))
     rows.judge_to_row(seen(), TERMS, FACTS)

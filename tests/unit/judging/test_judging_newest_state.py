@@ -1,4 +1,4 @@
-"""Which word of a bookie counts when it said several, at looks that saw the same metadata."""
+"""Which answer of a bookie counts if it gave several at looks that saw the same metadata."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ HELD = {
 
 
 def story(**bookies: Bookie) -> Story:
-    """Bookies that hold what they should, but for those given."""
+    """Return a story in which bookies hold what they should, except those given."""
     sound = {name: Bookie(held) for name, held in HELD.items()}
     return Story("one story", (State(E3, {**sound, **bookies}),))
 
 
 def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
-    """b1 lacks entry 6; b2 lists all, and then has neither registration nor cookie: no copy is
-    left. That is searched for.
+    """b1 lacks entry 6. b2 lists all entries and is gone at the next look. No copy is left, and the
+    entry is searched for.
     """
     lacking = Bookie(HELD["b1"] - {6})
     looks = (
@@ -51,9 +51,7 @@ def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
 
 
 def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> None:
-    """What it listed before it was gone says nothing of what it came back with; nor is it gone any
-    more.
-    """
+    """Its old list says nothing about what it holds now, and it is no longer gone."""
     gone, silent = (
         Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True),
         Bookie(answer=AnswerStatus.SILENT),
@@ -72,8 +70,8 @@ def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> Non
 
 
 def test_a_wrong_digest_is_read_again_although_the_entry_is_listed_by_then() -> None:
-    """The list left it out at first and has it at the second look: that alone does not make the
-    copy a good one.
+    """The list lacks the entry at the first look and has it at the second. This does not make the
+    copy good.
     """
     held = HELD["b1"]
     first = story(b1=Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6}))).states[0]
@@ -89,8 +87,8 @@ def test_a_wrong_digest_is_read_again_although_the_entry_is_listed_by_then() -> 
 
 
 def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
-    """The list left it out at first and has it at the second look, where the read of it fails: no
-    copy to count on. Nor is one that was read rightly first and wrongly then.
+    """The list has the entry at the second look, but its read fails: the copy does not count. Nor
+    does a copy that was read well first and wrongly later.
     """
     held = HELD["b1"]
     wrong, right = (
@@ -128,7 +126,7 @@ def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
 def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since(
     read: str, standing: Standing
 ) -> None:
-    """However often the reading failed between them, and although every list names the entry."""
+    """Failed reads in between do not matter, nor do lists that name the entry."""
     sound = drive(story()).evidence.looks[0]
     reads_by_look = [
         {("b1", 6): EntryRead("b1", LEDGER, 6, n, 0, ReadStatus(word))}
@@ -156,8 +154,8 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwis
 def test_the_newest_conclusive_word_of_each_bookie_counts(
     first: str, second: str, standing: Standing
 ) -> None:
-    """A bookie silent at one look that answered well at the other is heard; one silent at both is
-    not.
+    """A bookie that was silent at one look and answered at the other counts. One that was silent at
+    both does not.
     """
     sound = story().states[0]
     silences = [

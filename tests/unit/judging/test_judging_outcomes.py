@@ -1,4 +1,4 @@
-"""What becomes of a ledger once it was judged: committed, withheld, set aside, looked at again."""
+"""What happens to a judged ledger: it is committed, withheld, set aside or looked at again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SOUND = Step(Verdict(LEDGER, Standing.SOUND), Todo.NOTHING)
 
 
 def look(number: int, bookies: str, *answered: str) -> Look:
-    """A ledger of these bookies, each of whose entries is on all of them; `answered` gave a
+    """Return a look at a ledger with every entry on each of these bookies; `answered` gave a
     list.
     """
     metadata = ledger(f"e2 w2 a2 0:[{bookies}] closed 9")
@@ -58,7 +58,7 @@ def look(number: int, bookies: str, *answered: str) -> Look:
 
 
 def test_an_unjudged_ledger_is_unknown_for_one_reason() -> None:
-    """Nothing is left to do."""
+    """And nothing is left to do."""
     expected = Step(
         Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING
     )
@@ -99,7 +99,7 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
 def test_what_the_second_checker_says_is_asked_where_it_is_due(
     monkeypatch: pytest.MonkeyPatch, due: bool, differ: tuple[str, ...], expected: tuple[Step, str]
 ) -> None:
-    """By the terms of the run, of the verdict that would be given."""
+    """With the terms of the run and the verdict that would be given."""
     asked: list[Any] = []
     monkeypatch.setattr(judgement, "settle", returning(SOUND))
     monkeypatch.setattr(judgement, "is_due", returning(due, given=asked))
@@ -110,15 +110,15 @@ def test_what_the_second_checker_says_is_asked_where_it_is_due(
 
 
 def test_only_the_second_opinion_on_a_suspect_waits() -> None:
-    """The metadata is read behind it at once."""
+    """The closing look, which reads only metadata, comes at once."""
     lost = {"b1": Bookie(frozenset(range(9))), "b2": Bookie(frozenset(range(9)))}
     driven = drive(Story("lost", (State(ledger("e2 w2 a2 0:[b1 b2] closed 9"), lost),)))
     assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
 
 
 def test_rounds_of_reading_are_bounded_by_what_may_be_read_of_each_bookie() -> None:
-    """Confirming reads, ends of segments, probes, entries looked for elsewhere; and a round that
-    finds nothing to read.
+    """The bound covers confirming reads, ends of segments, probes, searches, and a final round
+    without reads.
     """
     terms = Terms(
         0, 0, confirming_reads_max=3, looks_max=2, probe_entries=50, stranded_entries_max=700
@@ -132,7 +132,9 @@ YOUNG, OLD = Mark(NOW_MS - GRACE_MS // 2), Mark(NOW_MS - 2 * GRACE_MS)
 def unsettled(
     *marks: Mark | None, text: str = "e2 w2 a2 0:[b1 b2] closed 9", **more: Any
 ) -> Verdict:
-    """A ledger whose metadata was another at each look, asked about at each but the last."""
+    """Return the verdict on a ledger whose metadata differed at each look, and that was asked about
+    at each look but the last.
+    """
     metadata = ledger(text)
     looks = []
     for number, mark in enumerate(marks, 1):
@@ -164,14 +166,14 @@ def unsettled(
     ],
 )
 def test_a_ledger_that_keeps_changing_is_unknown(marks: tuple[Mark | None, ...]) -> None:
-    """Also where it is marked, unless both of the newest looks saw the mark."""
+    """Even if it is marked, unless both of the newest looks saw the mark."""
     expected = Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
     assert expected == unsettled(*marks)
 
 
 @pytest.mark.parametrize("marks", [(None, OLD, OLD), (OLD, OLD), (YOUNG, OLD, OLD)])
 def test_a_mark_beyond_grace_stands_through_every_change(marks: tuple[Mark, ...]) -> None:
-    """It accuses, beside what is unsettled; nothing else does."""
+    """It is reported together with the reason `unsettled`, and nothing else is."""
     verdict = unsettled(*marks)
     assert (LEDGER, Standing.VIOLATED, Exempt.MARKED_UNDERREPLICATED, (Unknown.UNSETTLED,)) == (
         verdict.ledger_id,
@@ -214,9 +216,7 @@ def test_what_no_other_look_can_change_is_no_reason_for_one(
     static: Suspicion,
     unknown: Suspicion | None,
 ) -> None:
-    """A bookie that cannot list and a topology that is not known stay so for the whole run, one or
-    both.
-    """
+    """A bookie that cannot list and an unknown topology do not change during a run."""
     assert static is judgement._suspicion(
         Verdict(LEDGER, Standing.VIOLATED, None, unknowns, findings)
     )
@@ -227,7 +227,7 @@ def test_what_no_other_look_can_change_is_no_reason_for_one(
 
 
 def test_a_remark_on_a_ledger_that_is_unknown_for_good_is_read_twice() -> None:
-    """As one on a sound ledger is."""
+    """As on a sound ledger."""
     unknown = Verdict(LEDGER, Standing.INDETERMINATE, None, (UNSUPPORTED,), (REMARK,))
     assert Suspicion.REMARK is judgement._suspicion(unknown)
     assert Suspicion.REMARK is judgement._suspicion(
@@ -255,8 +255,8 @@ def test_a_bookie_in_maintenance_is_not_waited_for(
     hides: bool,
     unknowns: tuple[Unknown, ...],
 ) -> None:
-    """Of a marked ledger, whether it gave no list or no entry; any other that was not heard may
-    hide a loss.
+    """This holds for a marked ledger, whether a list or an entry is missing. Any other bookie that
+    did not answer may hide a loss.
     """
     answers = {
         one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus(said)) for one, said in answered.items()
@@ -275,7 +275,7 @@ def test_a_bookie_in_maintenance_is_not_waited_for(
 
 
 def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
-    """However many looks there were before them."""
+    """However many looks there were before."""
     text, terms = "e2 w2 a2 0:[b1 b2] open", replace(TERMS, stuck_after_ms=10_000)
     since = [ZnodeStamp(1, number, NOW_MS - 20_000, NOW_MS - 20_000) for number in (1, 2, 3)]
     records = [
@@ -291,7 +291,7 @@ def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
 
 
 def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_look() -> None:
-    """Where nothing is probed, that it cannot is no answer."""
+    """Without probes, "cannot list" is not a conclusive answer."""
     healthy = expected_groups(look(1, "b1 b2").record.metadata)
     first = {
         one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, healthy) for one in ("b1", "b2")
@@ -304,8 +304,8 @@ def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_lo
 
 
 def test_entries_that_a_gone_bookie_took_with_it_are_looked_for_elsewhere() -> None:
-    """Its copies are lost, so what the other one lacks has no copy left: reading that on a third
-    one is a search.
+    """Its copies are lost. Entries that the other bookie lacks then have no copy, and reading them
+    on a third bookie is a search.
     """
     around = Surroundings(writable=frozenset({"b2", "b3"}))
     gone = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
@@ -327,13 +327,13 @@ def test_entries_that_a_gone_bookie_took_with_it_are_looked_for_elsewhere() -> N
 
 
 def expected_groups(metadata: LedgerMetadata | None) -> bytes:
-    """What each of two bookies that hold all ten entries lists."""
+    """Return the list of each of two bookies that hold all ten entries."""
     assert metadata is not None and metadata.last_entry_id == 9
     return canonical([SequenceGroup(0, 0, 10, 0)])
 
 
 def test_a_ledger_that_is_well_at_every_look_is_no_less_well_for_changing() -> None:
-    """Only the remark on it is dropped, which takes two looks that agree."""
+    """It loses only a finding of severity info, which needs two equal looks."""
     beyond = canonical([SequenceGroup(0, 0, 12, 0)])
     answers = {
         one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, beyond) for one in ("b1", "b2")

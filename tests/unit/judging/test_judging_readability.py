@@ -1,4 +1,4 @@
-"""Whether a topic can be read: laws of a reader, and the same answers entry by entry."""
+"""Whether a topic can be read: laws of a reader, and the same answers derived entry by entry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def metadata(last: int | None, state: LedgerState = LedgerState.CLOSED) -> Ledge
 
 
 def runs(entries: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Ascending entries as inclusive ranges."""
+    """Return ascending entries as inclusive ranges."""
     found: list[tuple[int, int]] = []
     for entry in entries:
         if found and found[-1][1] == entry - 1:
@@ -58,7 +58,9 @@ def judged(
     unknown: bool = False,
     total: int = 0,
 ) -> Seen:
-    """A ledger as its verdict has it: entries without a copy, or a reason why it is not judged."""
+    """Return a ledger as its verdict has it: entries without a copy, or a reason why it is not
+    judged.
+    """
     entries = runs(lost)
     kind = Kind.ENTRY_WITHOUT_REPLICA
     findings = (
@@ -110,9 +112,7 @@ SPANS = st.tuples(AT, AT).map(sorted).map(tuple)
 def test_the_first_loss_is_that_of_reading_entry_by_entry(
     lost_1, lost_2, position, acknowledged, is_newest
 ):
-    """Every entry behind the position that is not acknowledged, in order: the first that is lost,
-    or none.
-    """
+    """It is the first lost entry after the position that is not acknowledged, if any."""
     cursor = Cursor(None if is_newest else 9, position, acknowledged)
     lost = {Position(n, entry) for n, entries in ((1, lost_1), (2, lost_2)) for entry in entries}
     every = [Position(n, entry) for n in (1, 2) for entry in range(ENTRIES)]
@@ -135,7 +135,7 @@ def test_the_first_loss_is_that_of_reading_entry_by_entry(
 
 
 def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it():
-    """Who has acknowledged all of it needs none of it."""
+    """A reader that has acknowledged the whole ledger does not need it."""
     seen = judged(1, unknown=True), judged(2)
     for position, answer in (
         (Position(1, ENTRIES - 2), Answer.UNKNOWN),
@@ -148,7 +148,7 @@ def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it()
 
 
 def test_a_loss_counts_before_what_is_unknown():
-    """That reader is blocked, whatever else is true."""
+    """The reader is blocked, whatever else is unknown."""
     found = reading(
         topic(closed(1), closed(2), cursor=Cursor(None, None)),
         judged(1, unknown=True),
@@ -181,7 +181,7 @@ def test_losses_that_are_not_all_named_leave_the_rest_unknown():
     ],
 )
 def test_the_condition_of_a_ledger(ledger, seen, condition, lost):
-    """What its verdict, its metadata and the topic say of it, with a newer ledger behind it."""
+    """Derived from its verdict, its metadata and the topic, with a newer ledger after it."""
     readable = judge_topic(topic(ledger, closed(2)), {1: seen, 2: judged(2)})
     found = readable.data[0][1]
     assert (1, condition, lost) == (found.ledger_id, found.condition, found.lost)
@@ -189,7 +189,7 @@ def test_the_condition_of_a_ledger(ledger, seen, condition, lost):
 
 
 def test_the_newest_ledger_without_metadata_and_without_entries_recorded_is_unknown():
-    """It may never have held anything."""
+    """It may never have held an entry."""
     detail = "it has no metadata, and the topic has not recorded yet whether it holds entries"
     expected = LedgerCondition(1, Condition.UNKNOWN, is_unknown=True, detail=detail)
     assert expected == judge_topic(topic(closed(1, None)), {1: gone(1)}).data[0][1]
@@ -206,7 +206,7 @@ def test_a_ledger_that_is_not_closed_has_no_end_to_compare(state: LedgerState):
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_CORRUPT, Kind.METADATA_MALFORMED])
 def test_damage_that_may_or_may_not_stop_a_reader_is_unknown(kind: Kind):
-    """Another copy may be good, another client may read the metadata."""
+    """Another copy may be good, or another client may be able to read the metadata."""
     record, verdict = judged(1)
     finding = Finding(kind, EntryFacts(0, ("b1",)), 1)
     seen = record, replace(verdict, standing=Standing.VIOLATED, findings=(finding,))
@@ -220,7 +220,7 @@ def test_damage_that_may_or_may_not_stop_a_reader_is_unknown(kind: Kind):
 
 @pytest.mark.parametrize("seen", [gone(1), judged(1, (2,)), judged(1, last=3)])
 def test_a_ledger_with_a_whole_copy_in_long_term_storage_is_no_loss(seen: Seen):
-    """What is wrong with its copy in BookKeeper is said."""
+    """The fault of its copy in BookKeeper is mentioned."""
     ledger = DataLedger(1, ENTRIES, offloaded=True)
     readable = judge_topic(topic(ledger), {1: seen})
     assert readable.start is not None
@@ -233,13 +233,13 @@ def test_a_ledger_with_a_whole_copy_in_long_term_storage_is_no_loss(seen: Seen):
 
 
 def test_what_a_topic_no_longer_references_is_not_judged():
-    """It was trimmed while we looked."""
+    """It was trimmed during the audit."""
     readable = judge_topic(topic(closed(1), closed(2)), {1: gone(1), 2: judged(2)}, frozenset({1}))
     assert [2] == [one.ledger_id for one in readable.conditions]
 
 
 def test_a_ledger_that_was_deleted_on_purpose_is_not_asked_for():
-    """It is in long-term storage alone."""
+    """It is only in long-term storage."""
     ledger = DataLedger(1, ENTRIES, offloaded=True, bookkeeper_deleted=True)
     assert ((ledger, LedgerCondition(1, Condition.OFFLOADED)),) == judge_topic(
         topic(ledger), {}
@@ -247,7 +247,7 @@ def test_a_ledger_that_was_deleted_on_purpose_is_not_asked_for():
 
 
 def test_the_ledgers_of_cursors_and_schemas_are_judged_too():
-    """Missing, damaged, trimmed meanwhile; they are in nobody's way of reading."""
+    """They may be missing, damaged or trimmed meanwhile. They do not block a reader."""
     cursors = tuple(Subscription(f"s{n}", Cursor(n, None)) for n in (7, 8, 9))
     record = replace(topic(closed(1)), subscriptions=cursors)
     readable = judge_topic(
@@ -262,7 +262,7 @@ def test_the_ledgers_of_cursors_and_schemas_are_judged_too():
 
 
 def test_a_subscription_whose_position_is_not_known_has_no_answer():
-    """Nor a first loss."""
+    """And no first loss."""
     unread = Subscription("s", None, "why")
     (found,) = judge_topic(
         replace(topic(closed(1)), subscriptions=(unread,)), {1: judged(1, (2,))}
@@ -271,7 +271,7 @@ def test_a_subscription_whose_position_is_not_known_has_no_answer():
 
 
 def test_a_topic_without_ledgers_or_that_could_not_be_read_has_nothing_lost():
-    """Of the second nothing is said at all."""
+    """For an unreadable topic nothing is said at all."""
     empty = judge_topic(topic(), {})
     assert empty.start == Reading(None, None, True, Answer.READABLE)
     unread = TopicRecord(TOPIC, 0, TopicStatus.UNREADABLE, problems=("why",))
@@ -289,7 +289,7 @@ def test_a_topic_without_ledgers_or_that_could_not_be_read_has_nothing_lost():
 def test_a_terminated_topic_has_recorded_the_end_of_its_newest_ledger(
     end: Position, condition: Condition, lost: object
 ):
-    """As its terminated position: the broker records no entries for that ledger."""
+    """The end is its terminated position: the broker records no entries for that ledger."""
     record = replace(topic(), managed_ledger=ManagedLedger((closed(1), closed(2, None)), end))
     found = judge_topic(record, {1: judged(1), 2: gone(2)}).data[1][1]
     assert (condition, lost) == (found.condition, found.lost)
@@ -305,7 +305,7 @@ def test_the_newest_ledger_of_a_terminated_topic_can_be_truncated():
 def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger(
     own: int | None, condition: Condition
 ):
-    """The newer one is named there, and the older one is deleted on purpose."""
+    """The cursor's ledger names the newer one, and the older one is deleted on purpose."""
     record = topic(closed(1), cursor=Cursor(own, Position(1, 5), (), 9))
     readable = judge_topic(record, {1: judged(1), 8: judged(8), 9: gone(9)})
     found = next(one for _, one in readable.others if one.ledger_id == 9)
@@ -313,7 +313,7 @@ def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger
 
 
 def test_the_ledger_of_a_schema_must_reach_to_its_position():
-    """The entry was there when the position was recorded."""
+    """The entry existed when the position was recorded."""
     schemas = tuple(SchemaVersion(n, Position(9, entry)) for n, entry in enumerate((7, 2)))
     record = replace(topic(closed(1)), schemas=schemas)
     readable = judge_topic(record, {1: judged(1), 9: judged(9)})
@@ -324,7 +324,7 @@ def test_the_ledger_of_a_schema_must_reach_to_its_position():
 
 
 def test_where_a_ledger_should_be_placed_is_no_matter_to_a_reader():
-    """An unknown place of a bookie says nothing about entries."""
+    """An unknown location says nothing about entries."""
     record, verdict = judged(1)
     unknown = replace(
         verdict, standing=Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,)
@@ -336,7 +336,7 @@ def test_where_a_ledger_should_be_placed_is_no_matter_to_a_reader():
 
 
 def test_a_marked_ledger_that_is_still_written_to_is_open():
-    """Its mark is why it is exempt, but it was not judged to its end either."""
+    """It is exempt for its mark, but its entries were not judged to the end."""
     record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=metadata(None, LedgerState.OPEN))
     seen = record, Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED)
     assert Condition.OPEN is judge_topic(topic(closed(1, None)), {1: seen}).data[0][1].condition
@@ -357,8 +357,8 @@ def test_a_marked_ledger_that_is_still_written_to_is_open():
 def test_entries_that_only_unregistered_bookies_may_have_are_unknown(
     away: str, lacks: str, gone_for_good: bool, is_unknown: bool
 ):
-    """A mark excuses these bookies, but nobody can read from them; three bookies, two copies of
-    each entry.
+    """A mark excuses these bookies, but no client can read from them. There are three bookies and
+    two copies of each entry.
     """
     placed = LedgerMetadata(
         3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),)

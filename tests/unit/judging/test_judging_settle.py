@@ -1,4 +1,4 @@
-"""From evidence to a verdict or a question: what must hold whatever was seen."""
+"""Judge evidence to a verdict or to a question: laws that hold whatever was seen."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ HELD = {
 
 
 def story(name: str = "one story", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
-    """Bookies that hold what they should, but for those given."""
+    """Return a story in which bookies hold what they should, except those given."""
     sound = {name: Bookie(frozenset(held)) for name, held in HELD.items()}
     return Story(name, (State(metadata, {**sound, **bookies}),))
 
 
 def test_a_sound_ledger_costs_one_list_a_bookie_and_no_second_look() -> None:
-    """Asked once, judged, done."""
+    """It is asked about once and judged."""
     driven = drive(story())
     assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert (Standing.SOUND, 1) == (driven.step.verdict.standing, len(driven.evidence.looks))
 
 
 def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is sound at the first look costs one judging and nothing else."""
+    """A ledger that is sound at the first look costs one judging and nothing else."""
     monkeypatch.setattr(settle_module, "wanted_reads", lambda *_: pytest.fail("nothing to read"))
     assert Standing.SOUND is drive(story()).step.verdict.standing
 
 
 def test_whom_to_ask_is_known_without_judging() -> None:
-    """At the first look, and wherever a step wants lists, those demanded are the questions of the
-    step, which judges first.
+    """The lists demanded at the first look, and whenever a step demands lists, are the questions of
+    the step, which judges first.
     """
     for one in stories(300):
         for evidence, step in drive(one).steps:
@@ -79,7 +79,7 @@ def test_whom_to_ask_is_known_without_judging() -> None:
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
 def test_ledgers_without_extents_cost_no_question(text: str) -> None:
-    """Exempt at the first reading."""
+    """They are exempt after the first read of the metadata."""
     driven = drive(story(metadata=ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")))
     assert ([Todo.NOTHING], Standing.EXEMPT) == (
         [step.todo for _, step in driven.steps],
@@ -88,7 +88,7 @@ def test_ledgers_without_extents_cost_no_question(text: str) -> None:
 
 
 def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
-    """Lists, reads; later lists and reads again; the metadata once more; then the verdict."""
+    """Lists and reads at two looks, then the metadata once more, then the verdict."""
     driven = drive(story(b1=Bookie(frozenset(HELD["b1"] - {6}))))
     assert [Todo.LISTS, Todo.READS, Todo.LOOK, Todo.LISTS, Todo.READS, Todo.LOOK, Todo.NOTHING] == [
         s.todo for _, s in driven.steps
@@ -96,7 +96,7 @@ def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
 
 
 def test_what_only_maintenance_kept_from_being_judged_is_not_looked_at_again() -> None:
-    """A bookie that is known to be down is down at the next look too; one beside it that is silent
+    """A bookie that is known to be down will be down at the next look too. Another silent bookie
     may answer then.
     """
     silent = Bookie(answer=AnswerStatus.SILENT)
@@ -120,8 +120,8 @@ def test_what_only_maintenance_kept_from_being_judged_is_not_looked_at_again() -
 
 
 def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
-    """What is not listed reads back on a sound ledger of one page: SOUND with false negatives, at
-    one look.
+    """On a sound ledger of one page, the unlisted entry can be read: SOUND with false negatives,
+    after one look.
     """
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
     tail = Story(
@@ -136,28 +136,28 @@ def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
 
 
 def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
-    """Nothing but `bookie_unsupported`: no second look would change it. With silence beside it, one
-    might.
-    """
+    """A second look cannot change `bookie_unsupported`. If another bookie is silent, it may."""
     old = Bookie(answer=AnswerStatus.UNSUPPORTED)
     assert 1 == len(drive(story(b1=old)).evidence.looks)
     assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
 
 
 def marked(one: Story, created_ms: int = NOW_MS) -> Story:
-    """The same story, with the ledger marked at every look."""
+    """Return the same story with the ledger marked at every look."""
     return replace(one, states=tuple(replace(state, mark=Mark(created_ms)) for state in one.states))
 
 
 def test_a_marked_ledger_that_lost_nothing_is_asked_about_once() -> None:
-    """Within grace: one look, exempt. A mark may hide a loss, so the lists are asked for."""
+    """Within grace it is exempt after one look. Lists are requested, because a mark may hide a
+    loss.
+    """
     driven = drive(marked(story(b1=Bookie(answer=AnswerStatus.UNREGISTERED))))
     assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert (Standing.EXEMPT, ()) == (driven.step.verdict.standing, driven.step.verdict.unknowns)
 
 
 def test_a_mark_beyond_grace_costs_one_look_at_the_bookies() -> None:
-    """The second look reads the mark again and asks nobody."""
+    """The second look reads the mark again and asks no bookie."""
     driven = drive(marked(story(), created_ms=0))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [
@@ -188,8 +188,8 @@ AWAY = Bookie(answer=AnswerStatus.UNREGISTERED)
 def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(
     b1: Bookie, expected: bool
 ) -> None:
-    """Entry 6 belongs on b1 and on b2, which is not registered. What a bookie that answered may
-    have is in reach, whatever is known of it.
+    """Entry 6 belongs on b1 and on b2, which is not registered. A copy that a bookie which answered
+    may have is in reach.
     """
     marked_story = replace(
         marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1}
@@ -203,7 +203,9 @@ def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(
 
 
 def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -> None:
-    """Within grace or beyond: the loss is confirmed at two looks, the age stands in its facts."""
+    """Within grace or beyond, the loss is confirmed at two looks, and the facts have the mark's
+    age.
+    """
     lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     for created_ms in (NOW_MS, 0):
         driven = drive(marked(story(**lost), created_ms))
@@ -214,8 +216,8 @@ def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -
 
 
 def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -> None:
-    """Neither registration nor cookie: it won't come back. No reason is left, and the metadata
-    contradicts nothing.
+    """A bookie with neither registration nor cookie will not come back. No reason remains, and the
+    metadata is not contradictory.
     """
     lost = {
         "b1": Bookie(frozenset(HELD["b1"] - {6})),
@@ -231,8 +233,8 @@ def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -
 
 
 def test_each_gone_bookie_that_should_hold_an_entry_is_told() -> None:
-    """Entry 6 has no copy on b1, b2; b3 is gone and lacks others. b4 is gone too, and expects no
-    entry.
+    """Entry 6 has no copy on b1 and b2. b3 is gone and lacks other entries. b4 is gone too, but
+    should hold no entry.
     """
     gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
     lost = {bookie: Bookie(frozenset(HELD[bookie] - {6})) for bookie in ("b1", "b2")}
@@ -266,8 +268,8 @@ def test_each_gone_bookie_that_should_hold_an_entry_is_told() -> None:
 def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assumed(
     ack: int, bookies: dict[str, Bookie], expected: bool
 ) -> None:
-    """Entries 0-999 on three bookies. A sample says nothing of what lies between; a copy nobody saw
-    acknowledges nothing.
+    """Entries 0-999 are on three bookies. A sample does not show the entries in between, and a copy
+    that nobody saw acknowledges nothing.
     """
     metadata = ledger(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 999")
     sound = dict.fromkeys(("b1", "b2", "b3"), Bookie(frozenset(range(1000))))
@@ -279,8 +281,8 @@ def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assu
 
 
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
-    """Re-replication moves on while we look: the age is found all the same, whatever else stays
-    unknown.
+    """Re-replication changes the metadata during the looks. The mark's age is reported, whatever
+    else stays unknown.
     """
     lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     state = replace(story(**lost).states[0], mark=Mark(0))
@@ -291,8 +293,8 @@ def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long(
 
 
 def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again() -> None:
-    """Registered and too slow at the first look, without the entry at the second: the mark hides a
-    loss no longer.
+    """The bookie is too slow at the first look and lacks the entry at the second: the mark no
+    longer hides the loss.
     """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {b: replace(bookie, answer=AnswerStatus.TIMED_OUT) for b, bookie in short.items()}
@@ -305,8 +307,8 @@ def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again(
 
 
 def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
-    """The list lacks what another bookie lacks, and reading it there fails: the next look tells, or
-    a reason stays.
+    """The list lacks what another bookie lacks, and the confirming read fails: the next look
+    decides, or a reason remains.
     """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {**short, "b2": replace(short["b2"], read=ReadStatus.TIMED_OUT)}
@@ -323,7 +325,7 @@ def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
 
 
 def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() -> None:
-    """One look: who is not registered is what the mark is for."""
+    """One look is enough: the mark exists for unregistered bookies."""
     gone = marked(story(b1=Bookie(answer=AnswerStatus.UNREGISTERED)))
     away = replace(
         marked(story(b1=Bookie(answer=AnswerStatus.SILENT))),
@@ -333,7 +335,7 @@ def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() ->
 
 
 def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
-    """Silence is what maintenance looks like; a wrong digest is asked for again."""
+    """Maintenance explains silence. A wrong digest is asked for again."""
     around = Surroundings(maintenance=frozenset({"b1"}))
     bad = Bookie(frozenset(HELD["b1"] - {6}), read=ReadStatus.INVALID)
     in_maintenance = replace(story(b1=bad), more_terms={"around": around})
@@ -347,7 +349,7 @@ def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
 
 
 def test_what_metadata_alone_says_is_read_twice_and_asked_about_once() -> None:
-    """A bookie that stands twice in the ensemble, every copy there: two looks, one list a
+    """A bookie is named twice in the ensemble and every copy exists: two looks, and one list a
     bookie.
     """
     twice = ledger("e3 w2 a2 0:[b1 b2 b1] closed 1")
@@ -366,7 +368,7 @@ def stuck(*states: State) -> Story:
 def test_a_ledger_open_for_long_is_exempt_and_remarked_on_at_a_second_look_without_waiting() -> (
     None
 ):
-    """Info never changes a standing, and never makes a run wait."""
+    """A finding of severity info never changes a standing and never makes a run wait."""
     driven = drive(stuck(State(ledger("e3 w2 a2 0:[b1 b2 b3] open"), ctime_ms=5)))
     assert [(Todo.LOOK, False), (Todo.NOTHING, False)] == [
         (step.todo, step.wait) for _, step in driven.steps
@@ -376,7 +378,7 @@ def test_a_ledger_open_for_long_is_exempt_and_remarked_on_at_a_second_look_witho
 
 
 def test_a_remark_that_no_longer_holds_at_the_second_look_is_dropped() -> None:
-    """Something wrote to the ledger between the looks: it moves, and nothing is said."""
+    """Something was written to the ledger between the looks: it is not stuck."""
     state = State(ledger("e3 w2 a2 0:[b1 b2 b3] open"), ctime_ms=5)
     driven = drive(stuck(state, replace(state, version=1)))
     assert (Standing.EXEMPT, ()) == (driven.step.verdict.standing, driven.step.verdict.findings)
@@ -395,7 +397,7 @@ def test_a_remark_that_no_longer_holds_at_the_second_look_is_dropped() -> None:
 def test_open_counts_from_creation_and_in_recovery_from_the_last_write(
     text: str, ctime_ms: int, mtime_ms: int, found: bool
 ) -> None:
-    """For longer than the setting, not as long as it."""
+    """The time must exceed the setting."""
     held = {
         b: Bookie(frozenset(e for e in range(10) if (k - e) % 3 < 2))
         for k, b in enumerate(("b1", "b2", "b3"))
@@ -414,8 +416,8 @@ RACK = {
 
 
 def test_placement_is_judged_beside_coverage_and_costs_one_look_more() -> None:
-    """b1 and b2 share a rack: found on a ledger whose copies are all there; another ensemble of the
-    same ledger is sound.
+    """b1 and b2 share a rack, which is found on a ledger with all its copies. Another ensemble of
+    the same ledger is sound.
     """
     driven = drive(replace(story(), more_terms=RACK))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
@@ -423,7 +425,7 @@ def test_placement_is_judged_beside_coverage_and_costs_one_look_more() -> None:
 
 
 def test_a_bookie_without_a_location_leaves_placement_unknown() -> None:
-    """Nothing is guessed, and no second look is taken: a run has one topology."""
+    """There is no guess and no second look: a run has one topology."""
     around = Surroundings(locations={"b2": "/r1", "b3": "/r2"})
     driven = drive(replace(story(), more_terms={**RACK, "around": around}))
     verdict = driven.step.verdict
@@ -435,8 +437,8 @@ def test_a_bookie_without_a_location_leaves_placement_unknown() -> None:
 
 
 def test_an_ensemble_with_too_many_write_sets_leaves_placement_unknown_and_entries_judged() -> None:
-    """To both checkers: 400 bookies and a write quorum of 251. What one bookie lacks is found all
-    the same.
+    """400 bookies and a write quorum of 251 are too many for both checkers. What one bookie lacks
+    is still found.
     """
     names = [f"b{n}" for n in range(400)]
     wide = ledger(f"e400 w251 a2 0:[{' '.join(names)}] closed 1")
@@ -460,8 +462,8 @@ def test_an_ensemble_with_too_many_write_sets_leaves_placement_unknown_and_entri
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
 def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -> None:
-    """Open, in recovery, empty; and of a ledger marked within grace the cluster is rebuilding the
-    ensemble.
+    """These are open, in recovery and empty ledgers, and those marked within grace, whose ensemble
+    is being rebuilt.
     """
     bare = Story("bare", (State(ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")),), more_terms=RACK)
     assert () == drive(bare).step.verdict.findings
@@ -472,7 +474,7 @@ def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -
 
 
 def search(finding: Finding) -> Search:
-    """How far the finding's entries were looked for elsewhere."""
+    """Return how far the finding's entries were searched for elsewhere."""
     facts = (
         finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
     )
@@ -481,14 +483,14 @@ def search(finding: Finding) -> Search:
 
 
 def mark_of(finding: Finding) -> MarkFacts:
-    """The mark of the finding's ledger."""
+    """Return the mark of the finding's ledger."""
     assert isinstance(finding.facts, UnrecoverableFacts), finding
     return finding.facts.mark
 
 
 def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **more: Bookie) -> Story:
-    """Entries lost on their whole write set; x1 and x2 are registered and not named, `holders` have
-    the lost entries.
+    """Return a story with entries lost on their whole write set. x1 and x2 are registered and not
+    named; `holders` have the lost entries.
     """
     gone = {b: Bookie(frozenset(HELD[b] - set(lost))) for b in HELD}
     others = {
@@ -501,8 +503,8 @@ def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **mor
 
 
 def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there() -> None:
-    """Read on every registered bookie that gave no list, writable or read-only, at both looks; b3
-    listed that it lacks it.
+    """It is read at both looks on every registered bookie that gave no list, writable or read-only.
+    b3 gave a list without it.
     """
     driven = drive(stranded("x2"))
     (finding,) = driven.step.verdict.findings
@@ -517,7 +519,7 @@ def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there()
 
 
 def test_nobody_else_is_read_for_an_entry_that_has_a_copy() -> None:
-    """Only entries without a copy are looked for."""
+    """Only entries without a copy are searched for."""
     one = stranded("x2", b1=Bookie(frozenset(HELD["b1"])))
     driven = drive(one)
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [
@@ -527,7 +529,7 @@ def test_nobody_else_is_read_for_an_entry_that_has_a_copy() -> None:
 
 
 def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
-    """ENOLEDGER answers for all entries; the one that holds some is read for more of them, up to
+    """ENOLEDGER answers for all entries. A bookie that holds some is read for more of them, up to
     the limit.
     """
     driven = drive(stranded("x1", lost=(3, 6, 9, 12, 15), limit=3))
@@ -546,7 +548,7 @@ def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
 
 
 def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
-    """The other one's holder is told."""
+    """The holder of the other entry is named."""
     driven = drive(stranded(lost=(3, 6), x1=Bookie(frozenset({3}))))
     (finding,) = driven.step.verdict.findings
     found = search(finding)
@@ -558,8 +560,8 @@ def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
 def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(
     holders: str, known: str
 ) -> None:
-    """x2 should hold nothing and is named all the same: it is read, and will not collect the
-    ledger. Beside it x1 will.
+    """x2 should hold nothing, but a segment names it: it is read, and will not collect the ledger.
+    x1 will.
     """
     one = stranded(*holders.split())
     state = replace(one.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
@@ -572,7 +574,7 @@ def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(
 
 
 def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
-    """Its kind stays: auto-recovery asks the ensemble only."""
+    """The kind does not change: auto-recovery asks only the ensemble."""
     (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ("x1",)) == (
         finding.kind,
@@ -581,7 +583,7 @@ def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
 
 
 def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
-    """x1 had all lost entries at the first look and knows no such ledger at the second: it is not
+    """x1 has all lost entries at the first look and answers ENOLEDGER at the second: it is not
     named as a holder.
     """
     one = stranded("x1", lost=(3, 6, 9))
@@ -596,8 +598,8 @@ def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
 
 
 def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
-    """At the first look x1 has the entries 6 and 9, at the second it knows no such ledger, and x2
-    has but the lowest one.
+    """x1 has entries 6 and 9 at the first look and answers ENOLEDGER at the second. x2 has only the
+    lowest lost entry.
     """
     one = stranded("x1", lost=(3, 6, 9), x2=Bookie(frozenset({3})))
     first = one.states[0]
@@ -617,8 +619,8 @@ def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
 
 
 def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:
-    """Every bookie of the write set answered: the loss stands, and who could not be asked elsewhere
-    is named.
+    """Every bookie of the write set answered: the loss is reported, and the finding names the
+    bookie that could not be searched.
     """
     (finding,) = drive(stranded(x1=Bookie(read=ReadStatus.SILENT))).step.verdict.findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, ("x1",), ("b3", "x2")) == (
@@ -630,7 +632,7 @@ def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() 
 
 def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:
     """b1 lacked an entry at the first look and is silent at the second: it is not read then, and
-    the loss stands.
+    the loss is still reported.
     """
     short = Bookie(frozenset(HELD["b1"] - {6}))
     first = story(b1=short).states[0]
@@ -646,7 +648,7 @@ def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:
 
 
 def numbers() -> st.SearchStrategy[int]:
-    """Small, negative, and at the edges of what 64 bits can say."""
+    """Draw small and negative numbers, and the edges of 64 bits."""
     edges = [0, 1, 1023, 1024, 2**31 - 1, 2**31, 2**53, 2**62, ENTRY_ID_MAX]
     return st.one_of(st.integers(-3, 12), st.sampled_from([*edges, *(-e for e in edges), -(2**63)]))
 
@@ -670,8 +672,8 @@ METADATA = st.builds(
 
 @st.composite
 def plausible_metadata(draw: st.DrawFn) -> LedgerMetadata:
-    """Nearly right: closed, quorums in order, segments that ascend; lengths beyond anything
-    stored.
+    """Draw metadata that is nearly right: closed, with sensible quorums and ascending segments, but
+    of any length.
     """
     size = draw(st.integers(1, 5))
     write = draw(st.integers(1, size))
@@ -686,7 +688,7 @@ def plausible_metadata(draw: st.DrawFn) -> LedgerMetadata:
 
 @st.composite
 def group(draw: st.DrawFn) -> SequenceGroup:
-    """One group that the encoding allows, near 0 or anywhere."""
+    """Draw one group that the encoding allows, near 0 or anywhere."""
     first = draw(st.one_of(st.integers(0, 40), st.integers(0, 2**62)))
     size = draw(st.one_of(st.integers(1, 5), st.sampled_from([1000, 2**31 - 1])))
     count = draw(st.one_of(st.integers(1, 4), st.sampled_from([1000, 2**29])))
@@ -698,7 +700,7 @@ def group(draw: st.DrawFn) -> SequenceGroup:
 
 @st.composite
 def disjoint_groups(draw: st.DrawFn) -> bytes:
-    """A list as it is stored: canonical."""
+    """Draw a list in canonical form."""
     found: list[SequenceGroup] = []
     for one in sorted(draw(st.lists(group(), max_size=4))):
         if not found or one.first > found[-1].last + found[-1].size - 1:
@@ -708,7 +710,7 @@ def disjoint_groups(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def evidence(draw: st.DrawFn) -> LedgerEvidence:
-    """Looks of any kind, with answers and reads of any kind, fitting or not."""
+    """Draw looks with any answers and reads, fitting or not."""
     metadata = st.one_of(METADATA, plausible_metadata(), plausible_metadata())
     same = draw(metadata)
     found = []
@@ -753,8 +755,8 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
 @settings(max_examples=250, deadline=None)
 @given(evidence())
 def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
-    """Any metadata, however it contradicts itself, any answers and reads: a verdict, and questions
-    just where they belong.
+    """For any metadata, answers and reads it returns a verdict, and questions only where they
+    belong.
     """
     step = settle(seen, TERMS)
     assert bool(step.questions) == (step.todo is Todo.LISTS)
@@ -778,9 +780,7 @@ def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) ->
 def test_a_ledger_of_any_size_comes_to_an_end(
     metadata: LedgerMetadata, lists: list[bytes], read: ReadStatus
 ) -> None:
-    """Asked and read until nothing is left to do: within the bounds on looks and reads, whatever
-    the lists say.
-    """
+    """Asking and reading end within the bounds on looks and reads, whatever the lists say."""
     looks = [
         Look(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata))
     ]
@@ -812,7 +812,7 @@ def test_a_ledger_of_any_size_comes_to_an_end(
 
 
 def _steps_taken(lists: dict[str, bytes], last: int) -> int:
-    """How often the arithmetic of pieces is entered while one look at an E=5 W=3 ledger is
+    """Return how often the arithmetic of pieces is called while one look at an E=5 W=3 ledger is
     judged.
     """
     metadata = ledger(f"e5 w3 a2 0:[b1 b2 b3 b4 b5] closed {last}")
@@ -857,16 +857,14 @@ FEW_GROUPS = {
 def test_the_cost_of_judging_does_not_depend_on_how_many_entries_the_metadata_claims(
     name: str,
 ) -> None:
-    """Answers of a few groups about 10^4 and about 2^62 entries take nearly the same number of
-    calls.
-    """
+    """Answers of a few groups cost nearly the same calls for 10^4 and for 2^62 entries."""
     small, large = _steps_taken(FEW_GROUPS[name], 10**4), _steps_taken(FEW_GROUPS[name], 2**62)
     assert 0 < large <= small + 2_000
     assert large < 20_000
 
 
 def test_an_endless_list_costs_no_more_than_a_short_one() -> None:
-    """24 bytes that speak of 2^60 runs, foreign to any striping, are no answer."""
+    """A list of 24 bytes that claims 2^60 runs foreign to striping is invalid."""
     steps = dict(zip(BOOKIES, (7, 11, 13, 17, 19), strict=True))
     endless = {
         b: canonical([SequenceGroup(0, step * (2**62 // step), 3, step)])
@@ -887,7 +885,7 @@ def test_an_endless_list_costs_no_more_than_a_short_one() -> None:
 
 
 def test_a_deleted_ledger_leaves_nothing_behind() -> None:
-    """Neither findings nor reasons of what was seen before."""
+    """Findings and reasons from earlier looks are dropped."""
     lost = story(b1=Bookie(), b2=Bookie(), b3=Bookie()).states[0]
     verdict = drive(
         Story("gone then", (lost, replace(lost, status=RecordStatus.GONE)))
@@ -896,7 +894,7 @@ def test_a_deleted_ledger_leaves_nothing_behind() -> None:
 
 
 def test_what_the_checkers_differ_on_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what they differ on; and asked only of a verdict that is final and due."""
+    """The detail has the differences. Only a final verdict that is due is compared."""
     seen = drive(story(b1=Bookie())).evidence
     assert Standing.VIOLATED is settle_and_check(seen, TERMS)[0].verdict.standing
     monkeypatch.setattr(
@@ -916,7 +914,7 @@ def test_what_the_checkers_differ_on_is_withheld(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("nobody foresaw this"), AssertionError()])
 def test_what_judging_raises_is_raised(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Whoever judges many ledgers sets this one aside, at one place for all commands."""
+    """The caller that judges many ledgers sets this one aside, in one place for all commands."""
     seen = drive(story(b1=Bookie())).evidence
 
     def judged(evidence: LedgerEvidence, terms: Terms) -> None:

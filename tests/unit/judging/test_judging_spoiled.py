@@ -31,8 +31,8 @@ INDETERMINATE, INVALID = Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)
 
 
 def test_what_rests_on_such_lists_is_unknown() -> None:
-    """Sound and exempt no more; a violation stands, with the reason; of a deleted ledger nothing is
-    claimed anyway.
+    """It is no longer sound or exempt. A violation stays and gets the reason. A deleted ledger is
+    unchanged.
     """
     spoiled = [spoil_verdict(one) for one in VERDICTS_GIVEN]
     assert [(one.standing, one.unknowns) for one in spoiled] == [
@@ -63,7 +63,7 @@ def rows_of(*verdicts: Verdict) -> pa.RecordBatch:
 
 
 def test_rows_are_spoiled_as_values_are() -> None:
-    """Each of them, whichever others are; and those of other ledgers stay."""
+    """Only the rows of these ledgers change."""
     for hit in product((False, True), repeat=len(VERDICTS_GIVEN)):
         expected = [spoil_verdict(v) if h else v for v, h in zip(VERDICTS_GIVEN, hit, strict=True)]
         ids = pa.array(

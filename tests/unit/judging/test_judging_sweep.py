@@ -1,6 +1,4 @@
-"""A run of lost entries on a bookie that cannot list becomes a finding exactly where the sweep
-promises it.
-"""
+"""Lost entries on a bookie that cannot list become a finding exactly when the sweep promises it."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ SHARES = expected_on(METADATA)
 
 
 def verdict_standing(lost: set[int], sweep: Sweep) -> Standing:
-    """The committed standing where b2 cannot list and lost these entries; both checkers must say
-    so.
+    """Return the committed standing if b2 cannot list and lost these entries. Both checkers must
+    agree.
     """
     bookies = {name: Bookie(frozenset(share)) for name, share in SHARES.items()}
     bookies["b2"] = Bookie(frozenset(SHARES["b2"] - lost), answer=AnswerStatus.UNSUPPORTED)
@@ -35,7 +33,7 @@ def verdict_standing(lost: set[int], sweep: Sweep) -> Standing:
 
 
 def seeds_of_every_start() -> list[int]:
-    """One seed for each rank at which counting may start on b2."""
+    """Return one seed for each rank at which counting may start on b2."""
     found: dict[int, int] = {}
     for seed in count():
         found.setdefault(first_rank(Sweep(seed, 0, 1, STEP), LEDGER, "b2"), seed)
@@ -46,9 +44,7 @@ def seeds_of_every_start() -> list[int]:
 
 @pytest.mark.parametrize(("first", "length"), [(100, 1), (200, 5), (660, 12), (1_500, 16)])
 def test_a_loss_is_found_from_as_many_starts_as_promised(first: int, length: int):
-    """Every start enumerated, at losses of several lengths, one of them across the change of the
-    ensemble.
-    """
+    """Every start is tried, for losses of several lengths. One of them spans an ensemble change."""
     lost = set(sorted(SHARES["b2"])[first : first + length])
     found = [verdict_standing(lost, Sweep(seed, 0, 1, STEP)) for seed in seeds_of_every_start()]
     assert {Standing.SOUND, Standing.VIOLATED} >= set(found)
@@ -58,8 +54,8 @@ def test_a_loss_is_found_from_as_many_starts_as_promised(first: int, length: int
 
 
 def test_successive_turns_find_what_one_misses():
-    """A loss of four entries, from every start: the first four turns leave gaps of four, and miss
-    none.
+    """A loss of four entries is found from every start: after four turns the gaps are shorter than
+    that.
     """
     lost = set(sorted(SHARES["b2"])[300:304])
     for seed in seeds_of_every_start():

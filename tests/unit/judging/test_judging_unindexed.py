@@ -31,13 +31,13 @@ from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 def test_they_are_said_once_the_bookie_must_have_flushed(
     answer: Answer, found: dict[str, int]
 ) -> None:
-    """Counted from the last write of the metadata; what lies in a missing log is indexed."""
+    """The time counts from the last write of the metadata. Entries in a missing log are indexed."""
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
     assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
 
 
 def test_the_lowest_of_all_looks_is_said() -> None:
-    """Bookies in order, whichever look saw more; the newest write of the metadata counts."""
+    """Bookies are in order. The newest write of the metadata counts."""
     sent = {("b2", 1): (4, 9), ("b2", 2): (9,), ("b1", 2): (7,), ("b3", 1): (1,)}
     looks = []
     for look, written_ms in ((1, 0), (2, 5)):
@@ -56,15 +56,15 @@ def test_the_lowest_of_all_looks_is_said() -> None:
 
 
 def test_without_metadata_nothing_is_known_of_its_age() -> None:
-    """Nothing is said."""
+    """No entry is reported."""
     answer = Answer("b1", 7, 1, 10 * FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
     record = LedgerRecord(7, 1, 0, RecordStatus.GONE)
     assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
 
 
 def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
-    """That lister may read the index of another directory, at whichever look its bookie showed
-    it.
+    """Its lister may read the index of another directory, whichever look showed the
+    contradiction.
     """
     sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
     denied = Answer("b1", 7, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")

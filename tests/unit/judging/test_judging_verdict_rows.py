@@ -1,6 +1,4 @@
-"""A verdict as a row: what it rests on, what is lacking where, and that columns and values
-agree.
-"""
+"""A verdict as a row: what it rests on, what is lacking, and that columns and values agree."""
 
 from __future__ import annotations
 
@@ -25,14 +23,14 @@ EVIDENCE = LedgerEvidence(7, (Look(LedgerRecord(7, 1, 0, RecordStatus.GONE)),))
 
 
 def row_of(verdict: Verdict, todo: Todo = Todo.NOTHING) -> dict[str, Any]:
-    """The verdict as VERDICTS has it."""
+    """Return the verdict as a row of VERDICTS."""
     row = verdict_row(EVIDENCE, Step(verdict, todo), Terms(0, 0, 1, 2), FACTS)
     found: dict[str, Any] = table(VERDICTS, [row]).to_pylist()[0]
     return found
 
 
 def test_a_verdict_by_lists_is_listed() -> None:
-    """No probes and nothing lacking: zero and empty, not null."""
+    """No probes and no lacks are zero and empty, not null."""
     row = row_of(Verdict(7, Standing.SOUND))
     assert ("listed", 0, 0, [], False) == tuple(
         row[name] for name in ("assurance", "probes", "random_probes", "lacks", "only_maintenance")
@@ -40,13 +38,13 @@ def test_a_verdict_by_lists_is_listed() -> None:
 
 
 def test_a_verdict_by_reads_says_how_many() -> None:
-    """All that were answered, and of them those drawn at random."""
+    """The row has all answered probes, and those drawn at random."""
     row = row_of(Verdict(7, Standing.SOUND, probes=Probes(read=14, random=8)))
     assert ("probed", 14, 8) == (row["assurance"], row["probes"], row["random_probes"])
 
 
 def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
-    """Entries, a bookie each, in the verdict's own order."""
+    """One item a bookie, in the verdict's order."""
     row = row_of(
         Verdict(7, Standing.SOUND, lacks=(BookieLack("b2", 10, 3), BookieLack("b1", 2**40, 2**40)))
     )
@@ -57,8 +55,8 @@ def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
 
 
 def test_a_bookie_may_lack_more_than_a_column_can_count() -> None:
-    """Metadata may claim 2^63 entries: its row is written all the same, or it would cost all other
-    ledgers their verdict.
+    """Metadata may claim 2^63 entries. Its row must be written, or all other ledgers would lose
+    their verdicts.
     """
     row = row_of(
         Verdict(
@@ -73,7 +71,7 @@ def test_a_bookie_may_lack_more_than_a_column_can_count() -> None:
 
 
 def test_planned_maintenance_is_told() -> None:
-    """Whether nothing else stood in the way of judging the ledger."""
+    """The column says whether only maintenance prevented judging the ledger."""
     verdict = Verdict(
         7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
     )
@@ -81,15 +79,15 @@ def test_planned_maintenance_is_told() -> None:
 
 
 def test_findings_are_told_of_a_verdict_that_stands() -> None:
-    """As long as anything is left to do they are speculative."""
+    """As long as anything is left to do, they are provisional."""
     verdict = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.METADATA_MALFORMED),))
     counts = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
     assert {Todo.NOTHING: 1, Todo.LISTS: 0, Todo.READS: 0, Todo.LOOK: 0} == counts
 
 
 def test_a_row_says_since_when_the_newest_look_saw_a_mark_and_why_the_ledger_is_exempt() -> None:
-    """An age at the time of judgement, which is one time for the whole run; no detail where none is
-    given.
+    """The age is that at the time of judgement, which is the same for the whole run. There is no
+    detail unless one is given.
     """
     looks = tuple(
         Look(LedgerRecord(7, look, 0, RecordStatus.GONE, mark=mark))
@@ -108,7 +106,7 @@ def test_a_row_says_since_when_the_newest_look_saw_a_mark_and_why_the_ledger_is_
 
 
 def test_a_finding_says_what_it_rests_on() -> None:
-    """As the verdict does: lists or probes."""
+    """Lists or probes, as for the verdict."""
     finding = finding_of(Kind.METADATA_MALFORMED)
     probed = Verdict(7, Standing.VIOLATED, findings=(finding,), probes=Probes(read=14, random=8))
     findings = [
@@ -121,7 +119,7 @@ def test_a_finding_says_what_it_rests_on() -> None:
 
 
 def test_copies_are_told_as_far_as_sums_over_them_can_be_held() -> None:
-    """Four counts, each at most 2^53; none where no bookie had to be asked."""
+    """Four counts, each at most 2^53; null if no bookie had to be asked."""
     names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
     row = row_of(Verdict(7, Standing.SOUND, copies=CopyCounts(2**63 - 1, 2**53, 3, 0)))
     assert (2**53, 2**53, 3, 0) == tuple(row[name] for name in names)

@@ -93,12 +93,12 @@ def test_changes_beyond_the_list_are_counted(monkeypatch):
 
 
 def test_other_numbers_than_those_of_the_first_screen_are_explained():
-    """It also counts what earlier runs handed on."""
+    """It also counts findings that earlier runs passed on."""
     seen = changes_of("b", every_kind("b"))
     same = {change.value.replace(" ", "_"): 1 for change in Change}
     assert ["b differs"] == changes_view(seen, {"changes": same})["notes"]
     (_, note) = changes_view(seen, {"changes": same | {"new": 2}})["notes"]
-    assert "handed on" in note
+    assert "passed on" in note
 
 
 def test_a_run_without_an_earlier_one_says_so():

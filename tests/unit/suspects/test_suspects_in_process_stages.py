@@ -24,7 +24,7 @@ from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED,
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING
 from auditor.spark.verdicts import STEPS
 from auditor.stop import StopRequest
-from auditor.summary.bookie_costs import BookieCost
+from auditor.summary.costs import BookieCost
 from auditor.suspects import in_process
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects

@@ -317,7 +317,7 @@ def test_a_frame_of_another_protocol_is_shown_by_its_beginning() -> None:
     """Whoever reads it sees what answered: here HTTP."""
     with pytest.raises(
         PeerProtocolError,
-        match=r"a frame of 22 bytes is no answer .*: 485454502f312e312034303020426164$",
+        match=r"a frame of 22 bytes is not an answer .*: 485454502f312e312034303020426164$",
     ):
         decode_response(b"HTTP/1.1 400 Bad" + b"\x20\xff" * 3)
 

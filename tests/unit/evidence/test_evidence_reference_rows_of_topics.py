@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from auditor.evidence.reference_rows import topic_rows
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import TOPICS
-from auditor.evidence.topic_rows import topic_rows
 from auditor.model.topic import (
     Cursor,
     DataLedger,
