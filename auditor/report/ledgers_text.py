@@ -113,7 +113,7 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
         yield from wrap(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
-    unheard = unheard_at(ledger.get("looks") or [])
+    unheard = unheard_at(ledger.get("looks") or [], ledger.get("gone") or ())
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")

@@ -9,8 +9,8 @@ from auditor.model.verdict import Exempt, Unknown
 EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.DELETED: "deleted while we looked",
     Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
-    Exempt.IN_RECOVERY: "in recovery: its last entry is being agreed on",
-    Exempt.OPEN: "open: still being written",
+    Exempt.IN_RECOVERY: "in recovery: its last entry is not agreed on yet",
+    Exempt.OPEN: "open: its last entry is not known yet",
     Exempt.EMPTY: "closed without entries",
 }
 
@@ -24,7 +24,7 @@ class Reason(NamedTuple):
 
 UNKNOWN_WORDS: dict[Unknown, Reason] = {
     Unknown.BOOKIE_SILENT: Reason(
-        "a bookie that holds entries of it gave no answer at any look",
+        "a bookie that should hold entries of it gave no answer at any look",
         "see whether the bookie is up and reachable from this host, then run again",
     ),
     Unknown.BOOKIE_REFUSED: Reason(

@@ -34,7 +34,7 @@ _GREETED: Mapping[Greeting | None, str] = {
 }
 _DOES = {
     Via.LACKING: ("lacks entries of {}", "lack entries of {}"),
-    Via.UNHEARD: ("leaves {} unjudged", "leave {} unjudged"),
+    Via.UNHEARD: ("leaves copies of {} unknown", "leave copies of {} unknown"),
     Via.MARKED: ("is named missing by the marks of {}", "are named missing by the marks of {}"),
     Via.MISPLACED: (
         "is in segments of {} that fail placement",

@@ -495,7 +495,7 @@ def test_a_single_ledger_is_told_in_full():
     assert "CLOSED, last entry 1999, ensemble 3, write quorum 3, ack quorum 2, format 3" in text
     assert "from 900: bookie-2:3181 bookie-3:3181 bookie-4:3181" in text
     assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Entry 0 of ledger 7 belongs on" in text
-    assert "Ledger 8: EXEMPT\n  exempt (open): open: still being written" in text
+    assert "Ledger 8: EXEMPT\n  exempt (open): open: its last entry is not known yet" in text
     assert "Ledger 9: no such ledger" in text
     assert "looked at again after 1 s" in flat(text) and "Findings on bookies are withheld" in flat(
         text
@@ -504,6 +504,16 @@ def test_a_single_ledger_is_told_in_full():
         last_line(text)
         == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
     )
+
+
+def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
+    """What it should hold counts as absent: the silent bookie alone keeps copies unknown."""
+    answers = {"b6": "silent", "b7": "unregistered"}
+    look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)["looks"][0] | {"answers": answers}
+    one = ledger(7, "violated", unknowns=["bookie_silent"], looks=[look], gone=["b7"])
+    text = flat(render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0))
+    assert "no answer at any look (b6 silent); to do: see whether" in text
+    assert "not registered" not in text
 
 
 def test_a_ledger_of_many_segments_is_cut_in_the_middle():
