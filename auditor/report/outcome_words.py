@@ -205,12 +205,8 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             " (--allow-empty accepts an empty one.)"
         )
     head = "nothing wrong was found, but the result is not complete:"
-    if summary.get("nobody_answered") or (bookies["registered"] and not bookies["answered"]):
-        return (
-            f"no bookie answered this host: all {count(bookies['registered'])} registered bookies"
-            " were silent or refused. That is our network or our credentials, so nothing is said"
-            " about them; no ledger could be judged by its entries."
-        )
+    if summary.get("nobody_answered"):
+        return _nobody_answered(bookies)
     if not ledgers["indeterminate"] and summary.get("withheld"):
         return f"{head} what could not be judged is shown below."
     if not ledgers["indeterminate"]:
@@ -218,6 +214,20 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
     return (
         f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')}"
         " could not be judged."
+    )
+
+
+def _nobody_answered(bookies: Mapping[str, int]) -> str:
+    registered, mute = bookies["registered"], bookies["silent"] + bookies["refused"]
+    were = (
+        f"all {count(registered)} registered bookies were silent or refused"
+        if mute == registered
+        else f"{count(mute)} of {of(registered, 'registered bookie')} were silent or refused; the"
+        " others were not asked"
+    )
+    return (
+        f"no bookie answered this host: {were}. That is our network or our credentials, so nothing"
+        " is said about them; no ledger could be judged by its entries."
     )
 
 

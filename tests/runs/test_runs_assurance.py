@@ -7,7 +7,7 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 
 from auditor.model.finding import Kind
-from auditor.sandbox.bookie import Storage
+from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 
 ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3, LOST_INSIDE = range(1, 11), 20, 21, 30, 40
@@ -159,3 +159,23 @@ def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster)
         "assurance: probed" in said
         and "5 entries were read there instead, 3 of them drawn at random" in said
     )
+
+
+def test_bookies_that_cannot_list_answered_this_host(tmp_path: Path):
+    """As a cluster of Pulsar is, where no bookie lists. One ledger is not answered for in time; our
+    network is not the reason.
+    """
+    with SandboxCluster(tmp_path / "cluster", 2, named=True, storage=Storage.DB) as made:
+        for ledger_id in (1, 2, 3):
+            made.place(ledger_id, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"))
+        made.fault("b2", 3, LedgerFault.NEVER_ANSWERED)
+        outcome = accounted(audit(made, tmp_path, rpc_timeout="1s"))
+    assert ("INCOMPLETE", False) == (
+        outcome.summary["outcome"],
+        outcome.summary["nobody_answered"],
+    )
+    assert ["sound", "sound"] == outcome.standings(1, 2)
+    assert (
+        "INCOMPLETE: nothing wrong was found, but the result is not complete: 1 of 3 ledgers could"
+        " not be judged."
+    ) in flat(outcome)

@@ -310,6 +310,17 @@ def test_no_answer_at_all_is_our_network_or_our_credentials():
     assert "our network or our credentials" in flat(text)
 
 
+def test_a_bookie_that_was_not_asked_was_neither_silent_nor_did_it_refuse():
+    """Its registration has no address that can be read. Bookies that cannot list did answer."""
+    summary = stories.nobody_answered()
+    bookies = summary["bookies"] | {"registered": 9, "silent": 5, "refused": 2, "answered": 0}
+    text = flat(render(summary | {"bookies": bookies}, []))
+    assert "7 of 9 registered bookies were silent or refused; the others were not asked." in text
+    unable = bookies | {"silent": 0, "refused": 0, "unsupported": 9}
+    said = summary | {"bookies": unable, "nobody_answered": False}
+    assert "no bookie answered this host" not in flat(render(said, []))
+
+
 def test_an_empty_listing_asks_whether_the_root_is_right():
     """No ledger at all is never a clean bill, unless accepted."""
     assert render(stories.empty_cluster(), []).startswith(
