@@ -92,7 +92,9 @@ def _sound(summary: Mapping[str, Any]) -> str:
         )
         why = f" ({reasons})" if reasons else ""
         exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
-        return f"nothing wrong was found, and there was no entry to judge: {exempt}{why}."
+        other = " other" if _marked(summary) else ""
+        said = f"{_nothing_wrong(summary)}, and there was no{other} entry to judge"
+        return f"{said}: {exempt}{why}."
     exempt = (
         f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
     )
@@ -114,8 +116,20 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
         )
     return (
         f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata"
-        " says it is, in as many copies as was promised; nothing wrong was found."
+        f" says it is, in as many copies as was promised; {_nothing_wrong(summary)}."
     )
+
+
+def _nothing_wrong(summary: Mapping[str, Any]) -> str:
+    """Return that nothing was found, but for the missing copies that a mark within grace
+    excuses.
+    """
+    beside = " beside what is marked under-replicated" if _marked(summary) else ""
+    return f"nothing wrong was found{beside}"
+
+
+def _marked(summary: Mapping[str, Any]) -> int:
+    return int(summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value, 0))
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
@@ -204,7 +218,7 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             "no ledger was listed at all. Is this the right cluster, and the right root?"
             " (--allow-empty accepts an empty one.)"
         )
-    head = "nothing wrong was found, but the result is not complete:"
+    head = f"{_nothing_wrong(summary)}, but the result is not complete:"
     if summary.get("nobody_answered"):
         return _nobody_answered(bookies)
     if not ledgers["indeterminate"] and summary.get("withheld"):

@@ -34,7 +34,7 @@ _STATES: dict[str, str] = {
     Greeting.SILENT: "silent",
     Greeting.UNREGISTERED: "not registered",
     Greeting.REFUSED: "refused",
-    Greeting.UNSUPPORTED: "never answered GetListOfEntries",
+    Greeting.UNSUPPORTED: "gave no list",
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
 }
 _UNREGISTERED_DO = (

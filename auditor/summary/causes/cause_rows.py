@@ -29,7 +29,7 @@ _GREETED: Mapping[Greeting | None, str] = {
     Greeting.ANSWERED: "answers",
     Greeting.SILENT: "is registered and silent",
     Greeting.REFUSED: "refuses to answer",
-    Greeting.UNSUPPORTED: "answers, though it cannot list entries",
+    Greeting.UNSUPPORTED: "answers, though it gave no list of entries",
     Greeting.ADDRESS_UNKNOWN: "is registered without an address that can be read",
 }
 _DOES = {
