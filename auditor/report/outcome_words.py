@@ -92,7 +92,7 @@ def _sound(summary: Mapping[str, Any]) -> str:
         )
         why = f" ({reasons})" if reasons else ""
         exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
-        other = " other" if _marked(summary) else ""
+        other = " other" if _has_excused_marks(summary) else ""
         said = f"{_nothing_wrong(summary)}, and there was no{other} entry to judge"
         return f"{said}: {exempt}{why}."
     exempt = (
@@ -124,12 +124,12 @@ def _nothing_wrong(summary: Mapping[str, Any]) -> str:
     """Return that nothing was found, but for the missing copies that a mark within grace
     excuses.
     """
-    beside = " beside what is marked under-replicated" if _marked(summary) else ""
+    beside = " beside what is marked under-replicated" if _has_excused_marks(summary) else ""
     return f"nothing wrong was found{beside}"
 
 
-def _marked(summary: Mapping[str, Any]) -> int:
-    return int(summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value, 0))
+def _has_excused_marks(summary: Mapping[str, Any]) -> bool:
+    return bool(summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value))
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
