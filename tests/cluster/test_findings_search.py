@@ -163,7 +163,7 @@ def test_the_end_that_one_bookie_lacks_is_told_apart_from_a_hole(
 def test_what_has_a_newer_digest_is_read_and_not_called_corrupt(outcome: Outcome) -> None:
     """Real bookies stored it with CRC32C; its metadata names a digest type that we do not know."""
     assert (["sound"], []) == (outcome.standings(NEWER_DIGEST), outcome.of(NEWER_DIGEST))
-    assert "probed" == outcome.verdicts[NEWER_DIGEST].told["assurance"]
+    assert "probed" == outcome.verdicts[NEWER_DIGEST].report["assurance"]
 
 
 @pytest.mark.parametrize("ledger_id", LOST_WHOLE)
