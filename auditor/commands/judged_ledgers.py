@@ -155,6 +155,7 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "owner": owner_of(record.metadata),
         "looks": [ledger_look(look) for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
+        "gone": _gone_bookies(evidence),
         "listed_by": _listed_by(evidence),
         "unindexed": unindexed_on(evidence),
         "assurance": assurance(verdict.probes),
@@ -164,6 +165,12 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "only_maintenance": verdict.only_maintenance,
         "detail": set_aside.get(evidence.ledger_id, record.detail),
     }
+
+
+def _gone_bookies(evidence: LedgerEvidence) -> list[BookieId]:
+    """Return the bookies that had neither a registration nor a cookie when last asked about."""
+    last = {b: a for look in evidence.looks for b, a in look.answers.items()}
+    return sorted(b for b, answer in last.items() if answer.is_gone)
 
 
 def _listed_by(evidence: LedgerEvidence) -> dict[BookieId, str]:

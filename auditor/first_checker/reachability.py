@@ -119,8 +119,8 @@ def withheld(
             why := _why_withheld(records, missed[bookie], facts)
         ):
             found.append(
-                f"bookie {bookie} is not registered and closed ledgers that name it are unmarked:"
-                f" {why}"
+                f"bookie {bookie} is not registered and some closed ledgers that name it are"
+                f" unmarked: {why}"
             )
     return found
 

@@ -159,8 +159,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.BOOKIE,
         Subject.BOOKIE,
-        "not registered, still named by closed ledgers, and these are not marked: the cluster does"
-        " not know",
+        "not registered, and closed ledgers that name it were not marked under-replicated at any"
+        " look",
     ),
     Kind.BOOKIE_LOST_CONTENT: KindFacts(
         Severity.CRITICAL,

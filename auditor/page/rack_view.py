@@ -18,7 +18,7 @@ _STATES: dict[Greeting, str] = {
     Greeting.ANSWERED: "answered",
     Greeting.SILENT: "silent",
     Greeting.REFUSED: "refused",
-    Greeting.UNSUPPORTED: "cannot list entries",
+    Greeting.UNSUPPORTED: "gave no list of entries",
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
     Greeting.UNREGISTERED: "not registered",
 }

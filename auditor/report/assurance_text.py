@@ -21,7 +21,7 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
     of_all = of(unable, "bookie")
     if bookies:
         of_all = f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}"
-    head = f"{of_all} cannot list entries (DbLedgerStorage): "
+    head = f"{of_all} gave no list of entries (as with DbLedgerStorage): "
     if not assurance.get("probe_entries"):
         unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
         return (
@@ -87,7 +87,12 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     probed, read, drawn = (
         int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes")
     )
+    if not read:
+        return "no entry could be read there instead."
     at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
+    if not probed:
+        entries = of(read, "entry was", "entries were")
+        return f"{entries} read there instead{at_random}; no ledger there could be judged."
     said = (
         f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their"
         f" entries{at_random}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Kind
 from auditor.report.changes_text import muted_words, seen_words
 from auditor.report.findings_text import FindingRow, commands_of, matrix, one_line
 from auditor.report.layout import of, paint, printable, ranges, table, wrap
@@ -56,9 +56,14 @@ def _entries(finding: FindingRow, width: int) -> Iterator[str]:
     yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
     for bookie, lacking in (finding.get("missing_on") or {}).items():
         yield from wrap(
-            f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}",
+            f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}{_more_ranges(lacking)}",
             width,
             LOOKS_INDENT,
             hang="  ",
         )
     yield ""
+
+
+def _more_ranges(stored: Sequence[Sequence[int]]) -> str:
+    """Return what stands behind stored ranges that may go on: nobody counts those beyond them."""
+    return " ..." if len(stored) >= RANGES_MAX else ""

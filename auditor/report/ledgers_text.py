@@ -113,7 +113,7 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
         yield from wrap(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
-    unheard = unheard_at(ledger.get("looks") or [])
+    unheard = unheard_at(ledger.get("looks") or [], ledger.get("gone") or ())
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
@@ -125,13 +125,13 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         yield from wrap("only bookies in planned maintenance prevented judging it", width, "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
-        read = f"{of(probes, 'entry was', 'entries were')} read there instead"
-        yield from wrap(
-            f"assurance: probed. A bookie of it cannot list entries, so {read}, {drawn} of them"
-            " drawn at random",
-            width,
-            "  ",
+        read = (
+            f"so {of(probes, 'entry was', 'entries were')} read there instead, {drawn} of them"
+            " drawn at random"
+            if probes
+            else "and no entry could be read there instead"
         )
+        yield from wrap(f"assurance: probed. A bookie of it gave no list, {read}", width, "  ")
     if listed_by := ledger.get("listed_by"):
         where = ", ".join(
             f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items()

@@ -92,7 +92,9 @@ def _sound(summary: Mapping[str, Any]) -> str:
         )
         why = f" ({reasons})" if reasons else ""
         exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
-        return f"nothing wrong was found, and there was no entry to judge: {exempt}{why}."
+        other = " other" if _has_excused_marks(summary) else ""
+        said = f"{_nothing_wrong(summary)}, and there was no{other} entry to judge"
+        return f"{said}: {exempt}{why}."
     exempt = (
         f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
     )
@@ -114,8 +116,20 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
         )
     return (
         f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata"
-        " says it is, in as many copies as was promised; nothing wrong was found."
+        f" says it is, in as many copies as was promised; {_nothing_wrong(summary)}."
     )
+
+
+def _nothing_wrong(summary: Mapping[str, Any]) -> str:
+    """Return that nothing was found, but for the missing copies that a mark within grace
+    excuses.
+    """
+    beside = " beside what is marked under-replicated" if _has_excused_marks(summary) else ""
+    return f"nothing wrong was found{beside}"
+
+
+def _has_excused_marks(summary: Mapping[str, Any]) -> bool:
+    return bool(summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value))
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
@@ -204,13 +218,9 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             "no ledger was listed at all. Is this the right cluster, and the right root?"
             " (--allow-empty accepts an empty one.)"
         )
-    head = "nothing wrong was found, but the result is not complete:"
-    if summary.get("nobody_answered") or (bookies["registered"] and not bookies["answered"]):
-        return (
-            f"no bookie answered this host: all {count(bookies['registered'])} registered bookies"
-            " were silent or refused. That is our network or our credentials, so nothing is said"
-            " about them; no ledger could be judged by its entries."
-        )
+    head = f"{_nothing_wrong(summary)}, but the result is not complete:"
+    if summary.get("nobody_answered"):
+        return _nobody_answered(bookies)
     if not ledgers["indeterminate"] and summary.get("withheld"):
         return f"{head} what could not be judged is shown below."
     if not ledgers["indeterminate"]:
@@ -218,6 +228,20 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
     return (
         f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')}"
         " could not be judged."
+    )
+
+
+def _nobody_answered(bookies: Mapping[str, int]) -> str:
+    registered, mute = bookies["registered"], bookies["silent"] + bookies["refused"]
+    were = (
+        f"all {count(registered)} registered bookies were silent or refused"
+        if mute == registered
+        else f"{count(mute)} of {of(registered, 'registered bookie')} were silent or refused; the"
+        " others were not asked"
+    )
+    return (
+        f"no bookie answered this host: {were}. That is our network or our credentials, so nothing"
+        " is said about them; no ledger could be judged by its entries."
     )
 
 

@@ -9,8 +9,8 @@ from auditor.model.verdict import Exempt, Unknown
 EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.DELETED: "deleted while we looked",
     Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
-    Exempt.IN_RECOVERY: "in recovery: its last entry is being agreed on",
-    Exempt.OPEN: "open: still being written",
+    Exempt.IN_RECOVERY: "in recovery: its last entry is not agreed on yet",
+    Exempt.OPEN: "open: its last entry is not known yet",
     Exempt.EMPTY: "closed without entries",
 }
 
@@ -24,7 +24,7 @@ class Reason(NamedTuple):
 
 UNKNOWN_WORDS: dict[Unknown, Reason] = {
     Unknown.BOOKIE_SILENT: Reason(
-        "a bookie that holds entries of it gave no answer at any look",
+        "a bookie that should hold entries of it gave no answer at any look",
         "see whether the bookie is up and reachable from this host, then run again",
     ),
     Unknown.BOOKIE_REFUSED: Reason(
@@ -33,19 +33,18 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "look at that bookie's log; where it says unauthorised, give the auditor credentials",
     ),
     Unknown.BOOKIE_UNSUPPORTED: Reason(
-        "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does"
-        " that)",
+        "a bookie gave no list of entries, though it answers otherwise (as with DbLedgerStorage)",
         "nothing is wrong with the ledger for all we know; have a few of its entries read instead"
         " (--probe-entries)",
     ),
     Unknown.ANSWER_TIMEOUT: Reason(
-        "a bookie answered for other ledgers, but not for this one in time",
+        "a bookie answered other requests, but not those about this ledger in time",
         "run again when the bookie is less busy, or raise --rpc-timeout",
     ),
     Unknown.ANSWER_INVALID: Reason(
         "a bookie's answer could not be decoded, or what it read back had a wrong id or digest",
-        "read the evidence of one such ledger with `auditor ledger ID`; a wrong digest is a fault"
-        " of that bookie's disk",
+        "read the evidence of one such ledger with `auditor ledger ID`; where a digest is wrong,"
+        " check the disks of that bookie",
     ),
     Unknown.ANSWER_TOO_LARGE: Reason(
         "a bookie's list of entries exceeds the frame limit",

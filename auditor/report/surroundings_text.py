@@ -50,7 +50,7 @@ def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 REPLICATION_DISABLED = (
-    "Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled."
+    "Auto-recovery is disabled in this cluster: it repairs nothing until it is enabled."
 )
 
 

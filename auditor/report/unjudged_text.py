@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.availability import AnswerStatus, Greeting
@@ -34,7 +34,7 @@ _STATES: dict[str, str] = {
     Greeting.SILENT: "silent",
     Greeting.UNREGISTERED: "not registered",
     Greeting.REFUSED: "refused",
-    Greeting.UNSUPPORTED: "never answered GetListOfEntries",
+    Greeting.UNSUPPORTED: "gave no list",
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
 }
 _UNREGISTERED_DO = (
@@ -134,8 +134,13 @@ def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
     return "; ".join(parts)
 
 
-def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the bookies of one ledger whose newest answer is a failure, by the kind of failure."""
+def unheard_at(
+    looks: Sequence[Mapping[str, Any]], gone: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """Return the bookies of one ledger whose newest answer is a failure, by the kind of failure.
+
+    Bookies in `gone` are left out: what they should hold counts as absent, not as unknown.
+    """
     newest = {
         bookie: str(status)
         for look in looks
@@ -147,7 +152,7 @@ def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         for greeting in greetings
     }
     return {
-        greeting.value: sorted(b for b, said in newest.items() if said == status)
+        greeting.value: sorted(b for b, said in newest.items() if said == status and b not in gone)
         for status, greeting in words.items()
     }
 

@@ -88,14 +88,16 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
     }
 
 
-def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
+def unheard(records: Sequence[BookieRecord]) -> dict[str, list[BookieId]]:
     """Return the bookies without the greeting ANSWERED at any look, by their last greeting.
 
-    Names at most BOOKIES_NAMED_MAX for each greeting.
+    Gone bookies are left out: what they should hold counts as absent, not as unknown. Names at most
+    BOOKIES_NAMED_MAX for each greeting.
     """
-    last, answered = _last(records), _ever(records, Greeting.ANSWERED)
+    last = _last(records)
+    left_out = {*_ever(records, Greeting.ANSWERED), *_gone_ids(last)}
     named = {
-        greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in answered)
+        greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in left_out)
         for greeting in _UNHEARD
     }
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}

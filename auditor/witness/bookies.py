@@ -67,7 +67,7 @@ def _recovery(facts: SilentFacts | LostFacts) -> str:
     delay = facts.lost_bookie_recovery_delay_s
     waits = f" lostBookieRecoveryDelay is {span(delay * 1000)}." if delay else ""
     disabled = (
-        " Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it"
+        " Auto-recovery is disabled (underreplication/disable exists): it repairs nothing until it"
         " is enabled."
     )
     return waits + (disabled if facts.replication_disabled else "")

@@ -161,7 +161,7 @@ _ANSWERED: dict[AnswerStatus, str] = {
     AnswerStatus.REFUSED: "refused to list the ledger",
     AnswerStatus.INVALID: "sent a list that cannot be used",
     AnswerStatus.TOO_LARGE: "sent a list beyond the frame limit",
-    AnswerStatus.UNSUPPORTED: "cannot list entries",
+    AnswerStatus.UNSUPPORTED: "gave no list",
     AnswerStatus.UNREGISTERED: "is not registered",
     AnswerStatus.ADDRESS_UNKNOWN: "has no known address",
 }

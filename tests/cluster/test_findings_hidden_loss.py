@@ -58,7 +58,10 @@ class HiddenLoss:
     LOCKED,
     ON_LOST_BOOKIE,
     BESIDE_IT,
-) = range(10, 110, 10)
+    LEFT_OPEN,
+    RECOVERING,
+    ONE_BOOKIE,
+) = range(10, 140, 10)
 LEDGERS = {
     UNRECOVERABLE: HiddenLoss(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
     ONE_COPY: HiddenLoss(STRIPED, {"b1": "42"}, ()),
@@ -70,8 +73,11 @@ LEDGERS = {
     LOCKED: HiddenLoss(STRIPED, {"b1": "42"}, (HELD_LOCK,)),
     ON_LOST_BOOKIE: HiddenLoss(ON_LOST, {"b1": "42"}, (IN_REACH,)),
     BESIDE_IT: HiddenLoss(ON_LOST, {}, ()),
+    LEFT_OPEN: HiddenLoss("e3 w2 a2 0:[b1 b2 b3] open", {}, ()),
+    RECOVERING: HiddenLoss("e3 w2 a2 0:[b1 b2 b3] in_recovery", {}, ()),
+    ONE_BOOKIE: HiddenLoss(f"e1 w1 a1 0:[{LOST}] closed 9", {}, (IN_REACH,)),
 }
-"""Each beside a twin; LOCKED's is ONE_COPY."""
+"""Each beside a twin; LOCKED's is ONE_COPY, that of ledgers without an end EMPTIED."""
 FOR_GOOD = (UNRECOVERABLE, STRANDED)
 """Lost whatever the bookie with the cookie may hold."""
 
@@ -140,6 +146,21 @@ def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id
     assert kind.value == found["kind"]
     assert "10 days" in found["witness"]
     assert "violated" == beyond.verdicts[ledger_id].standing
+
+
+@pytest.mark.parametrize(("ledger_id", "state"), [(LEFT_OPEN, "OPEN"), (RECOVERING, "IN_RECOVERY")])
+def test_a_ledger_without_an_end_is_not_called_empty(
+    beyond: Outcome, ledger_id: int, state: str
+) -> None:
+    """Its lastEntryId is -1 in BookKeeper until it is closed; whoever reads that it is empty
+    deletes it.
+    """
+    witness = on_mark(beyond, ledger_id)["witness"]
+    assert f"The ledger is {state}: its entries are not checked." in witness
+    assert not {"empty", "without entries", "nothing to replicate"} & {
+        words for words in ("empty", "without entries", "nothing to replicate") if words in witness
+    }
+    assert "CLOSED without entries" in on_mark(beyond, EMPTIED)["witness"]
 
 
 def test_no_copy_left(beyond: Outcome) -> None:

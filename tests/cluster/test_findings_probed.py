@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -180,6 +181,23 @@ def test_the_worst_entry_was_read_on_every_bookie_that_lacks_it(outcome: Outcome
                 assert read[IDS[name], bookie, worst] in ("no_entry", "no_ledger"), name
                 checked += 1
     assert checked >= 10
+
+
+def test_every_entry_is_only_said_where_every_copy_was_listed(
+    cluster: Cluster, outcome: Outcome, tmp_path: Path
+) -> None:
+    """The headline counts what was read, and a ratio says what share of the copies that is."""
+    sound = [IDS[name] for name, case in CASES.items() if case.kind is None]
+    settings = {"probe_entries": PROBES, "probe_budget": 0}
+    said = accounted(audit(cluster, tmp_path, ledger_ids=sound, **settings))
+    copies = said.summary["copies"]
+    assert copies["assumed"] > 0 == copies["listed"]
+    assert copies["expected"] == copies["read"] + copies["assumed"]
+    assert round(copies["read"] / copies["expected"], 6) == said.summary["verified_ratio"]
+    headline = " ".join(said.stdout.split("\n\n")[0].split())
+    assert f"nothing wrong in the {copies['read']} of {copies['expected']} copies" in headline
+    assert "every acknowledged entry" not in headline
+    assert outcome.summary["verified_ratio"] < 1
 
 
 def reads_of(outcome: Outcome) -> list[dict[str, Any]]:

@@ -16,13 +16,24 @@ from support.audits import Outcome, audit_ledgers
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
+from auditor.model.ledger import DigestType
+from auditor.wire import ledger_metadata
 
 pytestmark = pytest.mark.real
 
 TEXT = "e2 w2 a2 0:[b1 b2] 10:[b3 b5] closed 19"
-NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE = 10, 20, 30, 40, 50
+NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE, GONE_FROM_NOTHING, STRANDED = range(10, 80, 10)
+MIRRORED_TAIL, MIRRORED_HOLE, NEWER_DIGEST = 80, 81, 90
 LOST = {"b1": "4", "b2": "4"}
 UNKNOWN_BOOKIE = "b99:3181"
+SEGMENTS = 90
+"""Segments of a ledger that is lost whole: each of one entry, or of three that are striped."""
+LOST_WHOLE = {
+    100: " ".join(f"{n}:[{('b1 b2', 'b3 b4')[n % 2]}]" for n in range(SEGMENTS)),
+    101: " ".join(f"{3 * n}:[{('b1 b2 b3', 'b2 b4 b1')[n % 2]}]" for n in range(SEGMENTS)),
+}
+STRANDED_LOST = {"b1": "10-89", "b2": "10-89"}
+ENTRIES_OF_LOST = {100: SEGMENTS, 101: 3 * SEGMENTS}
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +47,37 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         cluster.hold("b3", ON_LISTING, "4")
         cluster.corrupt("b4", CORRUPT, 4)
         cluster.place(GONE, cluster.ledger(f"e3 w2 a2 0:[b1 {UNKNOWN_BOOKIE} b3] closed 8"))
+        expects_nothing = f"e3 w2 a2 0:[b1 b2 b3] 9:[b1 {UNKNOWN_BOOKIE} b3] closed 8"
+        cluster.place(GONE_FROM_NOTHING, cluster.ledger(expects_nothing))
+        cluster.place(STRANDED, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 99"), STRANDED_LOST)
+        cluster.hold("b4", STRANDED, "10-89")
+        for ledger_id, lost in ((MIRRORED_TAIL, "20-29"), (MIRRORED_HOLE, "7 20-29")):
+            mirrored = cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 29")
+            cluster.place(ledger_id, mirrored, {"b3": lost})
+        _place_with_a_newer_digest(cluster)
+        for ledger_id, segments in LOST_WHOLE.items():
+            ensemble, last = ledger_id - 98, ENTRIES_OF_LOST[ledger_id] - 1
+            text = f"e{ensemble} w2 a2 {segments} closed {last}"
+            cluster.add_ledger(ledger_id, cluster.ledger(text))
         yield cluster
+
+
+def _place_with_a_newer_digest(cluster: RealCluster) -> None:
+    """On b3 and on b5, which cannot list; the digest type in the metadata is one of a later
+    BookKeeper.
+    """
+    metadata = cluster.ledger("e2 w2 a2 0:[b3 b5] closed 9")
+    cluster.place(NEWER_DIGEST, metadata)
+    data, known = ledger_metadata.encode(metadata), bytes([7 << 3, DigestType.CRC32C])
+    assert 1 == data.count(known), "the field digestType"
+    cluster.set_raw(NEWER_DIGEST, data.replace(known, bytes([7 << 3, 9])))
 
 
 @pytest.fixture(scope="module")
 def outcome(cluster: RealCluster) -> Outcome:
-    return audit_ledgers(cluster, [NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE], rpc_timeout="2s")
+    searched = (NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE, GONE_FROM_NOTHING, STRANDED)
+    beside = (MIRRORED_TAIL, MIRRORED_HOLE, NEWER_DIGEST, *LOST_WHOLE)
+    return audit_ledgers(cluster, [*searched, *beside], rpc_timeout="2s")
 
 
 def search(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
@@ -92,3 +128,53 @@ def test_a_bookie_that_nobody_knows_has_lost_its_copies(outcome: Outcome) -> Non
     assert [UNKNOWN_BOOKIE] == found["facts"]["gone"]
     assert [UNKNOWN_BOOKIE] == list(found["missing_on"])
     assert ["violated"] == outcome.standings(GONE)
+
+
+def test_a_bookie_that_nobody_knows_is_no_matter_where_it_should_hold_nothing(
+    outcome: Outcome,
+) -> None:
+    """The segment that names it has no entry: no contradiction, and nothing to find."""
+    assert (["sound"], []) == (outcome.standings(GONE_FROM_NOTHING), outcome.of(GONE_FROM_NOTHING))
+
+
+def test_every_stranded_entry_is_counted_not_only_those_looked_for(outcome: Outcome) -> None:
+    """Eighty entries that b4 alone holds, which no segment names; a few of them are read there."""
+    found = outcome.one(STRANDED)
+    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE.value, [[10, 89]], 80) == (
+        found["kind"],
+        found["entries"],
+        found["entries_total"],
+    )
+    assert ["b4"] == found["facts"]["search"]["found_unnamed"]
+    assert found["facts"]["search"]["entries"] < 80
+
+
+@pytest.mark.parametrize(("ledger_id", "at_tail"), [(MIRRORED_TAIL, True), (MIRRORED_HOLE, False)])
+def test_the_end_that_one_bookie_lacks_is_told_apart_from_a_hole(
+    outcome: Outcome, ledger_id: int, at_tail: bool
+) -> None:
+    """The ack quorum has the last ten entries. In the twin b3 lacks an entry in the middle too."""
+    found = outcome.one(ledger_id)
+    assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == found["kind"]
+    assert at_tail == found["facts"]["at_tail"]
+    assert at_tail == ("b3 lacks only the end of the ledger" in found["witness"])
+
+
+def test_what_has_a_newer_digest_is_read_and_not_called_corrupt(outcome: Outcome) -> None:
+    """Real bookies stored it with CRC32C; its metadata names a digest type that we do not know."""
+    assert (["sound"], []) == (outcome.standings(NEWER_DIGEST), outcome.of(NEWER_DIGEST))
+    assert "probed" == outcome.verdicts[NEWER_DIGEST].report["assurance"]
+
+
+@pytest.mark.parametrize("ledger_id", LOST_WHOLE)
+def test_a_ledger_of_many_segments_that_is_lost_whole_is_a_loss(
+    outcome: Outcome, ledger_id: int
+) -> None:
+    """Both checkers agree on it, in ensembles of the write quorum and in striped ones."""
+    found, total = outcome.one(ledger_id), ENTRIES_OF_LOST[ledger_id]
+    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, total - 1]], total) == (
+        found["kind"],
+        found["entries"],
+        found["entries_total"],
+    )
+    assert ["violated"] == outcome.standings(ledger_id)

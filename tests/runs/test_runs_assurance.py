@@ -7,7 +7,7 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 
 from auditor.model.finding import Kind
-from auditor.sandbox.bookie import Storage
+from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 
 ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3, LOST_INSIDE = range(1, 11), 20, 21, 30, 40
@@ -64,8 +64,8 @@ def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluste
         (Kind(f["kind"]), f["assurance"]) for f in outcome.findings
     ]
     said = (
-        "1 of 3 bookies cannot list entries (DbLedgerStorage): 10 ledgers were judged by reading 50"
-        " of their entries, 30"
+        "1 of 3 bookies gave no list of entries (as with DbLedgerStorage): 10 ledgers were"
+        " judged by reading 50 of their entries, 30"
     )
     assert said in flat(outcome)
     assert outcome.run_dir is not None
@@ -152,10 +152,45 @@ def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster)
         audit_ledgers(cluster, [1], probe_entries=str(PROBES), rpc_timeout="1s", format="text")
     )
     assert (
-        "1 bookie cannot list entries (DbLedgerStorage): 1 ledger was judged by reading 5 of their"
-        " entries" in said
+        "1 bookie gave no list of entries (as with DbLedgerStorage): 1 ledger was judged by"
+        " reading 5 of their entries" in said
     )
     assert (
         "assurance: probed" in said
         and "5 entries were read there instead, 3 of them drawn at random" in said
     )
+
+
+def test_bookies_that_cannot_list_answered_this_host(tmp_path: Path):
+    """As a cluster of Pulsar is, where no bookie lists. One ledger is not answered for in time; our
+    network is not the reason.
+    """
+    with SandboxCluster(tmp_path / "cluster", 2, named=True, storage=Storage.DB) as made:
+        for ledger_id in (1, 2, 3):
+            made.place(ledger_id, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"))
+        made.fault("b2", 3, LedgerFault.NEVER_ANSWERED)
+        outcome = accounted(audit(made, tmp_path, rpc_timeout="1s"))
+    assert ("INCOMPLETE", False) == (
+        outcome.summary["outcome"],
+        outcome.summary["nobody_answered"],
+    )
+    assert ["sound", "sound"] == outcome.standings(1, 2)
+    assert (
+        "INCOMPLETE: nothing wrong was found, but the result is not complete: 1 of 3 ledgers could"
+        " not be judged."
+    ) in flat(outcome)
+
+
+def test_a_bookie_that_leaves_one_ledger_unanswered_is_said_to_have_done_that(tmp_path: Path):
+    """Asked about that ledger alone it looks like one that cannot list. It can, and no entry was
+    read there.
+    """
+    with SandboxCluster(tmp_path / "cluster", 2, named=True) as made:
+        made.place(1, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), {"b1": "7"})
+        made.fault("b2", 1, LedgerFault.NEVER_ANSWERED)
+        text = flat(audit_ledgers(made, [1], format="text", rpc_timeout="500ms"))
+    assert "1 bookie gave no list of entries (as with DbLedgerStorage): no entry could be" in text
+    assert "A bookie of it gave no list, and no entry could be read there instead" in text
+    assert "but not those about this ledger in time" in text
+    assert "b2 gave no list and did not answer in time when it was read." in text
+    assert "0 of their entries" not in text and "cannot list" not in text

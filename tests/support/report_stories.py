@@ -303,6 +303,7 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
 def nobody_answered() -> dict[str, Any]:
     """Every bookie is registered, none answers this host."""
     return summary(
+        nobody_answered=True,
         ledgers={"listed": 1000, "sound": 0, "exempt": 10, "indeterminate": 990, "violated": 0},
         indeterminate={"bookie_silent": 990},
         bookies={

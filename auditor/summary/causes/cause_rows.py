@@ -29,12 +29,12 @@ _GREETED: Mapping[Greeting | None, str] = {
     Greeting.ANSWERED: "answers",
     Greeting.SILENT: "is registered and silent",
     Greeting.REFUSED: "refuses to answer",
-    Greeting.UNSUPPORTED: "answers, though it cannot list entries",
+    Greeting.UNSUPPORTED: "answers, though it gave no list of entries",
     Greeting.ADDRESS_UNKNOWN: "is registered without an address that can be read",
 }
 _DOES = {
     Via.LACKING: ("lacks entries of {}", "lack entries of {}"),
-    Via.UNHEARD: ("leaves {} unjudged", "leave {} unjudged"),
+    Via.UNHEARD: ("leaves copies of {} unknown", "leave copies of {} unknown"),
     Via.MARKED: ("is named missing by the marks of {}", "are named missing by the marks of {}"),
     Via.MISPLACED: (
         "is in segments of {} that fail placement",

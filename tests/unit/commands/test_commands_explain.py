@@ -126,6 +126,19 @@ def test_entries_beyond_the_stored_ranges_are_counted(output: Path):
     assert "Entries 0-9, and 90 more entries" in said("7", output / RUN)
 
 
+@pytest.mark.parametrize(("stored", "more"), [(19, ""), (20, " ...")])
+def test_ranges_that_a_bookie_lacks_may_go_on_behind_the_last_stored(
+    output: Path, stored: int, more: str
+):
+    """A finding stores 20 ranges of a bookie at most, and does not say of how many."""
+    lacking = [[2 * n, 2 * n] for n in range(stored)]
+    one = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": lacking})
+    write(output / RUN, [one])
+    text = " ".join(said("7", output / RUN).split())
+    assert "b1 lacks 0, 2, 4, " in text
+    assert f", {2 * stored - 2}{more} What each bookie answered" in text
+
+
 def test_what_cannot_be_shown_is_a_sentence(output: Path, tmp_path: Path):
     """No such finding, no such run, no run at all."""
     with pytest.raises(ConfigError, match=r"has no finding 99: .* has 5 findings"):

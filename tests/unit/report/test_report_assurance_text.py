@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support import report_stories as stories
 
 from auditor.model.verdict import Unknown
+from auditor.report.assurance_text import probed_words
 from auditor.report.text import render
 
 PROBED = {
@@ -40,9 +42,9 @@ def test_how_many_bookies_cannot_list_is_on_the_first_screen():
     """
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED)
     assert (
-        "2 of 5 bookies cannot list entries (DbLedgerStorage): 412 ledgers were judged by reading"
-        " 2,060 of their entries, 1,236 of them drawn at random; none missing: at most 0.25 % of"
-        " what was sampled from is missing at 95 %." in said
+        "2 of 5 bookies gave no list of entries (as with DbLedgerStorage): 412 ledgers were"
+        " judged by reading 2,060 of their entries, 1,236 of them drawn at random; none missing: at"
+        " most 0.25 % of what was sampled from is missing at 95 %." in said
     )
 
 
@@ -121,3 +123,24 @@ def test_where_every_bookie_can_list_nothing_is_said_of_it():
     assert "cannot list" not in flat(
         assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0}
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((0, 0, 0), "no entry could be read there instead."),
+        (
+            (0, 5, 3),
+            "5 entries were read there instead, 3 of them drawn at random; no ledger there could"
+            " be judged.",
+        ),
+        ((0, 1, 0), "1 entry was read there instead; no ledger there could be judged."),
+    ],
+)
+def test_reads_that_judged_nothing_are_not_called_a_judgement(
+    counts: tuple[int, int, int], expected: str
+):
+    """Nothing was read, or another bookie of each ledger was silent."""
+    probed, read, drawn = counts
+    assurance = {"probed": probed, "probes": read, "random_probes": drawn, "missing_bound": 1.0}
+    assert expected == probed_words(assurance)

@@ -310,6 +310,17 @@ def test_no_answer_at_all_is_our_network_or_our_credentials():
     assert "our network or our credentials" in flat(text)
 
 
+def test_a_bookie_that_was_not_asked_was_neither_silent_nor_did_it_refuse():
+    """Its registration has no address that can be read. Bookies that cannot list did answer."""
+    summary = stories.nobody_answered()
+    bookies = summary["bookies"] | {"registered": 9, "silent": 5, "refused": 2, "answered": 0}
+    text = flat(render(summary | {"bookies": bookies}, []))
+    assert "7 of 9 registered bookies were silent or refused; the others were not asked." in text
+    unable = bookies | {"silent": 0, "refused": 0, "unsupported": 9}
+    said = summary | {"bookies": unable, "nobody_answered": False}
+    assert "no bookie answered this host" not in flat(render(said, []))
+
+
 def test_an_empty_listing_asks_whether_the_root_is_right():
     """No ledger at all is never a clean bill, unless accepted."""
     assert render(stories.empty_cluster(), []).startswith(
@@ -495,7 +506,7 @@ def test_a_single_ledger_is_told_in_full():
     assert "CLOSED, last entry 1999, ensemble 3, write quorum 3, ack quorum 2, format 3" in text
     assert "from 900: bookie-2:3181 bookie-3:3181 bookie-4:3181" in text
     assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Entry 0 of ledger 7 belongs on" in text
-    assert "Ledger 8: EXEMPT\n  exempt (open): open: still being written" in text
+    assert "Ledger 8: EXEMPT\n  exempt (open): open: its last entry is not known yet" in text
     assert "Ledger 9: no such ledger" in text
     assert "looked at again after 1 s" in flat(text) and "Findings on bookies are withheld" in flat(
         text
@@ -504,6 +515,16 @@ def test_a_single_ledger_is_told_in_full():
         last_line(text)
         == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
     )
+
+
+def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
+    """What it should hold counts as absent: the silent bookie alone keeps copies unknown."""
+    answers = {"b6": "silent", "b7": "unregistered"}
+    look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)["looks"][0] | {"answers": answers}
+    one = ledger(7, "violated", unknowns=["bookie_silent"], looks=[look], gone=["b7"])
+    text = flat(render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0))
+    assert "no answer at any look (b6 silent); to do: see whether" in text
+    assert "not registered" not in text
 
 
 def test_a_ledger_of_many_segments_is_cut_in_the_middle():

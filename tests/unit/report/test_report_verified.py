@@ -49,6 +49,20 @@ def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
         assert "every acknowledged entry" not in report(copies)
 
 
+def test_nothing_wrong_is_not_said_of_what_a_mark_excuses() -> None:
+    """Copies that a ledger within grace lacks were looked for and found missing."""
+    exempt = {"marked_underreplicated": 1, "open": 9}
+    marked = "nothing wrong was found beside what is marked under-replicated"
+    assert f"promised; {marked}. 10 ledgers are exempt." in report(ALL, exempt=exempt)
+    assert "promised; nothing wrong was found. 10 ledgers are exempt." in report(
+        ALL, exempt={"marked_underreplicated": 0, "open": 10}
+    )
+    ledgers = {"listed": 10, "sound": 0, "exempt": 10, "indeterminate": 0, "violated": 0}
+    assert f"SOUND: {marked}, and there was no other entry to judge: 10 ledgers are exempt" in (
+        report(None, exempt=exempt, ledgers=ledgers)
+    )
+
+
 def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
     """The share stands in the first sentence, and what the rest rests on."""
     said = (

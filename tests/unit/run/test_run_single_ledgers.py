@@ -86,6 +86,10 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
     assert ["ENTRY_BELOW_ACK_QUORUM"] == kinds, (
         "what a bookie should hold that nobody knows is absent"
     )
+    rows = {
+        ledger_id: outcome.verdicts[ledger_id].report for ledger_id in (GONE_BOOKIE, NO_ADDRESS)
+    }
+    assert [["nobody:3181"], []] == [one["gone"] for one in rows.values()]
     unprobed = audit_ledgers(cluster, [UNLISTABLE], rpc_timeout="500ms", probe_entries=0)
     assert ["indeterminate: bookie_unsupported"] == unprobed.standings(UNLISTABLE)
     assert [] == [found for found in outcome.findings if found["bookie_id"] is not None], (

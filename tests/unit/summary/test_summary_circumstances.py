@@ -263,6 +263,14 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
     )
 
 
+def test_a_gone_bookie_stands_behind_no_unknown_copy():
+    """Its copies count as absent. Where no bookie has a cookie, a missing one proves nothing."""
+    assert ["away"] == unheard([AWAY, FORGOTTEN, WELL])["unregistered"]
+    assert [] == unheard([FORGOTTEN, WELL])["unregistered"]
+    without = bookie("well", Greeting.ANSWERED, cookie=False)
+    assert ["forgotten"] == unheard([FORGOTTEN, without])["unregistered"]
+
+
 def test_a_bookie_in_maintenance_that_answered_once_is_told_as_answering():
     """Whatever it did at the last look."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))

@@ -162,32 +162,29 @@ def other(number, status):
 @pytest.mark.parametrize(
     ("expected", "counted", "asked"),
     [
-        ("b1 cannot list entries and was not read.", "found;", look(1, AnswerStatus.UNSUPPORTED)),
+        ("b1 gave no list and was not read.", "found;", look(1, AnswerStatus.UNSUPPORTED)),
         (
-            "b1 cannot list entries and has no such entry (READ_ENTRY: ENOENTRY).",
+            "b1 gave no list and has no such entry (READ_ENTRY: ENOENTRY).",
             "found;",
             look(1, AnswerStatus.UNSUPPORTED, ReadStatus.NO_ENTRY),
         ),
         (
-            "b1 cannot list entries and was read for other entries, not for this one.",
+            "b1 gave no list and was read for other entries, not for this one.",
             "found or assumed;",
             other(1, ReadStatus.PRESENT),
         ),
         (
-            "b1 cannot list entries and was read for other entries, not for this one.",
+            "b1 gave no list and was read for other entries, not for this one.",
             "found or assumed;",
             other(1, ReadStatus.NO_ENTRY),
         ),
         (
-            "b1 cannot list entries and was read for other entries, not for this one.",
+            "b1 gave no list and was read for other entries, not for this one.",
             "found;",
             other(1, ReadStatus.TIMED_OUT),
         ),
         (
-            (
-                "b1 cannot list entries and, read for entry 41, has no such ledger (READ_ENTRY:"
-                " ENOLEDGER)."
-            ),
+            ("b1 gave no list and, read for entry 41, has no such ledger (READ_ENTRY: ENOLEDGER)."),
             "found;",
             other(1, ReadStatus.NO_LEDGER),
         ),
@@ -208,8 +205,7 @@ def test_a_copy_that_was_assumed_stays_assumed_when_its_bookie_falls_silent(newe
     """Its sample still counts, and no read of the entry came since."""
     looks = (other(1, ReadStatus.PRESENT), look(2, newest), closing(3))
     first = (
-        "At look 1 b1 cannot list entries and was read for other entries, not for this one. At look"
-        " 2 it "
+        "At look 1 b1 gave no list and was read for other entries, not for this one. At look 2 it "
     )
     assert said(ENTRY, *looks).startswith(first)
     assert "1 of 2 copies found or assumed;" in witness(ENTRY, *looks)
@@ -336,7 +332,7 @@ def test_a_lost_bookie_is_told_with_its_ledgers_its_cookie_and_the_time_between_
         "Bookie b7 is not registered and still has a cookie. 12 closed ledgers name it and are not"
         " marked under-replicated (160, 161 and 10 more). This was seen at each look; the first and"
         " the last were 18 s apart. lostBookieRecoveryDelay is 10 min. Auto-recovery is disabled"
-        " (underreplication/disable exists): nothing is repaired until it is enabled."
+        " (underreplication/disable exists): it repairs nothing until it is enabled."
     )
     many = {"unmarked_ledgers": 12, "some_ledgers": (160, 161), "has_cookie": True}
     assert (

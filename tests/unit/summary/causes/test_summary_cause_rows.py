@@ -169,7 +169,9 @@ def test_a_bookie_is_told_by_what_it_does_to_the_family():
     hits = Hits({"bookie_silent": ids(mine[:60]), MARKED: ids(mine[60:])}, via)
     first, second = sorted(says(hits, registration=Registration.NONE))
     assert first.startswith("bookie b1 is not registered and is named missing by the marks of ")
-    assert second.startswith("bookie b1 is not registered and leaves 60 ledgers unjudged (")
+    assert second.startswith(
+        "bookie b1 is not registered and leaves copies of 60 ledgers unknown ("
+    )
 
 
 def test_a_rack_is_told_with_its_bookies():

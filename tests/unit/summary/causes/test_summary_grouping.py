@@ -283,8 +283,8 @@ def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: T
     (cause,) = done.summary["causes"]
     assert ("unjudged", {"bookie_silent": 30}) == (cause["family"], cause["kinds"])
     assert (
-        "bookie b4 is not registered and leaves 30 ledgers unjudged (50 % of its 60 ledgers, 0 % on"
-        " the rest)" == cause["says"]
+        "bookie b4 is not registered and leaves copies of 30 ledgers unknown (50 % of its 60"
+        " ledgers, 0 % on the rest)" == cause["says"]
     )
     assert (1, 0) == (done.summary["ledgers_without_cause"], done.summary["unjudged_without_cause"])
 
