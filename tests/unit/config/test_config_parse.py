@@ -242,7 +242,9 @@ def test_a_list_is_a_line_with_commas_or_an_array():
     expected = ("racks.txt", "zookeeper")
     assert expected == parse(Layers(flags={"topology": "racks.txt, zookeeper,racks.txt"})).topology
     assert expected == parse(Layers(file={"topology": ["racks.txt", "zookeeper"]})).topology
-    assert "has an empty item" in refusal(Layers(flags={"topology": "racks.txt,,zookeeper"}))
+    assert "has an item that is empty" in refusal(
+        Layers(flags={"topology": "racks.txt,,zookeeper"})
+    )
     assert "more than 256 items" in refusal(
         Layers(flags={"maintenance": ",".join(f"b{n}" for n in range(257))})
     )
