@@ -20,7 +20,18 @@ ON_A_CLUSTER = frozenset({"bookkeeper", "pulsar-admin", "curl", "zkCli.sh", "kub
 runs those that findings name on real BookKeeper."""
 ON_A_HOST = frozenset(
     {
-        *("docker", "install", "jq", "keytool", "openssl", "pip", "promtool", "shellcheck"),
+        *(
+            "apt-get",
+            "docker",
+            "install",
+            "jq",
+            "kadmin",
+            "keytool",
+            "openssl",
+            "pip",
+            "promtool",
+            "shellcheck",
+        ),
         *("sudo", "systemctl", "systemd-analyze", "useradd", "python3", "python3.11"),
         "spark-submit/auditor-submit.sh",
     }
