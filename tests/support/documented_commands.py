@@ -34,6 +34,7 @@ ON_A_HOST = frozenset(
         ),
         *("sudo", "systemctl", "systemd-analyze", "useradd", "python3", "python3.11"),
         "spark-submit/auditor-submit.sh",
+        *("spark-submit/pack-environment.sh", "mkdir", "export"),
     }
 )
 """Programs that change a host, or belong to somebody else. The files in deploy/ that they use are
