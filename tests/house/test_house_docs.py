@@ -347,6 +347,26 @@ def test_commands_can_be_typed(call: Call):
     parse(Layers(flags), command="config" if call.arguments[0] == "doctor" else call.arguments[0])
 
 
+def flags_of(command: click.Command) -> set[str]:
+    """Every spelling of every flag that a command takes."""
+    own = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
+    return own | {"--help"}
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_commands_in_a_sentence_take_their_flags(path: Path):
+    """`auditor COMMAND --flag` in backticks: a command of the program, and a flag of its own."""
+    for span in spans(path):
+        words = span.split()
+        if words[0] != "auditor" or len(words) < 2 or not words[1].islower():
+            continue
+        if words[1].startswith("--"):
+            continue
+        assert words[1] in cli.commands, span
+        flags = {word for word in words[2:] if re.match(r"--[a-z]", word)}
+        assert set() == flags - flags_of(cli.commands[words[1]]), span
+
+
 def test_an_unknown_flag_is_noticed():
     """The test above can fail."""
     with pytest.raises(click.NoSuchOption):

@@ -1,0 +1,147 @@
+"""Every command that a document shows is run here on a run of the demo, or it is known why not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import nbclient
+import nbformat
+import pytest
+from support.command_line import PROJECT, command, command_here, environment_of
+from support.documented_commands import COMPLETION, ShownLine, shown_lines
+
+LINES = shown_lines()
+NOTEBOOKS = sorted((PROJECT / "docs").rglob("*.ipynb"))
+WAIT_S = 120
+EXITS = {"margin": {1}, "replay": {1}, "report": {1}, "diff": {3}, "doctor": {0, 5}}
+"""Exit codes on the demo: it has findings, without b3 some ledgers have no copy, and the night
+after could not judge every ledger either. Of all other commands it is 0."""
+RUN_DIR = re.compile(r"\S*/run-\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+class Nights(NamedTuple):
+    """Where two runs of the demo are, and the findings of the first that are on a ledger."""
+
+    home: Path
+    earlier: str
+    later: str
+    findings: list[dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
+    """A run of the demo below `audits`, and a copy of it as the night after."""
+    home = tmp_path_factory.mktemp("documented")
+    done = command("demo", "--output", str(home / "audits"))
+    assert 1 == done.returncode, done.stderr
+    (run,) = (home / "audits").glob("run-*")
+    later = run.with_name("run-20991231T000000Z-000001")
+    shutil.copytree(run, later)
+    lines = (run / "findings.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [one for one in map(json.loads, lines) if one["ledger_id"] is not None]
+    return Nights(home, f"audits/{run.name}", f"audits/{later.name}", found)
+
+
+def typed(line: ShownLine, nights: Nights) -> list[str]:
+    """The line's words behind `auditor`, with the demo's names in place of the document's."""
+    first, second = nights.findings[:2]
+    places = iter((nights.earlier, nights.later))
+    names = {
+        "/var/lib/bookkeeper-auditor": "audits",
+        "9a8eab801dccec12": first["id"],
+        "123456": first["ledger_id"],
+        "4711": first["ledger_id"],
+        "4712": second["ledger_id"],
+        "bookie-3:3181": "b3",
+    }
+    words = [next(places) if RUN_DIR.fullmatch(word) else word for word in line.words[1:]]
+    return [str(names.get(word, word)) for word in words]
+
+
+def test_it_is_known_what_each_line_needs():
+    """A program that no rule knows fails here: its line is either run by a test, or named with what
+    it needs.
+    """
+    needs = [line.needs for line in LINES]
+    assert {"run", "cluster", "poison ledger", "host", "tree"} == set(needs)
+    with pytest.raises(ValueError, match="'frobnicate'"):
+        _ = ShownLine("x.md:1", "frobnicate --all").needs
+
+
+@pytest.mark.parametrize(
+    "line",
+    [line for line in LINES if line.needs == "run" and not COMPLETION.search(line.text)],
+    ids=lambda line: f"{line.where} {line.words[1]}",
+)
+def test_a_shown_command_does_what_it_says(
+    line: ShownLine, nights: Nights, monkeypatch: pytest.MonkeyPatch
+):
+    """With the exit code of its command, something to read, and no fault of the auditor."""
+    monkeypatch.chdir(nights.home)
+    words = typed(line, nights)
+    done = command_here(*words)
+    assert done.returncode in EXITS.get(words[0], {0}), (words, done.stdout, done.stderr)
+    assert done.stdout.strip() and "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_completion(shell: str):
+    """Each line for a start-up file is shown, and what it evaluates names the program."""
+    shown = [match[1] for line in LINES if (match := COMPLETION.search(line.text))]
+    assert ["bash", "zsh", "fish"] == shown
+    done = subprocess.run(
+        [Path(sys.executable).with_name("auditor")],
+        env=environment_of(_AUDITOR_COMPLETE=f"{shell}_source"),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert 0 == done.returncode and "_auditor_completion" in done.stdout, done.stderr
+
+
+def test_what_contributors_run_exists():
+    """Targets of the Makefile, and files and folders of the tree."""
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    for line in LINES:
+        if line.needs != "tree":
+            continue
+        program, *rest = line.words
+        if program == "make":
+            assert re.search(rf"^{rest[0]}:", makefile, re.MULTILINE), line
+        for word in rest:
+            path = word.rpartition("=")[2].split("::")[0]
+            assert not re.match(r"(tests|auditor|docs)/", path) or (PROJECT / path).exists(), line
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_has_no_output_in_it(path: Path):
+    """It is of the form, and shows nothing of the machine that ran it last."""
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cells and all((None, []) == (one.execution_count, one.outputs) for one in cells)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(path: Path, nights: Nights, monkeypatch: pytest.MonkeyPatch):
+    """From its first cell to its last, on a run of the demo, without Spark; it finds what the run
+    found.
+    """
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+    notebook = nbformat.read(path, as_version=4)
+    guard = nbformat.v4.new_code_cell("import sys\nassert 'pyspark' not in sys.modules")
+    notebook.cells.append(guard)
+    place = {"metadata": {"path": str(nights.home)}}
+    nbclient.NotebookClient(notebook, timeout=WAIT_S, resources=place).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    said = "".join(
+        output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in outputs
+    )
+    assert "VIOLATED" in said and str(nights.findings[0]["id"]) in said
