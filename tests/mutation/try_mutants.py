@@ -158,7 +158,7 @@ TESTS = {
         f"auditor/bookie/{name}.py": tuple(f"tests/unit/bookie/test_bookie_{one}.py" for one in own)
         for name, own in (
             ("conversation_end", ("conversation_end", "conversation")),
-            ("dialling", ("dialling",)),
+            ("dialling", ("dialling", "kerberos_login")),
             ("digest_login", ("dialling",)),
             ("exchange", ("exchange", "conversation", "lister_conversation")),
             ("replies", ("dialling",)),

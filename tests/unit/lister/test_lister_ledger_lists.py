@@ -262,7 +262,7 @@ def test_an_index_that_is_not_there_makes_no_list(index: LocationIndex, lists: L
 
 def test_a_negative_ledger_id_makes_no_list(lists: LedgerLists) -> None:
     """No ledger has one."""
-    with pytest.raises(IndexInDoubt, match="no ledger id"):
+    with pytest.raises(IndexInDoubt, match="is not a ledger id"):
         lists.list_ledger(-1)
 
 
