@@ -109,8 +109,9 @@ def test_a_ledger_whose_loss_no_look_rules_out_is_unknown(
 
 
 def test_a_ledger_that_is_known_must_not_be_called_unknown() -> None:
-    """Whole, found lost at both looks, in no topic any more, or in long-term storage. Or its verdict
-    says that it could not be read.
+    """Whole, found lost at both looks, in no topic any more, or in long-term storage.
+
+    One that could not be read has a verdict that says so.
     """
     whole = run([topic(7, entries=10)], [topic(7, entries=10)], [seen(7, 1)], [seen(7, 2)])
     lost = run([topic(7)], [topic(7)], [], [seen(7, 1, GONE), seen(7, 2, GONE)])
