@@ -106,19 +106,24 @@ def _only_again(looks: Looks) -> Looks:
 
 
 def _topics(run: Place) -> Topics:
-    """Return which namespaces have topics at the first look, and which have a problem at any
-    look.
+    """Return which namespaces have topics at the first look, which have a problem at any look, and
+    which partitions have no znode.
     """
     read: set[str] = set()
     unread: set[str | None] = set()
-    rows = run.read_table(TOPIC_ROWS, REFERENCES, None, ["namespace", "row", "look"])
-    for row in iterate_rows(rows.group_by(["namespace", "row", "look"]).aggregate([])):
+    columns = ["namespace", "row", "look", "status"]
+    rows = run.read_table(TOPIC_ROWS, REFERENCES, None, columns)
+    for row in iterate_rows(rows.group_by(columns).aggregate([])):
         if row["row"] == "problem":
             unread.add(row["namespace"])
-        elif row["row"] == "topic" and row["look"] == FIRST:
+        elif row["row"] == "topic" and row["look"] == FIRST and row["status"] != "missing":
             read.add(row["namespace"])
+    alone = run.read_table(TOPIC_ROWS, REFERENCES, pc.field("row") == "partition", ["topic"])
     return Topics(
-        frozenset(read), frozenset(one for one in unread if one is not None), None not in unread
+        frozenset(read),
+        frozenset(one for one in unread if one is not None),
+        None not in unread,
+        frozenset(alone["topic"].to_pylist()),
     )
 
 

@@ -43,6 +43,7 @@ from auditor.summary.references.reference_tables import (
     counted_ids,
     ids_read_again,
     known_topics,
+    lone_partitions,
     looks_at,
     records_at,
     referenced_ids,
@@ -51,7 +52,11 @@ from auditor.summary.references.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
-from auditor.summary.references.reference_words import unjudged_sentences, withheld_sentences
+from auditor.summary.references.reference_words import (
+    partition_sentences,
+    unjudged_sentences,
+    withheld_sentences,
+)
 from auditor.summary.references.unknown_reference_check import UnknownReferences, unknowns_differ
 from auditor.witness.finding_lines import (
     ClusterLook,
@@ -116,6 +121,7 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
+            *partition_sentences(lone_partitions(run)),
         ),
         counts=_counts(run, agreed.findings, unknown, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
@@ -251,4 +257,5 @@ def _counts(
         "unknown": len(unknown.unknown) + unknown.more,
         "outdated": len(unknown.outdated),
         "orphaned_unknown": orphans.undecided,
+        "partitions_without_znode": len(lone_partitions(run)),
     }

@@ -65,9 +65,10 @@ class RowsOfTopic:
 
 
 def rows_by_topic(run: Place, topics: set[str]) -> dict[str, RowsOfTopic]:
-    """Return the rows of these topics at both looks."""
+    """Return the rows of these topics at both looks, of what was read of them."""
     found = {topic: RowsOfTopic() for topic in topics}
     mine = pc.field("topic").isin(pa.array(sorted(topics), pa.string()))
+    mine &= pc.field("row") != "partition"
     for row in iterate_rows(run.read_table(TOPIC_ROWS, REFERENCES, mine, TOPIC_COLUMNS)):
         found[row["topic"]].add(topic_row(row))
     return found
