@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import subprocess
 import sys
 import time
@@ -12,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Timer
 from typing import Any, BinaryIO, cast
 
 from auditor.lister.ledger_lists import LedgerList, ListLimits
@@ -100,17 +100,12 @@ class DirectoryReader:
             process = self._start_if_needed()
         except OSError as error:
             return self._give_up(ledgers, f"it did not start: {error}")
-        watchdog = Timer(self._timeout_s, process.kill)
-        watchdog.start()
         try:
             return self._exchange(process, ledgers)
+        except TimeoutError:
+            return self._give_up(ledgers, "it did not answer in time")
         except (OSError, ValueError, KeyError, EOFError) as error:
-            return self._give_up(
-                ledgers,
-                "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}",
-            )
-        finally:
-            watchdog.cancel()
+            return self._give_up(ledgers, f"it ended: {error}")
 
     def _give_up(self, ledgers: list[int], why: str) -> Lists:
         self._end()
@@ -120,22 +115,26 @@ class DirectoryReader:
         return [None] * len(ledgers)
 
     def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
-        requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
+        requests = cast(BinaryIO, process.stdin)
+        answers = _Deadline(cast(BinaryIO, process.stdout), time.monotonic() + self._timeout_s)
         requests.write(encode_message({"ledgers": ledgers}))
         requests.flush()
         head = receive(answers)
         if head is None:
             raise EOFError(f"exit code {process.wait()}")
+        sizes = [int(size) for size in head["sizes"]]
+        payloads = read_exactly(answers, sum(size for size in sizes if size > 0))
+        if payloads is None:
+            raise EOFError("in the middle of an answer")
         found: Lists = []
-        for number, size in enumerate(head["sizes"]):
+        at = 0
+        for number, size in enumerate(sizes):
             if size < 0:
                 found.append(None)
                 continue
-            payload = read_exactly(answers, size)
-            if payload is None:
-                raise EOFError("in the middle of an answer")
             lost = tuple(MissingLog(*words) for words in head["missing"].get(str(number), ()))
-            found.append(LedgerList(payload, lost))
+            found.append(LedgerList(payloads[at : at + size], lost))
+            at += size
         if not 1 <= len(found) <= len(ledgers):
             raise ValueError(f"{len(found)} answers to {len(ledgers)} questions")
         age_ms = head["view_age_ms"]
@@ -147,7 +146,7 @@ class DirectoryReader:
         if self._process is None:
             self._links.mkdir(parents=True, exist_ok=True)
             self._process = subprocess.Popen(  # noqa: S603
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
             requests = cast(BinaryIO, self._process.stdin)
             requests.write(encode_message(self._terms))
@@ -171,6 +170,22 @@ class DirectoryReader:
             self._process.kill()
         self._thread.shutdown(wait=True)
         self._end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Deadline:
+    """Reads from an unbuffered stream until a time on the monotonic clock."""
+
+    stream: BinaryIO
+    ends_at: float
+
+    def read(self, size: int) -> bytes:
+        """Return some bytes, at most `size`; none at the end. Raises TimeoutError."""
+        poll = select.poll()
+        poll.register(self.stream, select.POLLIN)
+        if not poll.poll(max(0.0, 1_000 * (self.ends_at - time.monotonic()))):
+            raise TimeoutError
+        return self.stream.read(size)
 
 
 def _report(lists: Lists, head: Mapping[str, Any]) -> Report:

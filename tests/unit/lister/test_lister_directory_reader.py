@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -179,26 +178,29 @@ def test_a_process_that_is_silent_is_ended_in_time(reading: Reading) -> None:
     assert [LedgerList(b"a")] == reading.lists(7)
 
 
-def test_a_process_that_answered_is_left_alone(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its time begins anew with each request, and ends with the answer."""
-    watchdogs: list[Timer] = []
-
-    class Watchdog(Timer):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            watchdogs.append(self)
-
-    monkeypatch.setattr(directory_reader, "Timer", Watchdog)
+def test_the_time_of_each_request_begins_anew(reading: Reading) -> None:
+    """A process that answered is left alone, however long ago it was started."""
+    assert directory_reader.READ_TIMEOUT_S == reading.reader._timeout_s
+    reading.reader._timeout_s = 1.0
     reading.script(answer(b""), answer(b""))
     reading.lists(7)
-    reading.lists(7)
-    assert [directory_reader.READ_TIMEOUT_S] * 2 == [one.interval for one in watchdogs]
-    assert all(one.finished.is_set() for one in watchdogs)
     process = reading.reader._process
-    assert process is not None
+    time.sleep(1.1)
+    assert [LedgerList(b"")] == reading.lists(7)
+    assert process is not None and process is reading.reader._process
     assert process.poll() is None
+
+
+def test_a_process_that_stops_within_an_answer_is_ended_in_time(reading: Reading) -> None:
+    """What came before is not half a list."""
+    reading.reader._timeout_s = 0.5
+    reading.script("wait")
+    reading.reader._command[3] = PROGRAM.replace(
+        "time.sleep(600)",
+        f"sys.stdout.buffer.write({answer(b'abc')[:-1]!r}); sys.stdout.flush(); time.sleep(600)",
+    )
+    assert [None] == reading.lists(7)
+    assert "did not answer in time" in reading.reports[0].reasons[0]
 
 
 def test_a_process_that_does_not_start_says_nothing(reading: Reading, tmp_path: Path) -> None:
