@@ -12,7 +12,7 @@ from auditor.commands.context import Context
 from auditor.evidence.newest_run import NewestRun
 from auditor.judging.copies import copies_of_ledgers, counts_json
 from auditor.judging.settle import Step
-from auditor.judging.unindexed import unindexed_on
+from auditor.judging.unindexed import denying_bookies, unindexed_on
 from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -67,9 +67,9 @@ def report_on(
     summary["newest_run"] = _use_of_newest_run(
         newest, asker.known_unable, [evidence for evidence, _ in judged]
     )
-    return LedgersReport(
-        summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings
-    )
+    denying = denying_bookies(evidence for evidence, _ in judged)
+    ledgers = [_ledger(evidence, step, asker.set_aside, denying) for evidence, step in judged]
+    return LedgersReport(summary, ledgers, findings)
 
 
 def _use_of_newest_run(
@@ -138,10 +138,15 @@ def _exempt(verdict: Verdict) -> str:
     return verdict.exempt.value if exempt and verdict.exempt else ""
 
 
-def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) -> Json:
+def _ledger(
+    evidence: LedgerEvidence,
+    step: Step,
+    set_aside: Mapping[int, str],
+    denying: frozenset[BookieId],
+) -> Json:
     """Return one ledger for the report: standing, reasons, metadata, and the answers at each look.
 
-    `set_aside` has, by ledger id, why judging failed.
+    `set_aside` has, by ledger id, why judging failed. `denying` bookies contradicted their listers.
     """
     if _is_missing(evidence):
         return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
@@ -157,7 +162,7 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "listing_false_negatives": verdict.listing_false_negatives,
         "gone": _gone_bookies(evidence),
         "listed_by": _listed_by(evidence),
-        "unindexed": unindexed_on(evidence),
+        "unindexed": unindexed_on(evidence, denying),
         "assurance": assurance(verdict.probes),
         "probes": verdict.probes.read if verdict.probes else 0,
         "random_probes": verdict.probes.random if verdict.probes else 0,

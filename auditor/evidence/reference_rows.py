@@ -35,6 +35,8 @@ class RowOf(StrEnum):
     COMPACTED = "compacted"
     SCHEMA = "schema"
     PROBLEM = "problem"
+    PARTITION = "partition"
+    """A partition that Pulsar names and that has no znode: nothing of it was read."""
 
 
 class TopicLook(NamedTuple):
@@ -61,6 +63,12 @@ def listing_problem_row(
 ) -> Row:
     """Return the row that says why not all topics were listed. `namespace`: only in this one."""
     return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
+
+
+def partition_row(topic: TopicName, look: int, read_at_ms: int) -> Row:
+    """Return the row of a partition that its partitioned topic has and that has no znode."""
+    head = (namespace_of(topic), str(topic), look, read_at_ms)
+    return (*head, RowOf.PARTITION.value, *(None,) * 11)
 
 
 def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
@@ -162,7 +170,7 @@ def topic_looks(rows: pa.Table) -> list[TopicLook]:
     """Return all rows of some topics as values, sorted by topic and look."""
     found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in rows.to_pylist():
-        if row["topic"] is not None:
+        if row["topic"] is not None and row["row"] != RowOf.PARTITION.value:
             found.setdefault((row["topic"], row["look"]), []).append(row)
     return [TopicLook(key[1], _record(found[key])) for key in sorted(found)]
 

@@ -30,12 +30,14 @@ _SYSTEM_NAMESPACE = ("pulsar", "", "system")
 class KnownTopics:
     """The namespaces whose topics were all read, and whether topics may have been missed.
 
-    A namespace is a topic's name without its last part.
+    A namespace is a topic's name without its last part. `lone_partitions` are partitions that
+    Pulsar names and that have no znode: their ledgers may be all that is left of them.
     """
 
     namespaces: Set[tuple[str, ...]]
     doubtful: Set[tuple[str, ...]]
     is_blind: bool = False
+    lone_partitions: Set[TopicName] = frozenset()
 
 
 class SeenOrphan(NamedTuple):
@@ -88,7 +90,7 @@ def is_old(record: LedgerRecord, now_ms: int, orphan_age_ms: int) -> bool:
 def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
     """Return whether the first look alone leaves it open that the ledger is an orphan."""
     topic = None if record.metadata is None else topic_named_by(record.metadata)
-    if topic is None or known.is_blind:
+    if topic is None or known.is_blind or topic in known.lone_partitions:
         return False
     namespace = topic[:-1]
     return namespace in known.namespaces - known.doubtful and namespace != _SYSTEM_NAMESPACE

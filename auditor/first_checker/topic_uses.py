@@ -15,7 +15,6 @@ from auditor.model.topic import (
     Role,
     TopicName,
     TopicRecord,
-    TopicStatus,
     schema_ledgers,
 )
 
@@ -73,7 +72,7 @@ def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, U
     `again` is None where the topic was not read again.
     """
     later = {} if again is None else uses_by_ledger(again)
-    may_miss = again is None or (bool(again.problems) and again.status is not TopicStatus.MISSING)
+    may_miss = again is None or bool(again.problems)
     return {
         ledger_id: UsesOfTopic(first.topic, tuple(uses), tuple(later.get(ledger_id, ())), may_miss)
         for ledger_id, uses in uses_by_ledger(first).items()

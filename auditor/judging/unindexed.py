@@ -6,7 +6,7 @@ This module does not load Arrow, because `auditor ledger` uses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from auditor.model.availability import LISTER_CONTRADICTED, Answer
 from auditor.model.evidence import LedgerEvidence
@@ -16,25 +16,35 @@ FLUSHED_AFTER_MS = 600_000
 """Time after which a bookie must have flushed: ten times the flushInterval of Pulsar's file."""
 
 
-def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
-    """Return the bookies whose index lost entries of this ledger, each with the lowest entry it
+def denying_bookies(ledgers: Iterable[LedgerEvidence]) -> frozenset[BookieId]:
+    """Return the bookies that contradicted their listers, about whichever of these ledgers."""
+    return frozenset(
+        answer.bookie_id
+        for evidence in ledgers
+        for look in evidence.looks
+        for answer in look.answers.values()
+        if answer.detail.startswith(LISTER_CONTRADICTED)
+    )
+
+
+def unindexed_on(evidence: LedgerEvidence, denying: Set[BookieId]) -> dict[BookieId, EntryId]:
+    """Return the bookies whose index lost entries of this ledger, each with the lowest that was
     sent.
 
-    A bookie that contradicted its lister is left out: the lister may read another directory's
-    index.
+    `denying` are bookies that contradicted their listers about any ledger. They are left out: such
+    a lister may read the index of another directory.
     """
     stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
     if not stamps:
         return {}
     written_ms = max(stamp.mtime_ms for stamp in stamps)
     answers = [answer for look in evidence.looks for answer in look.answers.values()]
-    denied = {one.bookie_id for one in answers if one.detail.startswith(LISTER_CONTRADICTED)}
     found: dict[BookieId, EntryId] = {}
     for one in _flushed_before(answers, written_ms):
         found[one.bookie_id] = min(
             *one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0])
         )
-    return {bookie: found[bookie] for bookie in sorted(found.keys() - denied)}
+    return {bookie: found[bookie] for bookie in sorted(found.keys() - denying)}
 
 
 def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answer]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
@@ -26,6 +27,12 @@ CLIENT_IDLE_S = 600.0
 """How long a client may ask nothing while no answer is due. Then the connection is closed: an audit
 connects again when it needs to.
 """
+HALVES_FROM = 16
+"""Lists in work from which on they are handed over in two halves, so that one is sent while the
+other is made. Of fewer a second hand-over costs more than it saves."""
+LISTS_AT_ONCE_MAX = 1_000
+"""Most lists handed over together. The ids of two such requests (42 KB) fit in the pipe to a reader
+process, so that nobody waits for a process that does not read."""
 HANDSHAKE_TIMEOUT_S = 10.0
 """How long a TLS handshake may take. It is three messages and some milliseconds of computing."""
 
@@ -72,7 +79,9 @@ class Connection:
         self._in_work = 0
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._waiting = [asyncio.Queue[wire.ListEntries]() for _ in range(desk.directories)]
+        self._waiting = [deque[wire.ListEntries]() for _ in range(desk.directories)]
+        self._has_requests = [asyncio.Event() for _ in range(desk.directories)]
+        self._workers = 2 if in_work_max >= HALVES_FROM else 1
         self._is_in_tls = False
 
     async def converse(self) -> None:
@@ -83,11 +92,12 @@ class Connection:
         """
         async with asyncio.TaskGroup() as group:
             workers = [
-                group.create_task(self._work(number)) for number in range(len(self._waiting))
+                group.create_task(self._work(number))
+                for number in range(len(self._waiting))
+                for _ in range(self._workers)
             ]
             await self._read_requests()
-            for waiting in self._waiting:
-                await waiting.join()
+            await self._wait_for_room(0)
             for worker in workers:
                 worker.cancel()
 
@@ -114,12 +124,17 @@ class Connection:
                     await self.send([_refuse_in_clear(request)])
                 elif isinstance(request, wire.ListEntries):
                     self._in_work += 1
-                    self._waiting[request.ledger_id % len(self._waiting)].put_nowait(request)
+                    directory = request.ledger_id % len(self._waiting)
+                    self._waiting[directory].append(request)
+                    self._has_requests[directory].set()
                 else:
                     await self.send([await self._desk.answer(request)])
-            while self._in_work > self._in_work_max:
-                self._has_room.clear()
-                await self._has_room.wait()
+            await self._wait_for_room(self._in_work_max)
+
+    async def _wait_for_room(self, in_work_max: int) -> None:
+        while self._in_work > in_work_max:
+            self._has_room.clear()
+            await self._has_room.wait()
 
     async def _start_tls(self, request: wire.OtherRequest) -> None:
         """Agree to TLS and do the handshake. Raises OSError, and PeerProtocolError.
@@ -155,19 +170,19 @@ class Connection:
                     return b""
 
     async def _work(self, directory: int) -> None:
-        """Answer requests for lists of one directory, in their order."""
-        waiting = self._waiting[directory]
+        """Answer requests for lists of one directory, in the order of its waiting ones."""
+        waiting, has_requests = self._waiting[directory], self._has_requests[directory]
+        at_once = min(LISTS_AT_ONCE_MAX, -(-self._in_work_max // self._workers))
         while True:
-            requests = [await waiting.get()]
-            while len(requests) < self._in_work_max and not waiting.empty():
-                requests.append(waiting.get_nowait())
+            while not waiting:
+                has_requests.clear()
+                await has_requests.wait()
+            requests = [waiting.popleft() for _ in range(min(at_once, len(waiting)))]
             while requests:
                 done = await self._desk.send_first_lists(directory, requests, self)
                 del requests[:done]
                 self._in_work -= done
                 self._has_room.set()
-                for _ in range(done):
-                    waiting.task_done()
 
 
 def _is_start_tls(request: wire.Request | wire.WrongVersion) -> TypeGuard[wire.OtherRequest]:

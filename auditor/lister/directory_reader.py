@@ -1,8 +1,13 @@
-"""Control one reader process from the lister: one request at a time, a new process when it dies."""
+"""Control one reader process from the lister; a new process when it dies.
+
+The process answers one request after another. The next one is sent while it works, so that it does
+not wait for the lister.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import select
 import subprocess
 import sys
 import time
@@ -12,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Timer
+from threading import Event, Lock
 from typing import Any, BinaryIO, cast
 
 from auditor.lister.ledger_lists import LedgerList, ListLimits
@@ -23,6 +28,8 @@ READ_TIMEOUT_S = 60.0
 """How long one request to a reader process may take before the process is killed: a disk hangs, or
 the index is read too slowly to be useful.
 """
+SENT_MAX = 2
+"""Requests that are sent and not answered: the one in work, and the one behind it."""
 Lists = list[LedgerList | None]
 """The lists of some ledgers in their order; None for a ledger about which nothing may be said."""
 COMMAND = (sys.executable, "-m", "auditor.lister.reader_process")
@@ -46,7 +53,8 @@ class Report:
 class DirectoryReader:
     """The reader of one directory. May be called from many tasks of one event loop.
 
-    `on_report` is called with what each request came to, from a thread of the reader's own.
+    `on_report` is called with what each request came to, from threads of the reader's own, one at a
+    time.
     """
 
     def __init__(
@@ -72,7 +80,11 @@ class DirectoryReader:
         self._command = list(command)
         self._timeout_s = timeout_s
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = ThreadPoolExecutor(1, "lister-reader")
+        self._threads = ThreadPoolExecutor(SENT_MAX, "lister-reader")
+        self._sending = Lock()
+        self._answered = Event()
+        """Set when the request sent last has its answer."""
+        self._answered.set()
         self._view_at: float | None = None
         self._closed = False
 
@@ -89,53 +101,72 @@ class DirectoryReader:
         As many as are made within REPLY_S. They have at most REPLY_BYTES_MAX and one longest list.
         """
         return await asyncio.get_running_loop().run_in_executor(
-            self._thread, self._ask, list(ledgers)
+            self._threads, self._ask, list(ledgers)
         )
 
     def _ask(self, ledgers: list[int]) -> Lists:
         """Return the lists of the first of these ledgers, at least one; all None if reading
         failed.
         """
+        with self._sending:
+            earlier, self._answered = self._answered, Event()
+            mine = self._answered
+            process, why = self._send(ledgers)
+        try:
+            earlier.wait()
+            if process is None:
+                return self._give_up(None, ledgers, why)
+            return self._receive(process, ledgers)
+        except TimeoutError:
+            return self._give_up(process, ledgers, "it did not answer in time")
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            return self._give_up(process, ledgers, f"it ended: {error}")
+        finally:
+            mine.set()
+
+    def _send(self, ledgers: list[int]) -> tuple[subprocess.Popen[bytes] | None, str]:
+        """Send a request to the process, or to a new one. Return why there is none, or "".
+
+        A process that ended does not take it: whoever waits for the answer finds out.
+        """
         try:
             process = self._start_if_needed()
         except OSError as error:
-            return self._give_up(ledgers, f"it did not start: {error}")
-        watchdog = Timer(self._timeout_s, process.kill)
-        watchdog.start()
-        try:
-            return self._exchange(process, ledgers)
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            return self._give_up(
-                ledgers,
-                "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}",
-            )
-        finally:
-            watchdog.cancel()
+            return None, f"it did not start: {error}"
+        with suppress(OSError, ValueError):
+            cast(BinaryIO, process.stdin).write(encode_message({"ledgers": ledgers}))
+        return process, ""
 
-    def _give_up(self, ledgers: list[int], why: str) -> Lists:
-        self._end()
-        self._view_at = None
-        if not self._closed:
-            self._on_report(Report(reasons=(f"the reader process was lost, {why}",), was_lost=True))
+    def _give_up(
+        self, process: subprocess.Popen[bytes] | None, ledgers: list[int], why: str
+    ) -> Lists:
+        """End the process, and say nothing of these ledgers. It is reported once a process."""
+        if process is None or self._end(process):
+            self._view_at = None
+            if not self._closed:
+                lost = (f"the reader process was lost, {why}",)
+                self._on_report(Report(reasons=lost, was_lost=True))
         return [None] * len(ledgers)
 
-    def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
-        requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
-        requests.write(encode_message({"ledgers": ledgers}))
-        requests.flush()
+    def _receive(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
+        """Return the answer to the request that was sent first of those not answered."""
+        answers = _Deadline(cast(BinaryIO, process.stdout), time.monotonic() + self._timeout_s)
         head = receive(answers)
         if head is None:
             raise EOFError(f"exit code {process.wait()}")
+        sizes = [int(size) for size in head["sizes"]]
+        payloads = read_exactly(answers, sum(size for size in sizes if size > 0))
+        if payloads is None:
+            raise EOFError("in the middle of an answer")
         found: Lists = []
-        for number, size in enumerate(head["sizes"]):
+        at = 0
+        for number, size in enumerate(sizes):
             if size < 0:
                 found.append(None)
                 continue
-            payload = read_exactly(answers, size)
-            if payload is None:
-                raise EOFError("in the middle of an answer")
             lost = tuple(MissingLog(*words) for words in head["missing"].get(str(number), ()))
-            found.append(LedgerList(payload, lost))
+            found.append(LedgerList(payloads[at : at + size], lost))
+            at += size
         if not 1 <= len(found) <= len(ledgers):
             raise ValueError(f"{len(found)} answers to {len(ledgers)} questions")
         age_ms = head["view_age_ms"]
@@ -147,30 +178,49 @@ class DirectoryReader:
         if self._process is None:
             self._links.mkdir(parents=True, exist_ok=True)
             self._process = subprocess.Popen(  # noqa: S603
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
-            requests = cast(BinaryIO, self._process.stdin)
-            requests.write(encode_message(self._terms))
-            requests.flush()
+            cast(BinaryIO, self._process.stdin).write(encode_message(self._terms))
         return self._process
 
-    def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):  # what is still buffered can go nowhere
-                        pipe.close()
+    def _end(self, process: subprocess.Popen[bytes]) -> bool:
+        """End a process, and return whether it was the one in use. May be called again."""
+        with self._sending:
+            was_in_use = self._process is process
+            if was_in_use:
+                self._process = None
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        return was_in_use
 
     def close(self) -> None:
         """End the process. A request at work fails. May be called again."""
         self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        self._threads.shutdown(wait=True)
         if self._process is not None:
-            self._process.kill()
-        self._thread.shutdown(wait=True)
-        self._end()
+            self._end(self._process)
+
+
+@dataclass(frozen=True, slots=True)
+class _Deadline:
+    """Reads from an unbuffered stream until a time on the monotonic clock."""
+
+    stream: BinaryIO
+    ends_at: float
+
+    def read(self, size: int) -> bytes:
+        """Return some bytes, at most `size`; none at the end. Raises TimeoutError."""
+        poll = select.poll()
+        poll.register(self.stream, select.POLLIN)
+        if not poll.poll(max(0.0, 1_000 * (self.ends_at - time.monotonic()))):
+            raise TimeoutError
+        return self.stream.read(size)
 
 
 def _report(lists: Lists, head: Mapping[str, Any]) -> Report:

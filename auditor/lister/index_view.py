@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.lister.location_runs import IndexInDoubt, Run, read_runs
+from auditor.lister.location_runs import IndexInDoubt, Run, RunReader
 
 STAMP_TRIES_MAX = 20
 """Times a view is caught up before the index counts as in doubt. Under a storm of flushes some 8 %
@@ -100,6 +100,8 @@ class IndexView:
         self._links = links
         self._monotonic = monotonic
         self._db: Any = None
+        self._runs: RunReader | None = None
+        """Reads the view as it was caught up last; None before it is read."""
         self._manifest: tuple[str, tuple[int, int]] | None = None
         self._checked: tuple[Stamp, float] | None = None
         self.seen_at: float | None = None
@@ -113,7 +115,7 @@ class IndexView:
         why = "it was flushed each time it was read"
         for _ in range(STAMP_TRIES_MAX):
             try:
-                seen_at = self._monotonic()
+                seen_at, self._runs = self._monotonic(), None
                 before = stamp_of(self._locations)
                 self._catch_up(before)
                 if before == stamp_of(self._locations):
@@ -209,7 +211,9 @@ class IndexView:
         """
         assert self._db is not None, "refresh the view first"
         try:
-            yield from read_runs(self._db, ledger_id, on_keys)
+            if self._runs is None:
+                self._runs = RunReader(self._db)
+            yield from self._runs.runs_of(ledger_id, on_keys)
         except IndexInDoubt:
             raise
         except Exception as error:  # rocksdict raises Exception itself
@@ -220,7 +224,7 @@ class IndexView:
 
     def close(self) -> None:
         """Close the view and remove its links. May be called again; `refresh` opens a new one."""
-        db, self._db = self._db, None
+        db, self._db, self._runs = self._db, None, None
         self._manifest, self.seen_at, self._checked = None, None, None
         if db is not None:
             db.close()

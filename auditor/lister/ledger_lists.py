@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.lister.index_view import IndexView
-from auditor.lister.list_encoder import PENDING_MAX, ListEncoder
+from auditor.lister.list_encoder import ONE_RUN_BYTES, PENDING_MAX, ListEncoder, encode_one_run
 from auditor.lister.location_runs import IndexInDoubt
 from auditor.model.availability import MissingLog
 from auditor.pace import TokenBucket
@@ -117,7 +117,7 @@ class LedgerLists:
 
     def _scan(self, ledger_id: int, without: frozenset[int]) -> tuple[bytes, frozenset[int]]:
         """Return the list without entries of some logs, and the logs of all entries."""
-        encoder = ListEncoder(self.limits.answer_bytes_max)
+        encoder: ListEncoder | None = None
         runs: Runs = []
         named: set[int] = set()
         first = next_id = -1
@@ -135,16 +135,26 @@ class LedgerLists:
             if next_id >= 0:
                 runs.append((first, next_id - first))
                 if len(runs) >= PENDING_MAX:
+                    encoder = encoder or ListEncoder(self.limits.answer_bytes_max)
                     encoder.add_runs(runs)
                     runs.clear()
             first, next_id = entry, entry + size
         if next_id >= 0:
             runs.append((first, next_id - first))
+        return self._encode(runs, encoder), frozenset(named)
+
+    def _encode(self, runs: Runs, encoder: ListEncoder | None) -> bytes:
+        """Return the list of what the encoder has and of these runs behind it."""
+        if encoder is None and len(runs) == 1 and self.limits.answer_bytes_max >= ONE_RUN_BYTES:
+            return encode_one_run(*runs[0])
+        encoder = encoder or ListEncoder(self.limits.answer_bytes_max)
         encoder.add_runs(runs)
-        return encoder.payload(), frozenset(named)
+        return encoder.payload()
 
     def _pay(self, keys: int) -> None:
         self.keys_read += keys
+        if not self.limits.keys_per_second:
+            return
         self._bucket.spend(keys, self.monotonic())
         owed_s = self._bucket.debt_s(self.monotonic())
         if owed_s > 0:

@@ -22,8 +22,17 @@ PENDING_MAX = 16_384
 _TAIL_GROUPS = 4
 """Groups that a later run may still change: all before them are final."""
 
+ONE_RUN_BYTES = HEADER_BYTES + GROUP_BYTES
+"""Bytes of a list of one run."""
+
 _HEADER = struct.Struct(">ii56x")
 _GROUP = struct.Struct(">qqii")
+
+
+def encode_one_run(first: int, entries: int) -> bytes:
+    """Return the list of one run: what `ListEncoder` makes of it, at a fraction of its cost."""
+    assert entries <= SIZE_MAX, "no bookie holds a run of 2**31 entries"
+    return _HEADER.pack(0, 1) + _GROUP.pack(first, first, entries, 0)
 
 
 class AnswerTooLong(AuditorError):

@@ -16,7 +16,7 @@ import signal
 import struct
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from auditor.lister.index_view import IndexView, NoWholeView
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
@@ -103,14 +103,21 @@ def encode_message(message: dict[str, Any]) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
-def receive(stream: BinaryIO) -> dict[str, Any] | None:
+class Readable(Protocol):
+    """A stream of which any number of bytes can be read, some at a time."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+
+
+def receive(stream: Readable) -> dict[str, Any] | None:
     """Return the next message; None when the stream has ended, also in the middle of one."""
     head = read_exactly(stream, _LENGTH.size)
     body = read_exactly(stream, _LENGTH.unpack(head)[0]) if head is not None else None
     return None if body is None else dict(json.loads(body))
 
 
-def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
+def read_exactly(stream: Readable, size: int) -> bytes | None:
     """Return `size` bytes, or None if the stream ends before."""
     data = bytearray()
     while len(data) < size:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
-from auditor.evidence.reference_rows import listing_problem_row, namespace_of, reference_rows
+from auditor.evidence.reference_rows import listing_problem_row, partition_row, reference_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
@@ -29,6 +29,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
+from auditor.run.topic_listing import NO_TOPICS, TopicListing, list_topics
 from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.references.reference_tables import (
@@ -45,7 +46,6 @@ from auditor.summary.references.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
-from auditor.wire.topic_paths import topic_at
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.session import ReadCounts
 from auditor.zookeeper.topics import TopicsAddress, TopicStore
@@ -56,9 +56,6 @@ which costs a second or two.
 """
 TOPICS_AT = "topics_at"
 """The field of the journal that says where the first look read topics."""
-_NO_TOPICS = "no Pulsar topics were found any more"
-_Problem = tuple[str | None, str]
-"""The namespace in which topics may be missed (None: any), and why."""
 ROWS_AT_ONCE = 10_000
 """Topics, or ledgers, read between two files of a table. Memory holds their rows."""
 
@@ -102,14 +99,16 @@ class ReferenceLooks:
         """
         if self.pulsar is None:
             return None
-        names, problems = self._list_topics(self.pulsar)
+        listing = self._list_topics(self.pulsar)
         rows = [
             listing_problem_row(FIRST, now_ms(), problem, namespace)
-            for namespace, problem in problems
+            for namespace, problem in listing.problems
         ]
+        rows += [partition_row(one, FIRST, now_ms()) for one in listing.lone_partitions]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
-        self._read_topics(FIRST, names)
-        return {PROBLEMS: [problem for _, problem in problems], TOPICS_AT: self.pulsar.place}
+        self._read_topics(FIRST, listing.names)
+        problems = [problem for _, problem in listing.problems]
+        return {PROBLEMS: problems, TOPICS_AT: self.pulsar.place}
 
     def read_unlisted(self) -> None:
         """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers.
@@ -160,7 +159,7 @@ class ReferenceLooks:
     def _check_topics(self, topics_at: str | None) -> None:
         """Check that the topics are those of the first look. Raises StoreUnavailable."""
         if self.pulsar is None or self.pulsar.store is None:
-            raise StoreUnavailable(self.pulsar.problem if self.pulsar else _NO_TOPICS)
+            raise StoreUnavailable(self.pulsar.problem if self.pulsar else NO_TOPICS)
         if topics_at not in (None, self.pulsar.place):
             raise StoreUnavailable(
                 f"they were read at {topics_at} before, and are looked for at"
@@ -169,7 +168,7 @@ class ReferenceLooks:
         with _Counted(self.pulsar.store, self.store.counts):
             self.pulsar.store.sync()
             if not self.pulsar.store.is_there():
-                raise StoreUnavailable(_NO_TOPICS)
+                raise StoreUnavailable(NO_TOPICS)
 
     def _orphans(self) -> list[LedgerRecord]:
         """Return the first ledgers without a reference that a second look may prove to be
@@ -183,33 +182,12 @@ class ReferenceLooks:
         )
         return list(islice(decided, SUSPECTS_MAX))
 
-    def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[_Problem]]:
-        """Return all topics, and why some could not be listed, with the namespace if only one is in
-        doubt.
-        """
+    def _list_topics(self, pulsar: PulsarTopics) -> TopicListing:
+        """Return all topics, and why some may be missed."""
         if pulsar.store is None:
-            return [], [(None, pulsar.problem)]
-        names: list[TopicName] = []
-        problems: list[_Problem] = []
+            return TopicListing(problems=[(None, pulsar.problem)])
         with _Counted(pulsar.store, self.store.counts):
-            try:
-                pulsar.store.sync()
-                if not pulsar.store.is_there():
-                    return [], [(None, _NO_TOPICS)]
-                namespaces = pulsar.store.namespaces()
-            except StoreUnavailable as error:
-                return [], [(None, f"Pulsar's topics could not be listed: {error}")]
-            for namespace in namespaces:
-                self.stop.check()
-                try:
-                    listed, odd = pulsar.store.list_namespace(namespace)
-                    names += listed
-                    problems += _odd_names(odd)
-                except StoreUnavailable as error:
-                    problems.append(
-                        (None, f"the topics of a namespace could not be listed: {error}")
-                    )
-        return list(dict.fromkeys(names)), problems
+            return list_topics(pulsar.store, self.stop)
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
         """Read topics in this process, or in Spark tasks if they are many."""
@@ -238,18 +216,6 @@ class ReferenceLooks:
 
 def _portions(ids: Sequence[LedgerId]) -> Iterable[Sequence[LedgerId]]:
     return (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
-
-
-def _odd_names(paths: Sequence[str]) -> Iterable[_Problem]:
-    """Yield a problem for each znode whose name Pulsar does not write: its topic is not read."""
-    for path in paths:
-        topic = topic_at(path)
-        if topic is not None:
-            problem = (
-                f"znode {path} has a name that Pulsar does not write: what it references was not"
-                " read"
-            )
-            yield namespace_of(topic), problem
 
 
 class _Counted:

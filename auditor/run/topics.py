@@ -18,6 +18,7 @@ from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references,
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.run.asker import Asker
 from auditor.run.single_ledgers import audit_ledgers
+from auditor.zookeeper.topic_names import Partitions, partitions_of
 from auditor.zookeeper.topics import TopicStore
 
 
@@ -39,18 +40,26 @@ def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) ->
     """
     records: dict[TopicName, TopicRecord] = {}
     for record in list(topics.read(named, asker.now_ms)):
-        try:
-            partitions = (
-                topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
-            )
-        except StoreUnavailable as error:
+        names, problems = _partitions(topics, record)
+        if problems:
             records[record.topic] = replace(
-                record, status=TopicStatus.UNREADABLE, problems=(*record.problems, str(error))
+                record, status=TopicStatus.UNREADABLE, problems=(*record.problems, *problems)
             )
-            continue
-        for one in topics.read(partitions, asker.now_ms) if partitions else (record,):
+        for one in topics.read(names, asker.now_ms):
             records[one.topic] = one
+        if not names:
+            records.setdefault(record.topic, record)
     return list(records.values())
+
+
+def _partitions(topics: TopicStore, record: TopicRecord) -> Partitions:
+    """Return the partitions of a topic without ledgers of its own, also those without a znode."""
+    if record.status is not TopicStatus.MISSING:
+        return Partitions((), ())
+    try:
+        return partitions_of(topics, record.topic)
+    except StoreUnavailable as error:
+        return Partitions((), (str(error),))
 
 
 def audit_topics(
@@ -140,9 +149,7 @@ def _read_suspects_again(
 
 def _unread_references(later: TopicRecord, dropped: frozenset[LedgerId]) -> frozenset[LedgerId]:
     """Return which of the suspects that a topic seems to have dropped it may still reference."""
-    if later.status is TopicStatus.MISSING or not later.problems:
-        return frozenset()
-    return dropped
+    return dropped if later.problems else frozenset()
 
 
 def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:

@@ -26,12 +26,14 @@ class Topics(NamedTuple):
     """What is known of topics as a whole.
 
     `read` has the namespaces with at least one topic, `unread` those of which something could not
-    be read. `all_listed` is False if topics may have been missed.
+    be read. `all_listed` is False if topics may have been missed. `lone` has the names of
+    partitions that exist by Pulsar's word and have no znode.
     """
 
     read: frozenset[str]
     unread: frozenset[str]
     all_listed: bool
+    lone: frozenset[str] = frozenset()
 
 
 def orphaned_facts(
@@ -92,8 +94,9 @@ def _is_orphan(
         return None
     if namespace not in topics.read or namespace in topics.unread or namespace == "pulsar/system":
         return None
-    rows = list(rows_again.get(f"persistent://{namespace}/{unquote_plus(encoded)}", ()))
-    if AGAIN not in one.looks or not rows:
+    topic = f"persistent://{namespace}/{unquote_plus(encoded)}"
+    rows = list(rows_again.get(topic, ()))
+    if AGAIN not in one.looks or not rows or topic in topics.lone:
         return None
     if any(row.row == "problem" or row.status == "unreadable" for row in rows):
         return None

@@ -57,7 +57,7 @@ class LedgerLook(NamedTuple):
     custom: Mapping[str, bytes] = {}
 
 
-class _Need(NamedTuple):
+class Need(NamedTuple):
     """One use of a ledger: how many entries it needs (or NOT_RECORDED), its bytes, its place."""
 
     entries: int
@@ -85,9 +85,9 @@ def reference_facts(
     by_topic: dict[tuple[str, int], list[TopicRow]] = {}
     for row in rows:
         by_topic.setdefault((row.topic, row.look), []).append(row)
-    needs: dict[int, dict[_Key, _Need]] = {FIRST: {}, AGAIN: {}}
+    needs: dict[int, dict[_Key, Need]] = {FIRST: {}, AGAIN: {}}
     for (topic, look), of_topic in by_topic.items():
-        needs[look] |= {(topic, *key): need for key, need in _needs(ledger, of_topic).items()}
+        needs[look] |= {(topic, *key): need for key, need in needs_of(ledger, of_topic).items()}
     if first.status == again.status == GONE:
         return _missing_facts(needs[FIRST], needs[AGAIN], again.read_at_ms - first.read_at_ms)
     ends = {(one.status, one.state, one.last_entry_id) for one in (first, again)}
@@ -101,12 +101,12 @@ def reference_facts(
     return None
 
 
-def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], _Need]:
+def needs_of(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], Need]:
     """Return what a topic needs of the ledger at one look, by role and name.
 
     Leaves out what long-term storage has, and what the topic knows to be empty.
     """
-    needs: dict[tuple[str, str], _Need] = {}
+    needs: dict[tuple[str, str], Need] = {}
     data = [row.ledger_id for row in rows if row.row == "data" and row.ledger_id is not None]
     end = next(row.position for row in rows if row.row == "topic")
     with_ledger = {row.name for row in rows if row.row == "cursor" and row.ledger_id is not None}
@@ -117,26 +117,26 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
         if row.row == "data" and not row.offloaded and not row.bookkeeper_deleted:
             entries = _recorded_entries(row, end)
             if entries != 0:
-                needs["data", ""] = _Need(
+                needs["data", ""] = Need(
                     entries,
                     row.size_bytes,
                     (ledger, 0),
                     entries != NOT_RECORDED or ledger < max(data),
                 )
         elif row.row == "cursor":
-            needs["cursor", name] = _Need(NOT_RECORDED, None, row.position, True)
+            needs["cursor", name] = Need(NOT_RECORDED, None, row.position, True)
         elif row.row == "compacted":
             position = next(
                 one.position for one in rows if one.row == "cursor" and one.name == row.name
             )
-            needs["compacted", name] = _Need(
+            needs["compacted", name] = Need(
                 NOT_RECORDED, None, position, row.name not in with_ledger
             )
         elif row.row == "schema":
             assert row.position is not None, row
             known = needs.get(("schema", ""))
             entries = max(row.position[1] + 1, known.entries if known else 0)
-            needs["schema", ""] = _Need(entries, None, (ledger, entries - 1), True)
+            needs["schema", ""] = Need(entries, None, (ledger, entries - 1), True)
     return needs
 
 
@@ -152,7 +152,7 @@ def _recorded_entries(row: TopicRow, end: tuple[int, int] | None) -> int:
 
 
 def _missing_facts(
-    first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms: int
+    first: Mapping[_Key, Need], again: Mapping[_Key, Need], apart_ms: int
 ) -> MissingLedgerFacts | None:
     lost = {key: again[key] for key in first.keys() & again.keys() if again[key].proves_loss}
     if not lost:
@@ -175,7 +175,7 @@ def _missing_facts(
 
 
 def _truncated_facts(
-    ledger: LedgerId, needs: Mapping[int, Mapping[_Key, _Need]], looks: Mapping[int, LedgerLook]
+    ledger: LedgerId, needs: Mapping[int, Mapping[_Key, Need]], looks: Mapping[int, LedgerLook]
 ) -> TruncatedLedgerFacts | None:
     last = looks[AGAIN].last_entry_id
     assert last is not None

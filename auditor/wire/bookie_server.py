@@ -189,7 +189,7 @@ def encode_read(
     """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
     message = response_to(request, status)
     answer = message.readResponse
-    answer.status = status.value  # type: ignore[assignment]
+    answer.status = status  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
     if body is not None:
         answer.body = body
@@ -202,7 +202,7 @@ def encode_add(request: AddEntry, status: Status) -> bytes:
     """Encode the response to ADD_ENTRY."""
     message = response_to(request, status)
     answer = message.addResponse
-    answer.status = status.value  # type: ignore[assignment]
+    answer.status = status  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
     return encode_frame(message)
 
@@ -211,7 +211,7 @@ def encode_list(request: ListEntries, status: Status, availability: bytes | None
     """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups."""
     message = response_to(request, status)
     answer = message.getListOfEntriesOfLedgerResponse
-    answer.status = status.value  # type: ignore[assignment]
+    answer.status = status  # type: ignore[assignment]
     answer.ledgerId = request.ledger_id
     if availability is not None:
         answer.availabilityOfEntriesOfLedger = availability
@@ -224,7 +224,7 @@ def encode_info(
     """Encode the response to GET_BOOKIE_INFO, with the requested fields only."""
     message = response_to(request, status)
     answer = message.getBookieInfoResponse
-    answer.status = status.value  # type: ignore[assignment]
+    answer.status = status  # type: ignore[assignment]
     if status is Status.EOK and request.total_disk_capacity:
         answer.totalDiskCapacity = total_bytes
     if status is Status.EOK and request.free_disk_space:
@@ -287,8 +287,8 @@ def response_to(request: Request, status: Status) -> pb.Response:
     message = pb.Response()
     header = message.header
     header.version, header.txnId = pb.VERSION_THREE, request.txn_id
-    header.operation = request.operation.value  # type: ignore[assignment]
-    message.status = status.value  # type: ignore[assignment]
+    header.operation = request.operation  # type: ignore[assignment]
+    message.status = status  # type: ignore[assignment]
     return message
 
 

@@ -14,6 +14,7 @@ from auditor.model.topic import TopicName
 
 MANAGED_LEDGERS = "/managed-ledgers"
 SCHEMAS = "/schemas"
+PARTITIONED = "/admin/partitioned-topics"
 PERSISTENT = "persistent"
 RIGHT_FORM = "persistent://tenant/namespace/topic"
 NAME_CHARS_MAX = 1_000
@@ -73,15 +74,36 @@ def partitions_among(topic: TopicName, names: Iterable[str]) -> tuple[TopicName,
         base, _, number = decode_name(name).rpartition(_PARTITION)
         if base == topic.local_name and _NUMBER.fullmatch(number):
             numbers.add(int(number))
+    return partitions_of(topic, sorted(numbers))
+
+
+def partitions_of(topic: TopicName, numbers: Iterable[int]) -> tuple[TopicName, ...]:
+    """Return the partitions of a topic with these numbers."""
     return tuple(
-        topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}")
-        for number in sorted(numbers)
+        topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}") for number in numbers
     )
+
+
+def partitioned_path(topic: TopicName) -> str:
+    """Return the znode that says how many partitions a topic has."""
+    return PARTITIONED + topic_path(topic).removeprefix(MANAGED_LEDGERS)
+
+
+def partitioned_topic_at(path: str) -> TopicName | None:
+    """Return the partitioned topic whose znode has this path, or None if none can be there."""
+    return topic_at(MANAGED_LEDGERS + path.removeprefix(PARTITIONED))
 
 
 def holds_topics(path: str) -> bool:
     """Return whether the children of this znode are topics."""
     return path.endswith(f"/{PERSISTENT}") and path.count("/") in (4, 5)
+
+
+def namespace_at(path: str) -> str:
+    """Return the namespace whose topics are below this znode: `tenant/namespace`, or with a cluster
+    between them.
+    """
+    return path.removeprefix(f"{MANAGED_LEDGERS}/").removesuffix(f"/{PERSISTENT}")
 
 
 def topic_at(path: str) -> TopicName | None:

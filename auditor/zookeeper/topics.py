@@ -94,21 +94,21 @@ class TopicStore:
         found: list[str] = []
         level = [topic_paths.MANAGED_LEDGERS]
         for _ in range(1 + NAMESPACE_DEPTH_MAX):
-            inner = list(self._children(level))
+            inner = list(self.children(level))
             found += filter(topic_paths.holds_topics, inner)
             level = [path for path in inner if not topic_paths.holds_topics(path)]
         return sorted(found)
 
     def topics_in(self, namespaces: Iterable[str]) -> Iterator[TopicName]:
         """Yield the topics below these znodes, sorted within each. Raises StoreUnavailable."""
-        yield from filter(None, map(topic_paths.topic_at, self._children(namespaces)))
+        yield from filter(None, map(topic_paths.topic_at, self.children(namespaces)))
 
     def list_namespace(self, namespace: str) -> tuple[list[TopicName], list[str]]:
         """Return the topics below this znode, and the znodes whose names Pulsar does not write.
 
         Such a znode cannot be read as the topic that its name decodes to. Raises StoreUnavailable.
         """
-        paths = list(self._children([namespace]))
+        paths = list(self.children([namespace]))
         odd = [path for path in paths if not topic_paths.is_canonical(path)]
         return [
             *filter(
@@ -126,8 +126,11 @@ class TopicStore:
             raise unavailable_error(children.path, children.error)
         return children.error == OK
 
-    def _children(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths of the children of each path, below `prefix`, sorted within each."""
+    def children(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths of the children of each path, sorted within each; below `prefix`.
+
+        A path that is not there has none. Raises StoreUnavailable.
+        """
         for children in children_of_many(self._session, (self.prefix + path for path in paths)):
             if children.error not in (OK, NO_NODE):
                 raise unavailable_error(children.path, children.error)
@@ -135,17 +138,9 @@ class TopicStore:
                 f"{children.path[len(self.prefix) :]}/{name}" for name in sorted(children.names)
             )
 
-    def partitions(self, topic: TopicName) -> tuple[TopicName, ...]:
-        """Return the partitions of a topic, in order: none if it has none. Costs one list.
-
-        Raises StoreUnavailable if the namespace cannot be listed.
-        """
-        (children,) = children_of_many(
-            self._session, [self.prefix + topic_paths.namespace_path(topic)]
-        )
-        if children.error not in (OK, NO_NODE):
-            raise unavailable_error(children.path, children.error)
-        return topic_paths.partitions_among(topic, children.names)
+    def znodes(self, paths: Iterable[str]) -> Iterator[Znode]:
+        """Yield the znodes of these paths below `prefix`, in order. Never raises for a znode."""
+        return read_many(self._session, [self.prefix + path for path in paths])
 
     def read(self, topics: Iterable[TopicName], now_ms: Callable[[], int]) -> Iterator[TopicRecord]:
         """Yield the references of each topic, in order. Never raises for a topic.

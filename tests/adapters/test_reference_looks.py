@@ -4,6 +4,7 @@ nobody.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +21,7 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
-from auditor.model.topic import TopicName
+from auditor.model.topic import Position, SchemaVersion, TopicName
 from auditor.run import reference_looks
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
@@ -30,6 +31,8 @@ from auditor.spark.topic_reading import NAMES, reader
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
+from auditor.summary.references.topic_hits import topic_hits
+from auditor.wire.managed_ledger import encode_schemas
 from auditor.wire.service_uri import parse
 from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store
@@ -235,6 +238,88 @@ def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(
         found.counts["topics"],
         found.counts["not_listed"],
     )
+    assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
+
+
+SCHEMA = "/schemas/public/default/u"
+PARTITIONED = "/admin/partitioned-topics/public/default/persistent"
+
+
+def test_a_schema_is_read_where_its_topic_has_no_ledgers(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """Nobody can decode what was written with it, once its ledger is gone. A topic whose partitions
+    were read has been read with its schemas.
+    """
+    at = encode_schemas((SchemaVersion(0, Position(71, 2)),))
+    cluster.set_raw(SCHEMA, at)
+    cluster.set_raw(f"{SCHEMA}v", encode_schemas((SchemaVersion(0, Position(1, 2)),)))
+    put_topic(cluster.set_raw, "public/default/uv-partition-0", [closed(1)])
+    try:
+        scene.first()
+        found = scene.again()
+    finally:
+        for path in (SCHEMA, f"{SCHEMA}v", topic_path(parse_topic("uv-partition-0"))):
+            cluster.delete_raw(path)
+    assert (2, 1, 1, 0) == counted(found)
+    assert found.counts is not None and (2, 2) == (found.counts["topics"], found.counts["schemas"])
+    lines = [json.loads(line) for line in found.findings]
+    (use,) = next(one["facts"]["some_uses"] for one in lines if one["ledger_id"] == 71)
+    assert ("persistent://public/default/u", "schema") == (use["topic"], use["role"])
+    hits = topic_hits(scene.run, found.findings)
+    assert "persistent://public/default/u" in [json.loads(one)["topic"] for one in hits.lines]
+
+
+def test_a_schema_that_cannot_be_read_again_clears_nobody(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """Also where its topic has no znode of its own. No orphan is near what cannot be read."""
+    cluster.set_raw(SCHEMA, encode_schemas((SchemaVersion(0, Position(71, 2)),)))
+    try:
+        scene.first()
+        found = scene.again(lambda: cluster.set_raw(SCHEMA, b"\xff"))
+    finally:
+        cluster.delete_raw(SCHEMA)
+    assert ((1, 1, 0, 1), False) == (counted(found), found.is_complete)
+
+
+def test_a_ledger_of_a_partition_without_a_znode_is_no_orphan(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """Pulsar names the partition: its ledgers may be all that is left of it. The run says which
+    partitions have no znode, and is complete: Pulsar deletes inactive ones.
+    """
+    owned = with_owner(cluster.ledger(TEXT), "p-partition-1")
+    cluster.add_ledger(4, replace(owned, ctime_ms=1))
+    put_topic(cluster.set_raw, "public/default/p-partition-0", [closed(1)])
+    cluster.set_raw(f"{PARTITIONED}/p", b'{"partitions":2,"deleted":false,"properties":{}}')
+    cluster.set_raw(f"{PARTITIONED}/going", b'{"partitions":9,"deleted":true}')
+    try:
+        scene.first(listed=(1, 2, 3, 4))
+        found = scene.again()
+    finally:
+        for path in (f"{PARTITIONED}/p", f"{PARTITIONED}/going"):
+            cluster.delete_raw(path)
+        cluster.delete_raw(topic_path(parse_topic("p-partition-0")))
+        cluster.delete_ledger(4)
+    assert (1, 1, 1, 0) == counted(found)
+    assert found.counts is not None and (1, 1) == (
+        found.counts["partitions_without_znode"],
+        found.counts["orphaned_unknown"],
+    )
+    assert any("persistent://public/default/p-partition-1" in one for one in found.withheld)
+
+
+def test_partitions_that_cannot_be_read_are_a_problem(
+    scene: Scene, cluster: SandboxCluster
+) -> None:
+    """Whose ledgers are orphans is not known in that namespace."""
+    cluster.set_raw(f"{PARTITIONED}/p", b"two")
+    try:
+        scene.first()
+        found = scene.again()
+    finally:
+        cluster.delete_raw(f"{PARTITIONED}/p")
     assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
 
 

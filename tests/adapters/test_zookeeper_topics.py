@@ -22,6 +22,7 @@ from auditor.model.topic import (
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.session import ReadCounts
+from auditor.zookeeper.topic_names import partitions_in, partitions_of, topics_with_schemas
 from auditor.zookeeper.topics import (
     TOPICS_AT_ONCE,
     TopicsAddress,
@@ -121,9 +122,58 @@ def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> N
         put_topic(tree.put, name, [closed(1)], prefix="/parts")
     with open_at(server, "/parts") as store:
         assert ["p-partition-0", "p-partition-1"] == [
-            one.local_name for one in store.partitions(parse_topic("t/n/p"))
+            one.local_name for one in partitions_of(store, parse_topic("t/n/p")).names
         ]
-        assert () == store.partitions(parse_topic("t/nowhere/p"))
+        assert ((), ()) == partitions_of(store, parse_topic("t/nowhere/p"))
+
+
+def test_partitions_that_pulsar_names_are_listed_with_and_without_a_znode(
+    server: Server, tree: Znodes
+) -> None:
+    """In the order of their numbers; those of a namespace by its partitioned topics alone."""
+    root = "/named/admin/partitioned-topics/t/n/persistent"
+    for number in (10, 12):
+        put_topic(tree.put, f"t/n/p-partition-{number}", [closed(1)], prefix="/named")
+    tree.put(f"{root}/p", b'{"partitions":12}')
+    tree.put(f"{root}/going", b'{"partitions":3,"deleted":true}')
+    tree.put(f"{root}/odd", b"[]")
+    with open_at(server, "/named") as store:
+        names, problems = partitions_of(store, parse_topic("t/n/p"))
+        assert [f"p-partition-{number}" for number in range(13)] == [n.local_name for n in names]
+        assert () == problems
+        names, problems = partitions_in(store, "/managed-ledgers/t/n/persistent")
+        assert [f"p-partition-{number}" for number in range(12)] == [n.local_name for n in names]
+        (problem,) = problems
+        assert f"znode {root}/odd cannot be decoded: it is not a JSON object" == problem
+
+
+def test_a_partitioned_topic_that_may_not_be_read_is_a_problem(
+    server: Server, tree: Znodes
+) -> None:
+    """Its partitions with a znode are listed all the same."""
+    put_topic(tree.put, "t/n/p-partition-0", [closed(1)], prefix="/hidden")
+    path = "/hidden/admin/partitioned-topics/t/n/persistent/p"
+    tree.put(path, b'{"partitions":2}', shut=True)
+    with open_at(server, "/hidden") as store:
+        names, (problem,) = partitions_of(store, parse_topic("t/n/p"))
+    assert [parse_topic("t/n/p-partition-0")] == list(names)
+    assert path in problem
+
+
+def test_topics_with_schemas_are_listed_with_their_znodes(server: Server, tree: Znodes) -> None:
+    """Each name decoded, sorted; nothing where Pulsar has no schemas."""
+    for name in ("t/n/a", "t/n/b", "s/n/c d"):
+        put_topic(tree.put, name, [], schemas=(SchemaVersion(0, Position(9, 0)),), prefix="/kept")
+    tree.put("/kept/schemas/s/empty")
+    with open_at(server, "/kept") as store:
+        listed = list(topics_with_schemas(store))
+        store.prefix = "/nowhere"
+        assert [] == list(topics_with_schemas(store))
+    assert [
+        (parse_topic("s/n/c d"), "/schemas/s/n/c+d"),
+        (parse_topic("t/n/a"), "/schemas/t/n/a"),
+        (parse_topic("t/n/b"), "/schemas/t/n/b"),
+    ] == listed
 
 
 def test_each_znode_that_is_read_is_counted(server: Server, tree: Znodes) -> None:
@@ -179,7 +229,7 @@ def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znod
     """Partitions could be missed."""
     tree.put("/shut/managed-ledgers/t/n/persistent", b"", shut=True)
     with open_at(server, "/shut") as store, pytest.raises(StoreUnavailable):
-        store.partitions(parse_topic("t/n/p"))
+        partitions_of(store, parse_topic("t/n/p"))
 
 
 def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(

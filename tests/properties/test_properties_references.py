@@ -1,8 +1,9 @@
-"""Both checkers on what topics reference: the same facts, of any two looks."""
+"""Both checkers on what topics reference: the same facts and the same doubts, of any two looks."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from support.topics import closed
 
 from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.schemas import REFERENCES
-from auditor.first_checker.references import SeenReference, judge_reference
+from auditor.first_checker.references import Judged, SeenReference, judge_reference
 from auditor.first_checker.topic_uses import pair_uses
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.model.topic import (
@@ -25,10 +26,11 @@ from auditor.model.topic import (
     TopicStatus,
 )
 from auditor.second_checker.references import LedgerLook, TopicRow, reference_facts
+from auditor.second_checker.unknown_references import Doubt, doubt_about
 
 PARTS, STORIES = 8, 200
 FOUND_MIN = 10
-"""Stories of each part with a finding, at least, and as many without one."""
+"""Stories of each part with a finding, at least, with nothing, and with an unknown."""
 LEDGER = 7
 OPEN = LedgerMetadata(3, LedgerState.OPEN, 1, 1, 1, None, 0, ())
 ENDS = (-1, 0, 8, 8, 8, 9, 11)
@@ -142,11 +144,11 @@ def seen_by_second(record: LedgerRecord) -> LedgerLook:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_both_checkers_state_the_same_facts_of_referenced_ledgers(part: int) -> None:
+def test_both_checkers_know_and_do_not_know_the_same_of_referenced_ledgers(part: int) -> None:
     """Of topics that change between the looks, in every role, with ledgers that are gone, cut short
     or whole.
     """
-    found = 0
+    found: Counter[tuple[bool, Doubt | None]] = Counter()
     for seed in range(part * STORIES, (part + 1) * STORIES):
         draw = random.Random(f"references {seed}")
         topics = [
@@ -156,7 +158,12 @@ def test_both_checkers_state_the_same_facts_of_referenced_ledgers(part: int) -> 
         looks = drawn_looks(draw)
         pairs = [pair_uses(first, again) for first, again in topics]
         uses = tuple(pair[LEDGER] for pair in pairs if LEDGER in pair)
-        finding = judge_reference(SeenReference(LEDGER, *looks, uses)).finding
+        again = None if draw.random() < 0.1 else looks[1]
+        seen = {
+            one.look: seen_by_second(one) for one in looks if again is not None or one.look == 1
+        }
+        is_said = draw.random() < 0.5
+        judged = judge_reference(SeenReference(LEDGER, looks[0], again, uses, is_said))
         rows = [
             row
             for both in topics
@@ -165,7 +172,17 @@ def test_both_checkers_state_the_same_facts_of_referenced_ledgers(part: int) -> 
             if record is not None
             for row in row_values(record, look)
         ]
-        second = reference_facts(LEDGER, rows, {one.look: seen_by_second(one) for one in looks})
-        assert (None if finding is None else finding.facts) == second, seed
-        found += second is not None
-    assert FOUND_MIN <= found <= STORIES - FOUND_MIN, found
+        second = reference_facts(LEDGER, rows, seen)
+        assert (None if judged.finding is None else judged.finding.facts) == second, seed
+        doubt = doubt_about(LEDGER, rows, seen, is_said_elsewhere=is_said)
+        assert doubt_of(judged) == doubt, seed
+        found[second is not None, doubt] += 1
+    assert found[True, None] >= FOUND_MIN <= found[False, None], found
+    assert found[False, Doubt.UNKNOWN] >= FOUND_MIN, found
+
+
+def doubt_of(judged: Judged) -> Doubt | None:
+    """What the first checker does not know of a reference."""
+    if judged.is_unknown:
+        return Doubt.UNKNOWN
+    return Doubt.OUTDATED if judged.is_outdated else None

@@ -187,7 +187,15 @@ def topic_fields(name: str) -> dict[str, Any]:
         "subscriptions_possibly_blocked": 0,
         "namespaces": 1,
     }
-    zeros = ("orphaned", "unreadable", "not_listed", "unknown", "outdated", "orphaned_unknown")
+    zeros = (
+        "orphaned",
+        "unreadable",
+        "not_listed",
+        "unknown",
+        "outdated",
+        "orphaned_unknown",
+        "partitions_without_znode",
+    )
     counts = {
         "topics": 9,
         "cursors": 2,

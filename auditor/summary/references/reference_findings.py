@@ -43,6 +43,7 @@ from auditor.summary.references.reference_tables import (
     counted_ids,
     ids_read_again,
     known_topics,
+    lone_partitions,
     looks_at,
     records_at,
     referenced_ids,
@@ -51,7 +52,12 @@ from auditor.summary.references.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
-from auditor.summary.references.reference_words import unjudged_sentences, withheld_sentences
+from auditor.summary.references.reference_words import (
+    partition_sentences,
+    unjudged_sentences,
+    withheld_sentences,
+)
+from auditor.summary.references.unknown_reference_check import UnknownReferences, unknowns_differ
 from auditor.witness.finding_lines import (
     ClusterLook,
     cluster_testimony,
@@ -109,16 +115,25 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
     problems = _topics_with_problems(run)
     unreadable: list[str | None] = pc.unique(problems).to_pylist()
+    unknown = _unknown(judged, problems)
     return ReferenceFindings(
         findings=tuple(lines),
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
+            *partition_sentences(lone_partitions(run)),
         ),
-        counts=_counts(run, agreed.findings, judged, problems, kept),
+        counts=_counts(run, agreed.findings, unknown, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
-        differ=(*agreed.differ, *cluster.differ),
+        differ=(*agreed.differ, *cluster.differ, *unknowns_differ(run, unknown, SUSPECTS_MAX)),
+    )
+
+
+def _unknown(judged: _Judgement, problems: pa.ChunkedArray) -> UnknownReferences:
+    topics = len(pc.unique(problems.drop_null()))
+    return UnknownReferences(
+        judged.unknown, judged.outdated, judged.more, topics, problems.null_count
     )
 
 
@@ -223,8 +238,7 @@ def _topics_with_problems(run: Place) -> pa.ChunkedArray:
 def _counts(
     run: Place,
     findings: Sequence[Finding],
-    judged: _Judgement,
-    problems: pa.ChunkedArray,
+    unknown: UnknownReferences,
     orphans: Orphans,
 ) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
@@ -238,9 +252,10 @@ def _counts(
         "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
         "orphaned": len(orphans.ledger_ids),
-        "unreadable": len(pc.unique(problems.drop_null())),
-        "not_listed": problems.null_count,
-        "unknown": len(judged.unknown) + judged.more,
-        "outdated": len(judged.outdated),
+        "unreadable": unknown.unreadable,
+        "not_listed": unknown.not_listed,
+        "unknown": len(unknown.unknown) + unknown.more,
+        "outdated": len(unknown.outdated),
         "orphaned_unknown": orphans.undecided,
+        "partitions_without_znode": len(lone_partitions(run)),
     }

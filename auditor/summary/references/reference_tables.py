@@ -20,7 +20,7 @@ from auditor.first_checker.orphans import KnownTopics, is_old, is_pulsars
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
-from auditor.model.topic import TopicName
+from auditor.model.topic import TopicName, TopicStatus
 from auditor.summary.last_words import Ids
 
 WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
@@ -194,12 +194,23 @@ def known_topics(run: Place) -> KnownTopics:
     problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)[
         "namespace"
     ]
+    with_ledgers = pc.field("status") != TopicStatus.MISSING.value
     known = run.read_table(
-        WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value), columns
+        WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value) & with_ledgers, columns
     )["namespace"]
     return KnownTopics(
-        _namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0
+        _namespaces(known),
+        _namespaces(problems.drop_null()),
+        problems.null_count > 0,
+        frozenset(lone_partitions(run)),
     )
+
+
+def lone_partitions(run: Place) -> list[TopicName]:
+    """Return the partitions that Pulsar names and that have no znode, sorted."""
+    mine = pc.field("row") == RowOf.PARTITION.value
+    rows = run.read_table(WHERE, REFERENCES, mine, ["namespace", "topic"]).to_pylist()
+    return sorted({topic_of(row["namespace"], row["topic"]) for row in rows})
 
 
 def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:

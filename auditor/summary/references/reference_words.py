@@ -66,6 +66,17 @@ def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:
         )
 
 
+def partition_sentences(lone: Sequence[object]) -> Iterator[str]:
+    """Yield which partitions Pulsar names that have no znode."""
+    if lone:
+        have = "has" if len(lone) == 1 else "have"
+        yield (
+            f"{_count(lone, 'partition')} of partitioned topics (such as {_some(lone)}) {have} no"
+            " znode: Pulsar deletes inactive partitions, and whoever lost one lost the way to its"
+            " messages; no ledger that names such a partition is called an orphan"
+        )
+
+
 def _count(counted: Sequence[object], noun: str) -> str:
     return f"{len(counted)} {noun}{'' if len(counted) == 1 else 's'}"
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.judging.unindexed import FLUSHED_AFTER_MS, unindexed_on
+from auditor.judging.unindexed import FLUSHED_AFTER_MS, denying_bookies, unindexed_on
 from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, MissingLog
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+
+NOBODY: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ def test_they_are_said_once_the_bookie_must_have_flushed(
 ) -> None:
     """The time counts from the last write of the metadata. Entries in a missing log are indexed."""
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
-    assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
+    assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)), NOBODY)
 
 
 def test_the_lowest_of_all_looks_is_said() -> None:
@@ -51,7 +53,7 @@ def test_the_lowest_of_all_looks_is_said() -> None:
         }
         record = LedgerRecord(7, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, written_ms))
         looks.append(Look(record, answers, {}))
-    found = unindexed_on(LedgerEvidence(7, tuple(looks)))
+    found = unindexed_on(LedgerEvidence(7, tuple(looks)), NOBODY)
     assert [("b1", 7), ("b2", 4)] == list(found.items())
 
 
@@ -59,17 +61,19 @@ def test_without_metadata_nothing_is_known_of_its_age() -> None:
     """No entry is reported."""
     answer = Answer("b1", 7, 1, 10 * FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
     record = LedgerRecord(7, 1, 0, RecordStatus.GONE)
-    assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
+    assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)), NOBODY)
 
 
 def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
-    """Its lister may read the index of another directory, whichever look showed the
-    contradiction.
+    """That lister may read the index of another directory, for whichever ledger and at whichever
+    look its bookie showed it.
     """
-    sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
-    denied = Answer("b1", 7, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")
+    sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.UNSUPPORTED, read_unlisted=(4,))
+    denied = Answer("b1", 8, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0))
-    looks = [Look(record, {"b1": sent, "b2": replace(sent, bookie_id="b2")}, {})]
-    assert ["b1", "b2"] == list(unindexed_on(LedgerEvidence(7, tuple(looks))))
-    looks.append(Look(record, {"b1": denied}, {}))
-    assert ["b2"] == list(unindexed_on(LedgerEvidence(7, tuple(looks))))
+    hit = LedgerEvidence(7, (Look(record, {"b1": sent, "b2": replace(sent, bookie_id="b2")}, {}),))
+    other = LedgerEvidence(8, (Look(record, {}, {}), Look(record, {"b1": denied}, {})))
+    assert frozenset() == denying_bookies([hit])
+    assert {"b1"} == denying_bookies([hit, other])
+    assert ["b1", "b2"] == list(unindexed_on(hit, denying_bookies([hit])))
+    assert ["b2"] == list(unindexed_on(hit, denying_bookies([hit, other])))

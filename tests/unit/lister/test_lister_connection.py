@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,8 @@ from support.virtual_time import VirtualLoop
 from auditor.errors import PeerProtocolError
 from auditor.lister.connection import (
     CLIENT_IDLE_S,
+    HALVES_FROM,
+    LISTS_AT_ONCE_MAX,
     REQUEST_BYTES_MAX,
     SEND_TIMEOUT_S,
     Connection,
@@ -47,6 +50,8 @@ class Desk:
         self.directories, self.takes, self.speaks_tls = directories, takes, False
         self.asked: list[tuple[int, list[int]]] = []
         self.list_s = LIST_S
+        self.turn: asyncio.Lock | None = None
+        """A directory makes its lists one after another, if there is one."""
         self.error: Exception | None = None
 
     async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
@@ -57,7 +62,8 @@ class Desk:
         self, directory: int, requests: Sequence[wire.ListEntries], client: Connection
     ) -> int:
         self.asked.append((directory, [one.ledger_id for one in requests]))
-        await asyncio.sleep(self.list_s)
+        async with self.turn or nullcontext():
+            await asyncio.sleep(self.list_s)
         if self.error is not None:
             raise self.error
         made = requests[: self.takes]
@@ -121,6 +127,31 @@ def test_no_more_lists_are_asked_for_together_than_may_be_in_work() -> None:
     client = Client(Desk(takes=9), lists(*range(1, 8)), in_work_max=3)
     client.talk()
     assert [(0, [1, 2, 3]), (0, [4, 5, 6]), (0, [7])] == client.desk.asked
+
+
+def test_many_lists_are_handed_over_in_two_halves() -> None:
+    """One is sent while the other is made. No more than a bound at a time, however many may be in
+    work.
+    """
+    client = Client(Desk(takes=99), lists(*range(20)), in_work_max=HALVES_FROM)
+    client.talk()
+    half = HALVES_FROM // 2
+    assert [
+        (0, [*range(half)]), (0, [*range(half, 2 * half)]), (0, [*range(2 * half, 20)])
+    ] == client.desk.asked  # fmt: skip
+    many = range(3 * LISTS_AT_ONCE_MAX)
+    client = Client(Desk(takes=len(many)), lists(*many), in_work_max=len(many))
+    client.talk()
+    assert LISTS_AT_ONCE_MAX == max(len(asked) for _, asked in client.desk.asked)
+    assert sorted(many) == sorted(one for _, asked in client.desk.asked for one in asked)
+
+
+def test_a_half_that_is_made_leaves_while_the_other_is_in_work() -> None:
+    """The client asks for more meanwhile, so that nobody waits for anybody."""
+    client = Client(Desk(takes=99), lists(*range(HALVES_FROM)), in_work_max=HALVES_FROM)
+    client.desk.turn = asyncio.Lock()
+    half = HALVES_FROM // 2
+    assert [*[1.0] * half, *[2.0] * half] == [at for at, _ in client.talk()]
 
 
 def test_each_directory_makes_its_lists_beside_the_others() -> None:

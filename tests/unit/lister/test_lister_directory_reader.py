@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -179,26 +177,29 @@ def test_a_process_that_is_silent_is_ended_in_time(reading: Reading) -> None:
     assert [LedgerList(b"a")] == reading.lists(7)
 
 
-def test_a_process_that_answered_is_left_alone(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its time begins anew with each request, and ends with the answer."""
-    watchdogs: list[Timer] = []
-
-    class Watchdog(Timer):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            watchdogs.append(self)
-
-    monkeypatch.setattr(directory_reader, "Timer", Watchdog)
+def test_the_time_of_each_request_begins_anew(reading: Reading) -> None:
+    """A process that answered is left alone, however long ago it was started."""
+    assert directory_reader.READ_TIMEOUT_S == reading.reader._timeout_s
+    reading.reader._timeout_s = 1.0
     reading.script(answer(b""), answer(b""))
     reading.lists(7)
-    reading.lists(7)
-    assert [directory_reader.READ_TIMEOUT_S] * 2 == [one.interval for one in watchdogs]
-    assert all(one.finished.is_set() for one in watchdogs)
     process = reading.reader._process
-    assert process is not None
+    time.sleep(1.1)
+    assert [LedgerList(b"")] == reading.lists(7)
+    assert process is not None and process is reading.reader._process
     assert process.poll() is None
+
+
+def test_a_process_that_stops_within_an_answer_is_ended_in_time(reading: Reading) -> None:
+    """What came before is not half a list."""
+    reading.reader._timeout_s = 0.5
+    reading.script("wait")
+    reading.reader._command[3] = PROGRAM.replace(
+        "time.sleep(600)",
+        f"sys.stdout.buffer.write({answer(b'abc')[:-1]!r}); sys.stdout.flush(); time.sleep(600)",
+    )
+    assert [None] == reading.lists(7)
+    assert "did not answer in time" in reading.reports[0].reasons[0]
 
 
 def test_a_process_that_does_not_start_says_nothing(reading: Reading, tmp_path: Path) -> None:
@@ -279,22 +280,29 @@ def test_a_reader_runs_the_command_it_is_given(reading: Reading) -> None:
     own.close()
 
 
-def test_requests_are_made_one_after_another(reading: Reading) -> None:
-    """In a thread of the reader's own: a process answers one at a time."""
-    at_work: list[str] = []
-    seen: list[list[str]] = []
+def test_the_next_request_is_sent_while_the_process_works(reading: Reading) -> None:
+    """It need not wait for us. Each request has its own answer, in the order in which they came."""
+    reading.script(*(answer(b"%d" % number) for number in range(6)))
 
-    def ask(ledgers: list[int]) -> Lists:
-        at_work.append(threading.current_thread().name)
-        seen.append(list(at_work))
-        time.sleep(0.05)
-        at_work.pop()
-        return [None] * len(ledgers)
+    async def all_at_once() -> list[Lists]:
+        return await asyncio.gather(*(reading.reader.first_lists([n]) for n in range(6)))
 
-    reading.reader._ask = ask  # type: ignore[method-assign]
+    found = asyncio.run(all_at_once())
+    by_ledger = {one["ledgers"][0]: at for at, one in enumerate(reading.messages[1:])}
+    assert [[LedgerList(b"%d" % by_ledger[number])] for number in range(6)] == found
+    assert 6 == len(reading.reports)
+
+
+def test_what_was_sent_behind_a_request_is_lost_with_the_process(reading: Reading) -> None:
+    """It is reported once, and a new process answers what comes then."""
+    reading.script(answer(b"a") + b"", "!")
 
     async def both() -> list[Lists]:
-        return await asyncio.gather(*(reading.reader.first_lists([n]) for n in (7, 8)))
+        asked = [asyncio.create_task(reading.reader.first_lists([n])) for n in (7, 8, 9)]
+        return await asyncio.gather(*asked)
 
-    assert [[None], [None]] == asyncio.run(both())
-    assert [["lister-reader_0"]] * 2 == seen
+    found = asyncio.run(both())
+    assert [[LedgerList(b"a")], [None]] == found[:2]
+    assert found[2] in ([None], [LedgerList(b"a")]), "sent to the process that ended, or a new one"
+    assert [True] == [one.was_lost for one in reading.reports if one.was_lost]
+    assert [LedgerList(b"a")] == reading.lists(7) or [LedgerList(b"a")] == reading.lists(7)

@@ -13,7 +13,13 @@ from support.location_index import LocationIndex
 
 from auditor.lister import location_runs
 from auditor.lister.index_view import IndexView
-from auditor.lister.location_runs import CHUNK_KEYS, IndexInDoubt, read_runs
+from auditor.lister.location_runs import (
+    CHUNK_KEYS,
+    CHUNK_KEYS_MIN,
+    IndexInDoubt,
+    Run,
+    RunReader,
+)
 
 SEED = random.randrange(10**6)
 
@@ -89,13 +95,105 @@ def test_large_ids_and_places_are_read_in_full(
 
 
 def test_the_number_of_keys_is_said(index: LocationIndex, view: IndexView) -> None:
-    """All keys of the ledger, and none of another."""
-    index.put(7, range(2 * CHUNK_KEYS + 3))
+    """All that are read, in chunks that grow while they are used, and not those that were kept."""
+    entries = 2 * CHUNK_KEYS + 3
+    index.put(7, range(entries))
     index.put(8, [0])
     view.refresh()
     keys: list[int] = []
-    assert [(0, 2 * CHUNK_KEYS + 3, 0)] == list(view.runs_of(7, keys.append))
-    assert [CHUNK_KEYS, CHUNK_KEYS, 3] == keys
+    assert [(0, entries, 0)] == list(view.runs_of(7, keys.append))
+    grown = [CHUNK_KEYS_MIN, 2 * CHUNK_KEYS_MIN, 4 * CHUNK_KEYS_MIN, CHUNK_KEYS]
+    assert [*grown, entries + 1 - sum(grown)] == keys
+    assert [(0, 1, 0)] == list(view.runs_of(8, keys.append))
+    assert entries + 1 == sum(keys)
+
+
+class CountsSeeks:
+    """An index that counts the iterations begun, and the keys that each was asked for."""
+
+    def __init__(self, db: Any) -> None:
+        self.db, self.seeks, self.keys = db, 0, 0
+
+    def items(self, from_key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        self.seeks += 1
+        for item in self.db.items(from_key=from_key):
+            self.keys += 1
+            yield item
+
+    def iter(self) -> Any:
+        return self.db.iter()
+
+
+def test_ascending_ledgers_share_an_iteration(index: LocationIndex, view: IndexView) -> None:
+    """Ledgers that have no entry too, one after another and with some left out."""
+    for ledger_id in range(10, 310):
+        index.put(ledger_id, range(ledger_id % 7))
+    view.refresh()
+    for step in (1, 2):
+        counts = CountsSeeks(view._db)
+        reader = RunReader(counts)
+        for ledger_id in range(5, 312, step):
+            entries = ledger_id % 7 if 10 <= ledger_id < 310 else 0
+            expected = [Run(0, entries, 0)] if entries else []
+            assert expected == list(reader.runs_of(ledger_id, lambda _: None))
+        assert counts.seeks <= 300 * 3 / CHUNK_KEYS_MIN / 2
+
+
+def test_in_any_order_each_ledger_has_its_own_runs(index: LocationIndex, view: IndexView) -> None:
+    """Whatever was kept of those asked before, also of a ledger that is asked again."""
+    draw = random.Random(f"any order {SEED}")
+    held: dict[int, dict[int, int]] = {}
+    for ledger_id in draw.sample(range(200), 60):
+        most = draw.choice((1, 3, 40, 600))
+        kept = [entry for entry in range(most) if draw.random() < 0.9]
+        held[ledger_id] = {entry: draw.choice((0, 0, 0, 1)) for entry in kept}
+        for entry, log in held[ledger_id].items():
+            index.put(ledger_id, [entry], log)
+    view.refresh()
+    for _ in range(600):
+        ledger_id = draw.choice((*held, draw.randrange(210)))
+        found = list(view.runs_of(ledger_id, lambda _: None))
+        assert runs_one_by_one(held.get(ledger_id, {})) == found, (SEED, ledger_id)
+
+
+def test_what_lies_far_apart_is_not_read_ahead(index: LocationIndex, view: IndexView) -> None:
+    """Keys that nobody asks for cost as much as others: at most CHUNK_KEYS_MIN a ledger."""
+    for ledger_id in range(400):
+        index.put(ledger_id, range(50))
+    view.refresh()
+    counts = CountsSeeks(view._db)
+    reader = RunReader(counts)
+    asked = range(0, 400, 20)
+    for ledger_id in asked:
+        assert [(0, 50, 0)] == list(reader.runs_of(ledger_id, lambda _: None))
+    assert counts.keys <= 2 * CHUNK_KEYS_MIN * len(asked)
+
+
+def test_nothing_is_kept_when_the_view_is_renewed(index: LocationIndex, view: IndexView) -> None:
+    """What was read before may be old."""
+    for ledger_id in (7, 8, 9):
+        index.put(ledger_id, range(3))
+    assert [(0, 3, 0)] == runs(view, 7)
+    index.put(8, [3])
+    assert [(0, 3, 0)] == list(view.runs_of(8, lambda _: None))
+    assert [(0, 4, 0)] == runs(view, 8)
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_key_of_another_size_is_a_doubt_about_its_own_ledger(
+    index: LocationIndex, view: IndexView, asked_before: bool
+) -> None:
+    """It is no index of locations there: the ledgers beside it have their lists."""
+    for ledger_id in (7, 8, 9):
+        index.put(ledger_id, range(3))
+    index.put_raw(struct.pack(">qqB", 8, 1, 0), bytes(8))
+    view.refresh()
+    if asked_before:
+        assert [(0, 3, 0)] == list(view.runs_of(7, lambda _: None))
+    with pytest.raises(IndexInDoubt, match="no location"):
+        list(view.runs_of(8, lambda _: None))
+    for ledger_id in (7, 9, 7):
+        assert [(0, 3, 0)] == list(view.runs_of(ledger_id, lambda _: None))
 
 
 @pytest.mark.parametrize("has_later_ledger", [False, True])
@@ -140,8 +238,8 @@ def test_an_iteration_that_ends_before_the_last_key_is_in_doubt(
     index.put(7, range(5))
     view.refresh()
     with pytest.raises(IndexInDoubt, match="before the last key"):
-        list(read_runs(EndsEarly(view._db, keys), 7, lambda _: None))
-    assert [(0, 5, 0)] == list(read_runs(EndsEarly(view._db, 5), 7, lambda _: None))
+        list(RunReader(EndsEarly(view._db, keys)).runs_of(7, lambda _: None))
+    assert [(0, 5, 0)] == list(RunReader(EndsEarly(view._db, 5)).runs_of(7, lambda _: None))
 
 
 def test_the_key_that_no_entry_of_the_next_ledger_has_ends_the_ledger(

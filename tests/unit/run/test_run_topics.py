@@ -15,7 +15,8 @@ from support.topics import closed, put_topic
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, TopicName
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.topic_paths import parse_topic, topic_path
+from auditor.wire.topic_paths import parse_topic, partitioned_path, topic_path
+from auditor.zookeeper.topic_names import Partitions
 from auditor.zookeeper.topics import TopicStore
 
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
@@ -225,6 +226,19 @@ def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
     )
 
 
+def test_a_partition_without_a_znode_is_shown(cluster: SandboxCluster):
+    """Pulsar's own metadata says that it is there: the topic is not readable from end to end for
+    all that is known.
+    """
+    put_topic(cluster.set_raw, "t/n/gap-partition-0", [closed(SOUND)])
+    cluster.set_raw(f"{partitioned_path(parse_topic('t/n/gap'))}", b'{"partitions":2}')
+    outcome = audit(cluster, "persistent://t/n/gap")
+    assert [("gap-partition-0", "found"), ("gap-partition-1", "missing")] == [
+        (one["topic"].rpartition("/")[2], one["status"]) for one in outcome.summary["topics"]
+    ]
+    assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
+
+
 def test_a_topic_that_nobody_knows_ends_in_3(cluster: SandboxCluster):
     """Its name may be misspelt."""
     put_topic(cluster.set_raw, "t/n/any", [closed(SOUND)])
@@ -363,10 +377,10 @@ def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(
 ):
     """It is unreadable, and the loss of the other topic is told."""
 
-    def refuse(store: TopicStore, topic: TopicName) -> tuple[TopicName, ...]:
+    def refuse(store: TopicStore, topic: TopicName) -> Partitions:
         raise StoreUnavailable("the namespace may not be read")
 
-    monkeypatch.setattr(TopicStore, "partitions", refuse)
+    monkeypatch.setattr("auditor.run.topics.partitions_of", refuse)
     put_topic(cluster.set_raw, "t/n/hit", [closed(LOST)])
     outcome = audit_topics(cluster, "t/n/parted", "t/n/hit")
     assert ["unreadable", "found"] == [one["status"] for one in outcome.summary["topics"]]

@@ -1,0 +1,93 @@
+"""Which topics a run reads: those with ledgers, those that only have schemas, and the partitions
+that Pulsar names and that have no znode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from auditor.errors import StoreUnavailable
+from auditor.evidence.reference_rows import namespace_of
+from auditor.model.topic import TopicName
+from auditor.stop import StopRequest
+from auditor.wire import topic_paths
+from auditor.zookeeper.topic_names import partitions_in, topics_with_schemas
+from auditor.zookeeper.topics import TopicStore
+
+NO_TOPICS = "no Pulsar topics were found any more"
+Problem = tuple[str | None, str]
+"""The namespace of which topics may be missed (None: any), and why."""
+
+
+@dataclass(slots=True)
+class TopicListing:
+    """The topics to read, each once, and why some may be missed.
+
+    `lone_partitions` are partitions that a partitioned topic has and that have no znode.
+    """
+
+    names: list[TopicName] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    lone_partitions: list[TopicName] = field(default_factory=list)
+
+
+def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
+    """List all topics. Never raises StoreUnavailable: that is a problem of the listing."""
+    listing = TopicListing()
+    try:
+        store.sync()
+        if not store.is_there():
+            return TopicListing(problems=[(None, NO_TOPICS)])
+        namespaces = store.namespaces()
+    except StoreUnavailable as error:
+        return TopicListing(problems=[(None, f"Pulsar's topics could not be listed: {error}")])
+    for namespace in namespaces:
+        stop.check()
+        try:
+            _add_namespace(listing, store, namespace)
+        except StoreUnavailable as error:
+            why = f"the topics of a namespace could not be listed: {error}"
+            listing.problems.append((None, why))
+    try:
+        _add_topics_with_schemas(listing, store)
+    except StoreUnavailable as error:
+        listing.problems.append((None, f"the schemas of topics could not be listed: {error}"))
+    listing.names = list(dict.fromkeys(listing.names))
+    return listing
+
+
+def _add_namespace(listing: TopicListing, store: TopicStore, namespace: str) -> None:
+    listed, odd = store.list_namespace(namespace)
+    listing.names += listed
+    listing.problems += _odd_names(odd)
+    partitions = partitions_in(store, namespace)
+    there = set(listed)
+    listing.lone_partitions += [one for one in partitions.names if one not in there]
+    if partitions.problems:
+        name = topic_paths.namespace_at(namespace)
+        listing.problems += [(name, problem) for problem in partitions.problems]
+
+
+def _add_topics_with_schemas(listing: TopicListing, store: TopicStore) -> None:
+    """Add the topics with schemas that no topic with ledgers shares."""
+    read = {topic_paths.schema_path(topic) for topic in listing.names}
+    for topic, path in topics_with_schemas(store):
+        if path in read:
+            continue
+        if topic_paths.schema_path(topic) == path:
+            listing.names.append(topic)
+        else:
+            listing.problems.append((namespace_of(topic), _odd_name(path)))
+
+
+def _odd_names(paths: Sequence[str]) -> Iterable[Problem]:
+    """Yield a problem for each znode whose name Pulsar does not write: its topic is not read."""
+    for path in paths:
+        topic = topic_paths.topic_at(path)
+        if topic is not None:
+            yield namespace_of(topic), _odd_name(path)
+
+
+def _odd_name(path: str) -> str:
+    return f"znode {path} has a name that Pulsar does not write: what it references was not read"
