@@ -67,8 +67,8 @@ def bundle(
 ) -> int:
     """Write the bundle of a run, print what is in it, and return 0.
 
-    `names` are ids of findings, ledgers or bookies. Without any, the bundle is about all findings.
-    Raises ConfigError if the run cannot be read or has no such id, or if the file exists already.
+    `names` are ids of findings, ledgers or bookies; without any, all findings. Raises ConfigError
+    if the run cannot be read or has no such id, or if the file exists already.
     """
     with refuse_damaged_run(context, run_dir):
         run = place(run_dir)
@@ -85,9 +85,9 @@ def bundle(
             target.write_bytes(packed)
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
-    said = {"file": str(target), "bytes": len(packed), **notes}
-    is_json = context.settings.format == "json"
-    context.say(json.dumps(said) + "\n" if is_json else _words(target, len(packed), notes))
+    facts = {"file": str(target), "bytes": len(packed), **notes}
+    is_text = context.settings.format == "text"
+    context.say(_words(target, len(packed), notes) if is_text else json.dumps(facts) + "\n")
     return EXIT_SOUND
 
 
@@ -102,9 +102,8 @@ def _words(target: Path, packed_bytes: int, notes: Mapping[str, Any]) -> str:
             f"left out: {of(notes['ledgers_left_out'], 'ledger')},"
             f" {of(notes['findings_left_out'], 'finding')}; name some to have them"
         )
-    if notes["ledgers_judged_otherwise"]:
-        some = ", ".join(map(str, notes["ledgers_judged_otherwise"]))
-        lines.append(f"judged again from the bundle, these have another verdict: {some}")
+    if differing := ", ".join(map(str, notes["ledgers_judged_otherwise"])):
+        lines.append(f"judged again from the bundle, these have another verdict: {differing}")
     return "\n".join(lines) + "\n"
 
 
@@ -266,17 +265,14 @@ def _write_report(
     summary: Mapping[str, Any],
     names: Pseudonyms | None,
 ) -> None:
-    """Write what the run reported: findings and summary. With pseudonyms, only some fields of
-    each.
-    """
+    """Write the findings and the summary. With pseudonyms, only some fields of each."""
     if names is not None:
         findings = [names.of_row(_without_names(one)) for one in findings]
         summary = {name: summary[name] for name in SUMMARY_FIELDS if name in summary}
-    (copy / "told").create()
-    (copy / "told").write_text(
-        "findings.jsonl", "".join(json.dumps(one) + "\n" for one in findings)
-    )
-    write_json(copy / "told", "summary.json", dict(summary))
+    reported = copy / "told"
+    reported.create()
+    reported.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in findings))
+    write_json(reported, "summary.json", dict(summary))
 
 
 def _without_names(finding: Mapping[str, Any]) -> Json:

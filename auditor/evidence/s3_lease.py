@@ -111,13 +111,15 @@ class S3Lease:
         it.
         """
         if self.is_lost:
-            raise OutputError(self._lost("this run could not renew its lock"))
+            raise OutputError(self._loss_text("this run could not renew its lock"))
         etag = self.objects.put(self.latest, text.encode(), self.latest_etag)
         if etag is None:
-            raise OutputError(self._lost(f"{self.latest} was replaced while this run was at work"))
+            raise OutputError(
+                self._loss_text(f"{self.latest} was replaced while this run was at work")
+            )
         self.latest_etag = etag
 
-    def _lost(self, what: str) -> str:
+    def _loss_text(self, what: str) -> str:
         return (
             f"{self.objects.uri}: {what}. Another run may have taken its place: the results are"
             f" written, and {self.latest} does not name them"

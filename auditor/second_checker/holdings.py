@@ -127,10 +127,10 @@ def list_testimony(
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
     `groups` is None if its list claims too much. `reads` are the reads there, `highest` is the
-    highest entry written to it. An unlisted entry is
-    absent if its own read found nothing. If it was not read, it is absent if other unlisted entries
-    were read and none was found; only the entry that an honest list may lack (see PAGE) may be. A
-    copy read with a wrong digest is unknown, listed or not.
+    highest entry written to it. An unlisted entry is absent if its own read found nothing. If it
+    was not read, it is absent if other unlisted entries were read and none was found; only the
+    entry that an honest list may lack (see PAGE) may be. A copy read with a wrong digest is
+    unknown, listed or not.
     """
     if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
@@ -148,12 +148,11 @@ def list_testimony(
         else:
             by_entry[entry] = UNKNOWN
             why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
-    failed = bool(why)
+    lacks_all = is_honest and not why and ABSENT in (by_entry[entry] for entry in unlisted)
     if corrupt or not is_honest:
         why.add(Unknown.ANSWER_INVALID)
-    absent_somewhere = ABSENT in (by_entry[entry] for entry in unlisted)
     return Testimony(
-        ABSENT if absent_somewhere and is_honest and not failed else UNKNOWN,
+        ABSENT if lacks_all else UNKNOWN,
         groups,
         by_entry,
         frozenset(why) or _NOT_READ,

@@ -106,15 +106,14 @@ def _judge_entries(
     claimed: Iterable[EntryId],
 ) -> Opinion:
     record = heard.record
-    is_marked = record.mark is not None
-    excused = is_marked and not is_beyond_grace(record, terms)
+    excused = record.mark is not None and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
     placed, unjudged, is_open = (
         placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
     )
     said = metadata_findings(record, terms)
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
-    if is_marked and not heard.answers:
+    if record.mark is not None and not heard.answers:
         return _opinion(
             exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
@@ -128,7 +127,33 @@ def _judge_entries(
         findings, topology, unjudged = said, frozenset(), frozenset()
     why = topology | _reasons(heard, count)
     findings += of_entries
-    standing = _standing(exempt, why, findings)
+    return _opinion_on_entries(
+        count,
+        terms,
+        exempt,
+        why,
+        findings,
+        unjudged=unjudged,
+        end_is_open=end_is_open,
+        copies=copies,
+        is_mark_stale=is_stale,
+    )
+
+
+def _opinion_on_entries(
+    count: LedgerCount,
+    terms: Terms,
+    exempt: Exempt | None,
+    why: frozenset[Unknown],
+    findings: list[CrossCheckFinding],
+    *,
+    unjudged: frozenset[EntryId],
+    end_is_open: bool,
+    copies: CopyCounts | None,
+    is_mark_stale: bool,
+) -> Opinion:
+    """Return the opinion on a ledger whose entries were counted."""
+    standing = _worst_standing(exempt, why, findings)
     lacks = {b: (count.tally.expected[b], lacks.total) for b, lacks in count.tally.absent.items()}
     return Opinion(
         standing,
@@ -146,7 +171,7 @@ def _judge_entries(
         unjudged=unjudged,
         end_is_open=end_is_open,
         copies=copies,
-        is_mark_stale=is_stale,
+        is_mark_stale=is_mark_stale,
     )
 
 
@@ -182,11 +207,11 @@ def _opinion(
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
     """Return an opinion on a ledger of which no entry was counted."""
-    standing = _standing(exempt, unknowns, findings)
+    standing = _worst_standing(exempt, unknowns, findings)
     return Opinion(standing, exempt, unknowns, tuple(findings), unjudged=unjudged)
 
 
-def _standing(
+def _worst_standing(
     exempt: Exempt | None, unknowns: frozenset[Unknown], findings: Iterable[CrossCheckFinding]
 ) -> Standing:
     """Return the worst standing that the arguments call for."""

@@ -38,10 +38,12 @@ HOMES = {
     ),  # the seeder writes; the auditor's own access cannot
     "socket": (
         "auditor/bookie/",
+        "auditor/evidence/hdfs_lock.py",
+        "auditor/evidence/s3_lease.py",
         "auditor/lister/server.py",
         "auditor/sandbox/",
         "auditor/topology/host_names.py",
-    ),
+    ),  # the two locks name the host that holds them
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/lister/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),

@@ -947,8 +947,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "metrics leave before latest.json names their run",
         ACCOUNTING,
         "commands/publishing.py",
-        "output.publish(results.directory)\n        _send(context, results.metrics, cluster",
-        "_send(context, results.metrics, cluster)\n        output.publish(results.directory",
+        "output.publish(results.directory, lock)\n        _send(context, results.metrics, cluster)",
+        "_send(context, results.metrics, cluster)\n        output.publish(results.directory, lock)",
         (
             "tests/unit/commands/test_commands_publishing.py::test_metrics_leave_when_latest_json_names_their_run",
         ),

@@ -137,7 +137,7 @@ def _in_question(run: Place) -> list[LedgerId]:
     )
     needed = needed.filter(pc.invert(pc.fill_null(needed["bookkeeper_deleted"], False)))
     named = pc.unique(needed["ledger_id"].drop_null())
-    ids, most = _recorded(needed)
+    ids, most = _recorded_ends(needed)
     found: set[LedgerId] = set()
     for batch in _statuses(run):
         is_lacking = pc.not_equal(batch["status"], FOUND)
@@ -158,7 +158,7 @@ def _statuses(run: Place) -> Iterator[pa.RecordBatch]:
             yield from run.stream(name, LEDGERS, columns)
 
 
-def _recorded(needed: pa.Table) -> tuple[pa.Array, pa.Array]:
+def _recorded_ends(needed: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Return the ledgers of which topics say how many entries they need, and the most of each.
 
     Left out is what long-term storage has.
