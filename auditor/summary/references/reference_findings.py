@@ -5,7 +5,7 @@ references.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,8 +126,18 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         counts=_counts(run, agreed.findings, unknown, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
-        differ=(*agreed.differ, *cluster.differ, *unknowns_differ(run, unknown, SUSPECTS_MAX)),
+        differ=(*agreed.differ, *cluster.differ, *_unknowns_differ(run, unknown, agreed.differ)),
     )
+
+
+def _unknowns_differ(
+    run: Place, unknown: UnknownReferences, withheld: Sequence[Difference]
+) -> Iterator[Difference]:
+    """Yield the differences on what is unknown, but for ledgers whose finding is withheld."""
+    ids = {one.ledger_id for one in withheld}
+    for one in unknowns_differ(run, unknown, SUSPECTS_MAX):
+        if one.ledger_id is None or one.ledger_id not in ids:
+            yield one
 
 
 def _unknown(judged: _Judgement, problems: pa.ChunkedArray) -> UnknownReferences:

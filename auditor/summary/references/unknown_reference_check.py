@@ -80,7 +80,8 @@ def unknowns_differ(run: Place, first: UnknownReferences, judged_max: int) -> li
 
 
 def _difference(detail: str, ledger: LedgerId | None = None) -> Difference:
-    return Difference(Kind.REFERENCED_LEDGER_MISSING, None, f"unknown references: {detail}", ledger)
+    what = f"unknown references: {detail}"
+    return Difference(Kind.REFERENCED_LEDGER_MISSING, None, what, ledger, is_withheld=False)
 
 
 def _word(doubts: dict[LedgerId, Doubt], ledger: LedgerId) -> str:

@@ -146,6 +146,14 @@ def test_what_could_not_be_read_of_topics_is_counted_by_both() -> None:
     ] == differences(place)
 
 
+def test_no_difference_on_what_is_unknown_claims_a_withheld_finding() -> None:
+    """Neither on a ledger nor on a count: what is unknown is no finding."""
+    place = run([topic(7)], [topic(7)], [], [seen(7, 1, GONE)], problems=1)
+    found = unknowns_differ(place, NOTHING, JUDGED_MAX)
+    assert [7, None] == [one.ledger_id for one in found]
+    assert not any(one.is_withheld or "withheld" in one.sentence for one in found)
+
+
 def test_many_differences_are_said_once_a_ledger_up_to_a_bound() -> None:
     """Of the ledgers that a run judges; how many it does not judge is compared too."""
     ids = range(1, JUDGED_MAX + 4)
