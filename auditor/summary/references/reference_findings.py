@@ -45,6 +45,7 @@ from auditor.summary.references.reference_tables import (
     known_topics,
     lone_partitions,
     looks_at,
+    partitions_in_doubt,
     records_at,
     referenced_ids,
     suspect_ids,
@@ -121,7 +122,9 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
-            *partition_sentences(lone_partitions(run)),
+            *partition_sentences(
+                lone_partitions(run), sorted(set(partitions_in_doubt(run).to_pylist()))
+            ),
         ),
         counts=_counts(run, agreed.findings, unknown, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
