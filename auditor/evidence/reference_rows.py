@@ -36,7 +36,9 @@ class RowOf(StrEnum):
     SCHEMA = "schema"
     PROBLEM = "problem"
     PARTITION = "partition"
-    """A partition that Pulsar names and that has no znode: nothing of it was read."""
+    """A partition that Pulsar names and that has no znode: nothing of it was read. Without a topic:
+    why some of these in a namespace may be missed.
+    """
 
 
 class TopicLook(NamedTuple):
@@ -69,6 +71,11 @@ def partition_row(topic: TopicName, look: int, read_at_ms: int) -> Row:
     """Return the row of a partition that its partitioned topic has and that has no znode."""
     head = (namespace_of(topic), str(topic), look, read_at_ms)
     return (*head, RowOf.PARTITION.value, *(None,) * 11)
+
+
+def partition_problem_row(look: int, read_at_ms: int, problem: str, namespace: str) -> Row:
+    """Return the row that says why not all partitions of a namespace without a znode are known."""
+    return (namespace, None, look, read_at_ms, RowOf.PARTITION.value, *(None,) * 10, problem)
 
 
 def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:

@@ -114,7 +114,8 @@ REFERENCES = pa.schema(
 
 `row` says what a row is: "topic" (one for each topic and look: `status`, and the terminated
 position), "data", "cursor" (`position` is the mark-delete position; `ledger_id` is null if that is
-the newest one), "compacted", "schema" (`entries` is the version), or "problem" (what could not be
+the newest one), "compacted", "schema" (`entries` is the version), "partition" (one that has no
+znode; without a topic, why some in the namespace may be missed), or "problem" (what could not be
 read). A problem without a topic means that topics were missed."""
 MARKS = pa.schema(
     [

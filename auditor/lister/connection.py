@@ -79,6 +79,8 @@ class Connection:
         self._in_work = 0
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._replies = asyncio.Semaphore(max(2, desk.directories))
+        """Held by whoever asks the desk. A client that takes nothing must leave it to others."""
         self._waiting = [deque[wire.ListEntries]() for _ in range(desk.directories)]
         self._has_requests = [asyncio.Event() for _ in range(desk.directories)]
         self._workers = 2 if in_work_max >= HALVES_FROM else 1
@@ -179,7 +181,8 @@ class Connection:
                 await has_requests.wait()
             requests = [waiting.popleft() for _ in range(min(at_once, len(waiting)))]
             while requests:
-                done = await self._desk.send_first_lists(directory, requests, self)
+                async with self._replies:
+                    done = await self._desk.send_first_lists(directory, requests, self)
                 del requests[:done]
                 self._in_work -= done
                 self._has_room.set()

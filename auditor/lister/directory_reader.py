@@ -184,12 +184,15 @@ class DirectoryReader:
         return self._process
 
     def _end(self, process: subprocess.Popen[bytes]) -> bool:
-        """End a process, and return whether it was the one in use. May be called again."""
+        """End a process, and return whether it was the one in use. May be called again.
+
+        It is killed first: who writes to it holds the lock until it reads, or is dead.
+        """
+        process.kill()
         with self._sending:
             was_in_use = self._process is process
             if was_in_use:
                 self._process = None
-        process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:

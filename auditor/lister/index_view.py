@@ -215,6 +215,7 @@ class IndexView:
                 self._runs = RunReader(self._db)
             yield from self._runs.runs_of(ledger_id, on_keys)
         except IndexInDoubt:
+            self._runs = None  # its iteration ended: it would fail again
             raise
         except Exception as error:  # rocksdict raises Exception itself
             self.close()

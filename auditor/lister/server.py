@@ -31,10 +31,12 @@ from auditor.wire.frames import Status
 from auditor.wire.lister_identity import ListerIdentity, with_identity
 from auditor.wire.missing_logs import with_missing_logs
 
-REPLIES_HELD_MAX = 4
+REPLIES_HELD_MAX = 8
 """Replies of reader processes that are held at once, over all connections, until their clients have
 taken them. Each has at most REPLY_BYTES_MAX (1 MiB) and one list (--lister-answer-bytes-max, 64
-MiB): 260 MiB in all, whatever clients do, and some copies of the lists being sent."""
+MiB): 520 MiB in all, whatever clients do, and some copies of the lists being sent. One client holds
+one a directory, and two at least: with four directories, others are served beside one that stalls.
+"""
 REASONS_LOGGED_MAX = 5
 """Ledgers named in the log for one request to a reader process."""
 

@@ -92,7 +92,8 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
     if not probed:
         entries = of(read, "entry was", "entries were")
-        return f"{entries} read there instead{at_random}; no ledger there could be judged."
+        found = "no ledger there was found sound or in violation"
+        return f"{entries} read there instead{at_random}; {found}."
     said = (
         f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their"
         f" entries{at_random}"

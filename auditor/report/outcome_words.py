@@ -129,7 +129,8 @@ def _nothing_wrong(summary: Mapping[str, Any]) -> str:
 
 
 def _has_excused_marks(summary: Mapping[str, Any]) -> bool:
-    return bool(summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value))
+    exempt = summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value)
+    return bool(exempt or (summary.get("marks") or {}).get("within_grace"))
 
 
 def verified_words(copies: Mapping[str, int]) -> str:

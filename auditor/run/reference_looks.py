@@ -19,7 +19,12 @@ import pyarrow as pa
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
-from auditor.evidence.reference_rows import listing_problem_row, partition_row, reference_rows
+from auditor.evidence.reference_rows import (
+    listing_problem_row,
+    partition_problem_row,
+    partition_row,
+    reference_rows,
+)
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
@@ -105,9 +110,13 @@ class ReferenceLooks:
             for namespace, problem in listing.problems
         ]
         rows += [partition_row(one, FIRST, now_ms()) for one in listing.lone_partitions]
+        rows += [
+            partition_problem_row(FIRST, now_ms(), problem, namespace)
+            for namespace, problem in listing.partition_problems
+        ]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
         self._read_topics(FIRST, listing.names)
-        problems = [problem for _, problem in listing.problems]
+        problems = [problem for _, problem in (*listing.problems, *listing.partition_problems)]
         return {PROBLEMS: problems, TOPICS_AT: self.pulsar.place}
 
     def read_unlisted(self) -> None:

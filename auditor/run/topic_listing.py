@@ -12,7 +12,7 @@ from auditor.evidence.reference_rows import namespace_of
 from auditor.model.topic import TopicName
 from auditor.stop import StopRequest
 from auditor.wire import topic_paths
-from auditor.zookeeper.topic_names import partitions_in, topics_with_schemas
+from auditor.zookeeper.topic_names import Partitions, partitions_in, topics_with_schemas
 from auditor.zookeeper.topics import TopicStore
 
 NO_TOPICS = "no Pulsar topics were found any more"
@@ -25,11 +25,13 @@ class TopicListing:
     """The topics to read, each once, and why some may be missed.
 
     `lone_partitions` are partitions that a partitioned topic has and that have no znode.
+    `partition_problems` say, by namespace, why some of them may be missed: these reference nothing.
     """
 
     names: list[TopicName] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     lone_partitions: list[TopicName] = field(default_factory=list)
+    partition_problems: list[tuple[str, str]] = field(default_factory=list)
 
 
 def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
@@ -61,12 +63,18 @@ def _add_namespace(listing: TopicListing, store: TopicStore, namespace: str) -> 
     listed, odd = store.list_namespace(namespace)
     listing.names += listed
     listing.problems += _odd_names(odd)
-    partitions = partitions_in(store, namespace)
+    partitions = _partitions_in(store, namespace)
     there = set(listed)
     listing.lone_partitions += [one for one in partitions.names if one not in there]
-    if partitions.problems:
-        name = topic_paths.namespace_at(namespace)
-        listing.problems += [(name, problem) for problem in partitions.problems]
+    name = topic_paths.namespace_at(namespace)
+    listing.partition_problems += [(name, problem) for problem in partitions.problems]
+
+
+def _partitions_in(store: TopicStore, namespace: str) -> Partitions:
+    try:
+        return partitions_in(store, namespace)
+    except StoreUnavailable as error:
+        return Partitions((), (f"its partitioned topics could not be listed: {error}",))
 
 
 def _add_topics_with_schemas(listing: TopicListing, store: TopicStore) -> None:

@@ -22,22 +22,27 @@ Subject = tuple[Kind, BookieId | LedgerId | None]
 
 
 class Difference(NamedTuple):
-    """A finding that is withheld, and how the checkers differ on it."""
+    """A finding that is withheld, and how the checkers differ on it.
+
+    If `is_withheld` is False, no finding is: they differ on what is unknown.
+    """
 
     kind: Kind
     bookie_id: BookieId | None
     detail: str
     ledger_id: LedgerId | None = None
+    is_withheld: bool = True
 
     @property
     def sentence(self) -> str:
         """The difference as a sentence for people."""
+        differ = "our two checkers differ on the same evidence"
+        if not self.is_withheld:
+            about = "" if self.ledger_id is None else f" about ledger {self.ledger_id}"
+            return f"{differ}{about} ({self.detail})"
         where = "the cluster" if self.bookie_id is None else f"bookie {self.bookie_id}"
         where = where if self.ledger_id is None else f"ledger {self.ledger_id}"
-        return (
-            f"{self.kind.value} on {where} is withheld: our two checkers differ on the same"
-            f" evidence ({self.detail})"
-        )
+        return f"{self.kind.value} on {where} is withheld: {differ} ({self.detail})"
 
 
 class Agreed(NamedTuple):

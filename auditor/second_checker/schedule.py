@@ -17,6 +17,9 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 
 ENSEMBLES_KEPT_MAX = 1_024
 """Ensembles of which the write sets are kept, for their other entries: some hundred bytes each."""
+KEPT_PLACES_MAX = 1_000
+"""Most places (E times W) of an ensemble whose write sets are kept: 8 KB. Metadata may name so many
+bookies that the write sets of a single ensemble fill the memory of a task."""
 
 
 @lru_cache(ENSEMBLES_KEPT_MAX)
@@ -24,11 +27,14 @@ def _write_sets(
     ensemble: tuple[BookieId, ...], write_quorum: int
 ) -> tuple[tuple[BookieId, ...], ...]:
     """Return the distinct bookies of each write set, in its order: of entries 0, 1, ... E - 1."""
+    return tuple(_write_set(ensemble, write_quorum, entry) for entry in range(len(ensemble)))
+
+
+def _write_set(
+    ensemble: tuple[BookieId, ...], write_quorum: int, entry: EntryId
+) -> tuple[BookieId, ...]:
     size = len(ensemble)
-    return tuple(
-        tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(write_quorum)))
-        for entry in range(size)
-    )
+    return tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(write_quorum)))
 
 
 class Stretch(NamedTuple):
@@ -43,6 +49,8 @@ class Stretch(NamedTuple):
 
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
         """Return the distinct bookies the entry was written to, in the order of the write set."""
+        if len(self.ensemble) * self.write_quorum > KEPT_PLACES_MAX:
+            return _write_set(self.ensemble, self.write_quorum, entry)
         return _write_sets(self.ensemble, self.write_quorum)[entry % len(self.ensemble)]
 
     @property

@@ -191,8 +191,17 @@ def _limits(run: RunFacts, verdicts: TableScan) -> Json:
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_json(aside),
-        "findings_differ": [one._asdict() for one in run.differ],
+        "findings_differ": [_difference_json(one) for one in run.differ],
         "withheld": [*(one.sentence for one in run.differ), *run.withheld],
+    }
+
+
+def _difference_json(one: Difference) -> Json:
+    return {
+        "kind": one.kind,
+        "bookie_id": one.bookie_id,
+        "detail": one.detail,
+        "ledger_id": one.ledger_id,
     }
 
 

@@ -29,7 +29,7 @@ def topics_with_schemas(store: TopicStore) -> Iterator[tuple[TopicName, str]]:
     """Yield each topic that has schemas, with their znode. Raises StoreUnavailable.
 
     Costs one list for the root, each tenant and each namespace. A topic named as before Pulsar 2.0
-    comes without its cluster, because the znode has none.
+    comes without its cluster, and a non-persistent one as persistent: the znode has neither.
     """
     level = [topic_paths.SCHEMAS]
     for _ in range(3):

@@ -16,13 +16,14 @@ from support.topics import closed, put_topic
 
 from auditor.clock import now_ms
 from auditor.config.limits import ZooKeeperLimits
+from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import Position, SchemaVersion, TopicName
-from auditor.run import reference_looks
+from auditor.run import reference_looks, topic_listing
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.story import with_owner
@@ -36,6 +37,7 @@ from auditor.wire.managed_ledger import encode_schemas
 from auditor.wire.service_uri import parse
 from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.topic_names import Partitions
 from auditor.zookeeper.topics import TopicsAddress, open_topics
 
 DELAY_MS = 60_000
@@ -310,17 +312,41 @@ def test_a_ledger_of_a_partition_without_a_znode_is_no_orphan(
     assert any("persistent://public/default/p-partition-1" in one for one in found.withheld)
 
 
-def test_partitions_that_cannot_be_read_are_a_problem(
+def test_partitions_that_cannot_be_read_hide_orphans_alone(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Whose ledgers are orphans is not known in that namespace."""
+    """Whose ledgers are orphans is not known in that namespace. The run is complete: a partition
+    without a znode references nothing.
+    """
     cluster.set_raw(f"{PARTITIONED}/p", b"two")
     try:
         scene.first()
         found = scene.again()
     finally:
         cluster.delete_raw(f"{PARTITIONED}/p")
-    assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
+    check_partitions_in_doubt(found)
+
+
+def test_partitioned_topics_that_cannot_be_listed_leave_a_run_its_topics(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Topics were listed: no more is unknown than with a partitioned topic that cannot be read."""
+
+    def refuse(*_: object) -> Partitions:
+        raise StoreUnavailable("znode /admin/partitioned-topics may not be read")
+
+    monkeypatch.setattr(topic_listing, "partitions_in", refuse)
+    scene.first()
+    check_partitions_in_doubt(scene.again())
+
+
+def check_partitions_in_doubt(found: ReferenceFindings) -> None:
+    assert ((1, 1, 0, 0), True) == (counted(found), found.is_complete)
+    assert found.counts is not None and (0, 0, 0, 1) == tuple(
+        found.counts[name]
+        for name in ("unreadable", "not_listed", "partitions_without_znode", "orphaned_unknown")
+    )
+    assert any("partitioned topics of 1 namespace" in one for one in found.withheld)
 
 
 def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:

@@ -112,18 +112,24 @@ def _topics(run: Place) -> Topics:
     read: set[str] = set()
     unread: set[str | None] = set()
     columns = ["namespace", "row", "look", "status"]
+    lone: set[str] = set()
     rows = run.read_table(TOPIC_ROWS, REFERENCES, None, columns)
     for row in iterate_rows(rows.group_by(columns).aggregate([])):
         if row["row"] == "problem":
             unread.add(row["namespace"])
         elif row["row"] == "topic" and row["look"] == FIRST and row["status"] != "missing":
             read.add(row["namespace"])
-    alone = run.read_table(TOPIC_ROWS, REFERENCES, pc.field("row") == "partition", ["topic"])
+    alone = pc.field("row") == "partition"
+    for row in iterate_rows(run.read_table(TOPIC_ROWS, REFERENCES, alone, ["namespace", "topic"])):
+        if row["topic"] is None:
+            unread.add(row["namespace"])
+        else:
+            lone.add(row["topic"])
     return Topics(
         frozenset(read),
         frozenset(one for one in unread if one is not None),
         None not in unread,
-        frozenset(alone["topic"].to_pylist()),
+        frozenset(lone),
     )
 
 

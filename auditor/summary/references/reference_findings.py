@@ -5,7 +5,7 @@ references.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,7 @@ from auditor.summary.references.reference_tables import (
     known_topics,
     lone_partitions,
     looks_at,
+    partitions_in_doubt,
     records_at,
     referenced_ids,
     suspect_ids,
@@ -121,13 +122,25 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
-            *partition_sentences(lone_partitions(run)),
+            *partition_sentences(
+                lone_partitions(run), sorted(set(partitions_in_doubt(run).to_pylist()))
+            ),
         ),
         counts=_counts(run, agreed.findings, unknown, kept),
         is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
-        differ=(*agreed.differ, *cluster.differ, *unknowns_differ(run, unknown, SUSPECTS_MAX)),
+        differ=(*agreed.differ, *cluster.differ, *_unknowns_differ(run, unknown, agreed.differ)),
     )
+
+
+def _unknowns_differ(
+    run: Place, unknown: UnknownReferences, withheld: Sequence[Difference]
+) -> Iterator[Difference]:
+    """Yield the differences on what is unknown, but for ledgers whose finding is withheld."""
+    ids = {one.ledger_id for one in withheld}
+    for one in unknowns_differ(run, unknown, SUSPECTS_MAX):
+        if one.ledger_id is None or one.ledger_id not in ids:
+            yield one
 
 
 def _unknown(judged: _Judgement, problems: pa.ChunkedArray) -> UnknownReferences:

@@ -200,7 +200,7 @@ def known_topics(run: Place) -> KnownTopics:
     )["namespace"]
     return KnownTopics(
         _namespaces(known),
-        _namespaces(problems.drop_null()),
+        _namespaces(problems.drop_null()) | _namespaces(partitions_in_doubt(run)),
         problems.null_count > 0,
         frozenset(lone_partitions(run)),
     )
@@ -208,9 +208,15 @@ def known_topics(run: Place) -> KnownTopics:
 
 def lone_partitions(run: Place) -> list[TopicName]:
     """Return the partitions that Pulsar names and that have no znode, sorted."""
-    mine = pc.field("row") == RowOf.PARTITION.value
+    mine = (pc.field("row") == RowOf.PARTITION.value) & pc.field("topic").is_valid()
     rows = run.read_table(WHERE, REFERENCES, mine, ["namespace", "topic"]).to_pylist()
     return sorted({topic_of(row["namespace"], row["topic"]) for row in rows})
+
+
+def partitions_in_doubt(run: Place) -> pa.ChunkedArray:
+    """Return the namespaces of which not all partitions without a znode are known."""
+    mine = (pc.field("row") == RowOf.PARTITION.value) & pc.field("topic").is_null()
+    return run.read_table(WHERE, REFERENCES, mine, ["namespace"])["namespace"]
 
 
 def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:

@@ -66,8 +66,15 @@ def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:
         )
 
 
-def partition_sentences(lone: Sequence[object]) -> Iterator[str]:
-    """Yield which partitions Pulsar names that have no znode."""
+def partition_sentences(lone: Sequence[object], in_doubt: Sequence[str]) -> Iterator[str]:
+    """Yield which partitions Pulsar names that have no znode, and in which namespaces some may be
+    missed.
+    """
+    if in_doubt:
+        yield (
+            f"not all partitioned topics of {_count(in_doubt, 'namespace')} (such as"
+            f" {_some(in_doubt)}) could be listed or read: nothing is said of orphans there"
+        )
     if lone:
         have = "has" if len(lone) == 1 else "have"
         yield (

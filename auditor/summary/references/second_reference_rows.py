@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
@@ -82,10 +83,13 @@ def topic_row(row: Row) -> TopicRow:
     )
 
 
-def ledger_looks(run: Place) -> dict[LedgerId, Looks]:
-    """Return the ledgers that were read for their references, at whichever look."""
+def ledger_looks(run: Place, among: ds.Expression | None = None) -> dict[LedgerId, Looks]:
+    """Return the ledgers that were read for their references, at whichever look.
+
+    `among` is a filter; None: all of them.
+    """
     found: dict[LedgerId, Looks] = {}
-    for row in iterate_rows(_table(run, READ_FOR_REFERENCES)):
+    for row in iterate_rows(_table(run, READ_FOR_REFERENCES, among)):
         found.setdefault(row["ledger_id"], {})[row["look"]] = ledger_look(row)
     return found
 
@@ -100,10 +104,10 @@ def ledgers_with_two_looks(run: Place) -> dict[LedgerId, Looks]:
     return {ledger: looks for ledger, looks in found.items() if looks.keys() == {FIRST, AGAIN}}
 
 
-def _table(run: Place, name: str) -> pa.Table:
+def _table(run: Place, name: str, keep: ds.Expression | None) -> pa.Table:
     if not run.has_table(name):
         return LEDGERS.empty_table().select(LEDGER_COLUMNS)
-    return run.read_table(name, LEDGERS, None, LEDGER_COLUMNS)
+    return run.read_table(name, LEDGERS, keep, LEDGER_COLUMNS)
 
 
 def ledger_look(row: Row) -> LedgerLook:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,7 @@ from auditor.model.identity import LedgerId
 from auditor.second_checker.finding_comparison import Difference
 from auditor.second_checker.references import CLOSED, FIRST, FOUND, GONE
 from auditor.second_checker.unknown_references import Doubt, doubt_about
+from auditor.summary.last_words import Ids
 from auditor.summary.references.second_reference_rows import (
     LEDGER_COLUMNS,
     LISTED,
@@ -80,7 +82,8 @@ def unknowns_differ(run: Place, first: UnknownReferences, judged_max: int) -> li
 
 
 def _difference(detail: str, ledger: LedgerId | None = None) -> Difference:
-    return Difference(Kind.REFERENCED_LEDGER_MISSING, None, f"unknown references: {detail}", ledger)
+    what = f"unknown references: {detail}"
+    return Difference(Kind.REFERENCED_LEDGER_MISSING, None, what, ledger, is_withheld=False)
 
 
 def _word(doubts: dict[LedgerId, Doubt], ledger: LedgerId) -> str:
@@ -88,9 +91,9 @@ def _word(doubts: dict[LedgerId, Doubt], ledger: LedgerId) -> str:
     return "known" if doubt is None else doubt.value
 
 
-def _doubts(run: Place, ids: Sequence[LedgerId]) -> dict[LedgerId, Doubt]:
+def _doubts(run: Place, ids: Ids) -> dict[LedgerId, Doubt]:
     """Return the ledgers in question of which the second checker does not know enough."""
-    mine = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    mine = pc.field("ledger_id").isin(pa.array(ids))
     naming: dict[LedgerId, set[str]] = {}
     at_first = mine & (pc.field("look") == FIRST)
     for row in iterate_rows(run.read_table(TOPIC_ROWS, REFERENCES, at_first, _NAMING)):
@@ -110,13 +113,11 @@ def _doubts(run: Place, ids: Sequence[LedgerId]) -> dict[LedgerId, Doubt]:
 _NAMING = ["topic", "ledger_id"]
 
 
-def _looks(
-    run: Place, ids: Sequence[LedgerId]
-) -> tuple[dict[LedgerId, Looks], dict[LedgerId, str]]:
+def _looks(run: Place, ids: Ids) -> tuple[dict[LedgerId, Looks], dict[LedgerId, str]]:
     """Return the looks at these ledgers, and what the newest look of the run itself found."""
-    found = ledger_looks(run)
+    mine = pc.field("ledger_id").isin(pa.array(ids))
+    found = ledger_looks(run, mine)
     newest: dict[LedgerId, tuple[int, str]] = {}
-    mine = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
     for row in iterate_rows(run.read_table(LISTED, LEDGERS, mine, LEDGER_COLUMNS)):
         ledger, look = row["ledger_id"], row["look"]
         newest[ledger] = max(newest.get(ledger, (0, "")), (look, row["status"]))
@@ -125,7 +126,7 @@ def _looks(
     return found, {ledger: status for ledger, (_, status) in newest.items()}
 
 
-def _in_question(run: Place) -> list[LedgerId]:
+def _in_question(run: Place) -> Ids:
     """Return the referenced ledgers that some look did not find, or the first found cut short,
     ascending.
     """
@@ -138,17 +139,22 @@ def _in_question(run: Place) -> list[LedgerId]:
     needed = needed.filter(pc.invert(pc.fill_null(needed["bookkeeper_deleted"], False)))
     named = pc.unique(needed["ledger_id"].drop_null())
     ids, most = _recorded_ends(needed)
-    found: set[LedgerId] = set()
+    found = [np.array([], np.int64)]
     for batch in _statuses(run):
         is_lacking = pc.not_equal(batch["status"], FOUND)
         is_named = pc.is_in(batch["ledger_id"], value_set=named)
-        found.update(batch.filter(pc.and_(is_lacking, is_named))["ledger_id"].to_pylist())
+        found.append(_ids(batch.filter(pc.and_(is_lacking, is_named))))
         is_closed = pc.and_(pc.equal(batch["look"], FIRST), pc.equal(batch["state"], CLOSED))
         batch = batch.filter(pc.and_(is_closed, pc.is_valid(batch["last_entry_id"])))
         recorded = pc.take(most, pc.index_in(batch["ledger_id"], value_set=ids))
         is_short = pc.less(pc.add(batch["last_entry_id"], 1), recorded)
-        found.update(batch.filter(pc.fill_null(is_short, False))["ledger_id"].to_pylist())
-    return sorted(found)
+        found.append(_ids(batch.filter(pc.fill_null(is_short, False))))
+    return np.unique(np.concatenate(found))
+
+
+def _ids(batch: pa.RecordBatch) -> Ids:
+    ids: Ids = batch["ledger_id"].to_numpy(zero_copy_only=False)
+    return ids
 
 
 def _statuses(run: Place) -> Iterator[pa.RecordBatch]:

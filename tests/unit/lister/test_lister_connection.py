@@ -53,6 +53,8 @@ class Desk:
         self.turn: asyncio.Lock | None = None
         """A directory makes its lists one after another, if there is one."""
         self.error: Exception | None = None
+        self.held = self.held_most = 0
+        """Calls for lists that are in work, now and at most."""
 
     async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
         assert isinstance(request, wire.BookieInfo)
@@ -62,13 +64,18 @@ class Desk:
         self, directory: int, requests: Sequence[wire.ListEntries], client: Connection
     ) -> int:
         self.asked.append((directory, [one.ledger_id for one in requests]))
-        async with self.turn or nullcontext():
-            await asyncio.sleep(self.list_s)
-        if self.error is not None:
-            raise self.error
-        made = requests[: self.takes]
-        await client.send([b"list %d" % one.ledger_id for one in made])
-        return len(made)
+        self.held += 1
+        self.held_most = max(self.held, self.held_most)
+        try:
+            async with self.turn or nullcontext():
+                await asyncio.sleep(self.list_s)
+            if self.error is not None:
+                raise self.error
+            made = requests[: self.takes]
+            await client.send([b"list %d" % one.ledger_id for one in made])
+            return len(made)
+        finally:
+            self.held -= 1
 
 
 def lists(*ledgers: int) -> bytes:
@@ -223,6 +230,14 @@ def test_a_client_that_takes_nothing_is_left_after_its_time() -> None:
     client.writer.drain_s = SEND_TIMEOUT_S + 1
     (error,) = errors_of(client.talk)
     assert (TimeoutError, SEND_TIMEOUT_S) == (type(error), client.ended_at)
+
+
+def test_a_client_that_takes_nothing_holds_one_reply_a_directory() -> None:
+    """Those that wait for their turn would hold what other clients need."""
+    client = Client(Desk(directories=3, takes=99), lists(*range(180)), in_work_max=30)
+    client.writer.drain_s = SEND_TIMEOUT_S + 1
+    errors_of(client.talk)
+    assert 3 == client.desk.held_most
 
 
 def test_a_client_may_take_its_time() -> None:

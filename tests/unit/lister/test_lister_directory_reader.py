@@ -177,6 +177,25 @@ def test_a_process_that_is_silent_is_ended_in_time(reading: Reading) -> None:
     assert [LedgerList(b"a")] == reading.lists(7)
 
 
+def test_a_silent_process_is_ended_while_a_request_is_written_to_it(reading: Reading) -> None:
+    """One longer than the pipe: who writes it waits for a process that does not read."""
+    reading.reader._timeout_s = 0.5
+    reading.script("wait")
+
+    async def both() -> list[Lists]:
+        asked = [reading.reader.first_lists([7]), reading.reader.first_lists(range(40_000))]
+        async with asyncio.timeout(20):
+            return await asyncio.gather(*asked)
+
+    try:
+        first, second = asyncio.run(both())
+    finally:
+        process = reading.reader._process
+        if process is not None:
+            process.kill()
+    assert ([None], {None}) == (first, set(second))
+
+
 def test_the_time_of_each_request_begins_anew(reading: Reading) -> None:
     """A process that answered is left alone, however long ago it was started."""
     assert directory_reader.READ_TIMEOUT_S == reading.reader._timeout_s

@@ -242,6 +242,17 @@ def test_an_iteration_that_ends_before_the_last_key_is_in_doubt(
     assert [(0, 5, 0)] == list(RunReader(EndsEarly(view._db, 5)).runs_of(7, lambda _: None))
 
 
+def test_an_iteration_that_failed_once_is_begun_anew(index: LocationIndex, view: IndexView) -> None:
+    """The doubt is about that try: whoever asks for the ledger again gets its runs."""
+    index.put(7, range(5))
+    view.refresh()
+    whole, view._db = view._db, EndsEarly(view._db, 0)
+    with pytest.raises(IndexInDoubt, match="before the last key"):
+        list(view.runs_of(7, lambda _: None))
+    view._db = whole
+    assert [(0, 5, 0)] == list(view.runs_of(7, lambda _: None))
+
+
 def test_the_key_that_no_entry_of_the_next_ledger_has_ends_the_ledger(
     index: LocationIndex, view: IndexView
 ) -> None:

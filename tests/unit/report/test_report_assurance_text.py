@@ -131,16 +131,19 @@ def test_where_every_bookie_can_list_nothing_is_said_of_it():
         ((0, 0, 0), "no entry could be read there instead."),
         (
             (0, 5, 3),
-            "5 entries were read there instead, 3 of them drawn at random; no ledger there could"
-            " be judged.",
+            "5 entries were read there instead, 3 of them drawn at random; no ledger there was"
+            " found sound or in violation.",
         ),
-        ((0, 1, 0), "1 entry was read there instead; no ledger there could be judged."),
+        (
+            (0, 1, 0),
+            "1 entry was read there instead; no ledger there was found sound or in violation.",
+        ),
     ],
 )
 def test_reads_that_judged_nothing_are_not_called_a_judgement(
     counts: tuple[int, int, int], expected: str
 ):
-    """Nothing was read, or another bookie of each ledger was silent."""
+    """Nothing was read, another bookie of each ledger was silent, or a mark excuses each."""
     probed, read, drawn = counts
     assurance = {"probed": probed, "probes": read, "random_probes": drawn, "missing_bound": 1.0}
     assert expected == probed_words(assurance)

@@ -9,6 +9,7 @@ from support import report_stories as stories
 
 from auditor.model.verdict import Exempt
 from auditor.report.ledgers_text import render_ledgers
+from auditor.report.outcome_words import headline
 from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.text import render
 
@@ -61,6 +62,17 @@ def test_nothing_wrong_is_not_said_of_what_a_mark_excuses() -> None:
     assert f"SOUND: {marked}, and there was no other entry to judge: 10 ledgers are exempt" in (
         report(None, exempt=exempt, ledgers=ledgers)
     )
+
+
+def test_nothing_wrong_is_not_said_of_a_mark_that_is_young() -> None:
+    """Its ledger need not be exempt for it: an open one is exempt anyway."""
+    marks = {"total": 1, "within_grace": 1, "beyond_grace": 0, "stale": 0, "without_ledger": 0}
+    beside = "beside what is marked under-replicated"
+    for within_grace in (1, 0):
+        counted = stories.summary(
+            copies=ALL, exempt={"open": 10}, marks=marks | {"within_grace": within_grace}
+        )
+        assert bool(within_grace) is (beside in headline(counted))
 
 
 def test_a_sampled_cluster_is_told_how_little_was_read() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from auditor.model.bookie_facts import SilentFacts
 from auditor.model.finding import Finding, Kind
-from auditor.second_checker.finding_comparison import SIDE_CHARS_MAX, agree_on
+from auditor.second_checker.finding_comparison import SIDE_CHARS_MAX, Difference, agree_on
 
 SILENT = Kind.BOOKIE_SILENT_YET_REGISTERED
 FACTS = SilentFacts("writable", "h:3181", 2, "timed out", None, False)
@@ -48,6 +48,14 @@ def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
         one.detail.split(",")[0] for one in differ[:2]
     ]
     assert "on the cluster" in differ[2].sentence
+
+
+def test_a_difference_on_what_is_unknown_withholds_nothing() -> None:
+    """Its sentence says on what the checkers differ, and of which ledger."""
+    on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7, is_withheld=False)
+    differ = "our two checkers differ on the same evidence"
+    assert f"{differ} about ledger 7 (x)" == on_ledger.sentence
+    assert f"{differ} (x)" == on_ledger._replace(ledger_id=None).sentence
 
 
 def test_what_the_first_overlooked_is_sorted_by_kind_and_bookie() -> None:

@@ -710,3 +710,20 @@ def test_what_the_second_checker_denies_is_withheld(
         result.counts["missing"],
         result.counts["orphaned"],
     )
+
+
+def test_a_ledger_on_which_the_checkers_differ_is_said_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A withheld finding says it; that its ledger is unknown to one of them too is no news."""
+    withheld = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
+    same, other = (withheld._replace(ledger_id=one, is_withheld=False) for one in (7, 8))
+    count = same._replace(ledger_id=None)
+    monkeypatch.setattr(
+        reference_findings_module, "references_agreed", lambda *_: Agreed([], [withheld])
+    )
+    monkeypatch.setattr(
+        reference_findings_module, "unknowns_differ", lambda *_: [same, other, count]
+    )
+    scene.write()
+    assert (withheld, other, count) == reference_findings(scene.run, ABOUT).differ

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from support.tables_in_memory import Tables
 from support.topics import closed
@@ -144,6 +145,32 @@ def test_what_could_not_be_read_of_topics_is_counted_by_both() -> None:
         (None, "topics that could not be read: the first says 0, the second 1"),
         (None, "failures to list topics: the first says 0, the second 2"),
     ] == differences(place)
+
+
+def test_no_difference_on_what_is_unknown_claims_a_withheld_finding() -> None:
+    """Neither on a ledger nor on a count: what is unknown is no finding."""
+    place = run([topic(7)], [topic(7)], [], [seen(7, 1, GONE)], problems=1)
+    found = unknowns_differ(place, NOTHING, JUDGED_MAX)
+    assert [7, None] == [one.ledger_id for one in found]
+    assert not any(one.is_withheld or "withheld" in one.sentence for one in found)
+
+
+def test_of_ledgers_that_are_not_judged_no_row_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged cluster may have millions of them."""
+    ids, judged = range(1, 10), 2
+    place = run([topic(*ids)], [topic(*ids)], [], [seen(one, 1, GONE) for one in ids])
+    held: list[int] = []
+    real = place.read_table
+
+    def read_table(name: str, *more: Any) -> pa.Table:
+        found = real(name, *more)
+        held.extend(found["ledger_id"].to_pylist() if name.endswith("ledgers") else ())
+        return found
+
+    monkeypatch.setattr(place, "read_table", read_table)
+    unknown = NOTHING._replace(unknown=(1, 2), more=len(ids) - judged)
+    assert [] == unknowns_differ(place, unknown, judged)
+    assert [1, 2] == sorted(held)
 
 
 def test_many_differences_are_said_once_a_ledger_up_to_a_bound() -> None:

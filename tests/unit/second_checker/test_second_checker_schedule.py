@@ -1,0 +1,27 @@
+"""Where the second checker says that entries belong, and what it keeps to say it."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.second_checker import schedule
+from auditor.second_checker.schedule import KEPT_PLACES_MAX, Stretch
+
+
+@pytest.mark.parametrize("size", [3, KEPT_PLACES_MAX // 2, KEPT_PLACES_MAX // 2 + 1])
+def test_an_entry_was_written_to_the_bookies_from_its_place_on(size: int) -> None:
+    """Whether or not the write sets of its ensemble are kept; a bookie that stands twice once."""
+    ensemble = ("b0", *(f"b{place}" for place in range(size - 1)))
+    stretch = Stretch(0, 10 * size, ensemble, 2)
+    assert ("b0",) == stretch.bookies_of(0) == stretch.bookies_of(5 * size)
+    assert (f"b{size - 2}", "b0") == stretch.bookies_of(4 * size - 1)
+
+
+def test_write_sets_are_kept_of_ensembles_of_usual_size_only() -> None:
+    """Metadata may name a thousand bookies, all of them in each write set."""
+    schedule._write_sets.cache_clear()
+    names = tuple(f"b{place}" for place in range(KEPT_PLACES_MAX))
+    assert names[1:] == Stretch(0, 9, names, KEPT_PLACES_MAX - 1).bookies_of(1)
+    assert 0 == schedule._write_sets.cache_info().currsize
+    Stretch(0, 9, names[:3], 2).bookies_of(1)
+    assert 1 == schedule._write_sets.cache_info().currsize
