@@ -32,8 +32,9 @@ _OBJECT_STORES = ("s3", "gcs", "abfs")
 def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a URI, and the path in it without a slash at its end.
 
-    Raises OutputError for a URI that holds credentials or options, and for a library that is
-    missing. Raises OSError or ArrowException for a file system that pyarrow does not know.
+    Raises OutputError for a URI that holds credentials or options, for a port that is not a number,
+    and for a library that is missing. Raises OSError or ArrowException for a file system that
+    pyarrow does not know.
     """
     parts = urlsplit(uri)
     if parts.scheme in (*_S3_SCHEMES, "hdfs"):
@@ -43,6 +44,7 @@ def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
             raise OutputError(f"{uri} names no bucket: write s3a://BUCKET/PATH")
         return _s3_file_system(parts.netloc), f"{parts.netloc}{parts.path}".rstrip("/")
     if parts.scheme == "hdfs":
+        _refuse_other_port(uri)
         return _hdfs(parts.netloc), parts.path.rstrip("/")
     files, path = fs.FileSystem.from_uri(uri)
     return files, path.rstrip("/")
@@ -78,6 +80,13 @@ def _refuse_secrets(uri: str) -> None:
             " without credentials and options; they are read from the environment"
             " (docs/output.md)"
         )
+
+
+def _refuse_other_port(uri: str) -> None:
+    try:
+        _ = urlsplit(uri).port
+    except ValueError:
+        raise OutputError(f"{uri}: the port of a name node is a number of at most 65535") from None
 
 
 @cache

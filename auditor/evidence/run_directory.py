@@ -187,15 +187,23 @@ class Place:
             with file_errors(f"write {self.uri}/{name}"):
                 writer.close()
         except BaseException:
-            with suppress(OSError, pa.ArrowException):
+            with suppress(OSError, RuntimeError, pa.ArrowException):
                 writer.close()
             with suppress(OutputError):
                 self.remove_file(file)
             raise
 
     def has_table(self, name: str) -> bool:
-        """Return whether there is a table of that name."""
-        return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
+        """Return whether there is a table of that name. Raises OutputError."""
+        return self._type_of(name) is fs.FileType.Directory
+
+    def has_file(self, name: str) -> bool:
+        """Return whether there is a file of that name. Raises OutputError."""
+        return self._type_of(name) is fs.FileType.File
+
+    def _type_of(self, name: str) -> fs.FileType:
+        with file_errors(f"read {self.uri}/{name}"):
+            return self.files.get_file_info(f"{self.path}/{name}").type
 
     def files_in(self, *names: str) -> set[str]:
         """Return every file in some directories below this one, at any depth, as paths relative to

@@ -1,0 +1,37 @@
+"""Files elsewhere than on a local disk: faults are sentences, and paths are those of the URI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fsspec import AbstractFileSystem
+from pyarrow import fs
+
+from auditor.commands.page import has_page
+from auditor.errors import OutputError
+from auditor.evidence.run_directory import Place, place
+
+
+class OutOfOrder(AbstractFileSystem):
+    """A file system that fails as hdfs-native does."""
+
+    def info(self, path: str, **_options: Any) -> dict[str, Any]:
+        raise RuntimeError("StandbyException: not in state standby\n\tat java.base/x.Y(Y.java:1)")
+
+
+def test_a_name_node_that_fails_is_a_sentence():
+    """Also where somebody only asks whether something is there."""
+    run = Place(fs.PyFileSystem(fs.FSSpecHandler(OutOfOrder())), "/audits", "hdfs://nn/audits")
+    for ask in (lambda: run.has_table("evidence/marks"), lambda: has_page(run)):
+        with pytest.raises(OutputError) as raised:
+            ask()
+        assert str(raised.value).startswith("cannot read hdfs://nn/audits/")
+        assert str(raised.value).endswith(": StandbyException: not in state standby")
+
+
+@pytest.mark.parametrize("port", ["x", "70000"])
+def test_the_port_of_a_name_node_is_a_number(port: str):
+    """Exit 2, not a fault of ours."""
+    with pytest.raises(OutputError, match="the port of a name node is a number"):
+        place(f"hdfs://nn:{port}/p")
