@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from auditor.errors import OutputError
-from auditor.evidence.file_systems import is_object_store, open_file_system
+from auditor.evidence.file_systems import is_object_store, open_file_system, refuse_secrets
 from auditor.evidence.local_files import (
     find_files,
     find_table_files,
@@ -250,8 +250,11 @@ class Place:
 def place(text: str) -> Place:
     """Return the directory named by a local path or a URI.
 
-    Raises OutputError for a URI of an unknown file system and for a name that is not valid UTF-8.
+    Raises OutputError for a URI of an unknown file system or with secrets, and for a name that is
+    not valid UTF-8.
     """
+    if URI.match(text):
+        refuse_secrets(text)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise OutputError(
             f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path"

@@ -35,3 +35,21 @@ def test_the_port_of_a_name_node_is_a_number(port: str):
     """Exit 2, not a fault of ours."""
     with pytest.raises(OutputError, match="the port of a name node is a number"):
         place(f"hdfs://nn:{port}/p")
+
+
+@pytest.mark.parametrize(
+    ("uri", "named"),
+    [
+        ("s3a://bucket/audits?secret=k", "s3a://bucket/audits"),
+        ("s3a://key:a*b@bucket/audits", "s3a://bucket/audits"),
+        ("gs://bucket/audits?secret=k", "gs://bucket/audits"),
+        ("abfs://fs:secret@account/audits", "abfs://account/audits"),
+        ("s3a://key:se/cret@bucket/audits", "s3a://..."),
+        ("s3a://key:se?cret@bucket/audits", "s3a://..."),
+    ],
+)
+def test_no_message_repeats_secrets_of_a_uri(uri: str, named: str):
+    """Nor one about another fault of the URI."""
+    with pytest.raises(OutputError, match="without credentials") as refused:
+        place(uri)
+    assert str(refused.value).startswith(f"{named}: ")
