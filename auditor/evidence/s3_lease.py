@@ -113,11 +113,19 @@ class S3Lease:
         if self.is_lost:
             raise OutputError(self._loss_text("this run could not renew its lock"))
         etag = self.objects.put(self.latest, text.encode(), self.latest_etag)
+        etag = etag or self._etag_if_written(text.encode())
         if etag is None:
             raise OutputError(
                 self._loss_text(f"{self.latest} was replaced while this run was at work")
             )
         self.latest_etag = etag
+
+    def _etag_if_written(self, body: bytes) -> str | None:
+        """Return the ETag of latest.json if it is what we wrote: the answer was lost, and the SDK
+        repeated the request.
+        """
+        found = self.objects.read(self.latest)
+        return found[1] if found is not None and found[0] == body else None
 
     def _loss_text(self, what: str) -> str:
         return (

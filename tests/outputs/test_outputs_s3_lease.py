@@ -129,6 +129,19 @@ def test_a_store_that_fails_for_less_than_a_lease_costs_nothing(output: Output, 
     assert (output.root / RUNS[0]) == output.latest()
 
 
+def test_a_lost_answer_to_latest_json_costs_nothing(output: Output, server: S3Server):
+    """The request is repeated, and its condition fails because of what the first one wrote."""
+    text = json.dumps({"run": RUNS[0]}) + "\n"
+    with output.hold_lock() as lock:
+        assert isinstance(lock, S3Lease)
+        server.client().put_object(
+            Bucket=lock.objects.bucket, Key="deep/audits/latest.json", Body=text.encode()
+        )
+        for name in RUNS[:2]:
+            output.publish(output.root / name, lock)
+            assert (output.root / name) == output.latest()
+
+
 def test_one_run_publishes_as_often_as_it_likes(output: Output):
     """Each time the condition is its own last latest.json."""
     with output.hold_lock() as lock:
