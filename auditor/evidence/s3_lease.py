@@ -84,14 +84,14 @@ class S3Lease:
         """Rewrite the lock until it is released or lost. For a thread of its own."""
         renewed_at = time.monotonic()
         while not self.released.wait(RENEWAL_S):
-            began_at = time.monotonic()
-            with suppress(OutputError):  # tried again, until the lease lapses
+            # Tried again, until the lease lapses.
+            with suppress(OutputError, ConditionUnsupportedError):
                 self.renewals += 1
                 if not self._take(self.etag):
                     self.is_lost = not self._holds_again()
                     if self.is_lost:
                         return
-                renewed_at = began_at
+                renewed_at = time.monotonic()
             if time.monotonic() - renewed_at > LEASE_S:
                 self.is_lost = True
                 return
@@ -105,6 +105,12 @@ class S3Lease:
             return False
         self.etag = body[1]
         return True
+
+    def release(self) -> None:
+        """Remove the lock if it is still ours. If the store fails, the lock lapses."""
+        with suppress(OutputError):
+            if not self.is_lost and self._holds_again():
+                self.objects.delete(self.lock)
 
     def write_latest(self, text: str) -> None:
         """Replace latest.json. Raises OutputError if the lease was lost or another run replaced
@@ -154,6 +160,4 @@ def hold_s3_lease(root: Place, lock: str, latest: str) -> Iterator[S3Lease]:
     finally:
         lease.released.set()
         renewer.join()
-        if not lease.is_lost:
-            with suppress(OutputError):  # it lapses
-                lease.objects.delete(lock)
+        lease.release()
