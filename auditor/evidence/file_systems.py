@@ -27,6 +27,7 @@ throttles.
 
 _S3_SCHEMES = ("s3", "s3a")
 _OPTIONS = re.compile("[?#]")
+_SLASHES = re.compile("/+")
 _HOST = re.compile(r"[^:]*(:\d*)?")
 """A host, with or without a port."""
 _OBJECT_STORES = ("s3", "gcs", "abfs")
@@ -47,7 +48,7 @@ def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
         return _s3_file_system(parts.netloc), f"{parts.netloc}{parts.path}".rstrip("/")
     if parts.scheme == "hdfs":
         _refuse_other_port(uri)
-        return _hdfs(parts.netloc), parts.path.rstrip("/")
+        return _hdfs(parts.netloc), _SLASHES.sub("/", parts.path).rstrip("/")
     files, path = fs.FileSystem.from_uri(uri)
     return files, path.rstrip("/")
 
