@@ -42,6 +42,11 @@ class S3Objects:
         self.uri = uri
         self._client = _make_client(region)
 
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server that is asked."""
+        return str(self._client.meta.endpoint_url)
+
     def put(self, name: str, body: bytes, replaced: str | None) -> str | None:
         """Write an object, and return its ETag; None where its ETag is not `replaced` any more.
 
@@ -121,6 +126,7 @@ def _make_client(region: str) -> Any:
         region_name=region or None,
         endpoint_url=s3_endpoint(),
         config=Config(
+            ignore_configured_endpoint_urls=True,  # pyarrow and Spark do not read them
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=READ_TIMEOUT_S,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS_MAX},

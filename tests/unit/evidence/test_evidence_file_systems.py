@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from pyarrow import fs
 
 from auditor.commands.page import has_page
 from auditor.errors import OutputError
+from auditor.evidence.hdfs_files import HdfsFiles
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.s3_objects import S3Objects
 
 
 class OutOfOrder(AbstractFileSystem):
@@ -53,3 +56,34 @@ def test_no_message_repeats_secrets_of_a_uri(uri: str, named: str):
     with pytest.raises(OutputError, match="without credentials") as refused:
         place(uri)
     assert str(refused.value).startswith(f"{named}: ")
+
+
+def test_the_lock_is_on_the_server_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Files take the endpoint from variables only, so an AWS configuration file does not count."""
+    config = tmp_path / "config"
+    config.write_text("[default]\nendpoint_url = http://127.0.0.1:9\nregion = eu-central-1\n")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    objects = S3Objects("bucket/audits", "s3a://bucket/audits", "eu-central-1")
+    assert "https://s3.eu-central-1.amazonaws.com" == objects.endpoint
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("hdfs://127.0.0.1:1//b///prod/", "/b/prod"),
+        ("hdfs://127.0.0.1:1/b/prod", "/b/prod"),
+        ("hdfs://127.0.0.1:1/", ""),
+    ],
+)
+def test_slashes_in_a_row_are_one(uri: str, path: str):
+    """As in Hadoop. A path with two at its beginning was taken for a host and a path."""
+    assert path == place(uri).path
+
+
+@pytest.mark.parametrize("path", ["//b/prod", "/b/a;c", "/b/a:c"])
+def test_a_path_in_hdfs_is_not_taken_for_a_url(path: str):
+    """pyarrow gives plain paths."""
+    assert path == HdfsFiles._strip_protocol(path)
+    assert "/" == HdfsFiles._strip_protocol("")
