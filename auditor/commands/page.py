@@ -61,8 +61,8 @@ def publish_page(
 
 
 def has_page(directory: Place) -> bool:
-    """Return whether the run's page was written."""
-    return directory.files.get_file_info(f"{directory.path}/{PAGE}").type is fs.FileType.File
+    """Return whether the run's page was written. Raises OutputError."""
+    return directory.has_file(PAGE)
 
 
 def save_page(context: Context, contents: PageContents, file: str) -> None:

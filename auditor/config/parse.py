@@ -48,6 +48,8 @@ class Layers:
     jaas_keys: frozenset[str] = frozenset()
     """The keys of `client` that come from the JAAS file."""
     jaas_name: str = "the JAAS file"
+    is_jaas_unread: bool = False
+    """A JAAS file is named, and the command does not need what it holds."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
 
     Raises `ConfigError` with what the user wrote, and the nearest known name if it is unknown.
     """
-    written = _raw_values(layers or Layers())
+    layers = layers or Layers()
+    written = _raw_values(layers)
     values: dict[str, Value] = {}
     for setting in SETTINGS:
         raw = written.get(setting.key)
@@ -81,16 +84,14 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
                 f"{setting.key} is not set: give {setting.flag} {setting.metavar},"
                 f" {setting.variable}, or the key in a file"
             )
-    in_environment = frozenset(
-        s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable)
-    )
+    in_environment = frozenset(s.key for s in SECRETS if layers.environment.get(s.variable))
     in_jaas = frozenset(s.key for s in SECRETS if s.key in written)
     settings = Settings(
         **values,  # type: ignore[arg-type]
         secrets_in_environment=in_environment,
         secrets_in_jaas=in_jaas,
     )
-    refuse_half_secured(settings)
+    refuse_half_secured(settings, is_jaas_unread=layers.is_jaas_unread)
     _refuse_nonsense(
         settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo"
     )

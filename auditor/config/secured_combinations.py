@@ -52,8 +52,11 @@ def _is_off(raw: object) -> bool:
         return False  # Refused where it is parsed, with its origin.
 
 
-def refuse_half_secured(settings: Settings) -> None:
-    """Raise ConfigError if an operator could believe in a security that there is not."""
+def refuse_half_secured(settings: Settings, *, is_jaas_unread: bool = False) -> None:
+    """Raise ConfigError if an operator could believe in a security that there is not.
+
+    With `is_jaas_unread` the login to bookies is not checked: the rest of it is in the JAAS file.
+    """
     for secret in SECRETS:
         if getattr(settings, f"{secret.key}_file") and getattr(settings, f"{secret.key}_command"):
             raise ConfigError(
@@ -63,6 +66,8 @@ def refuse_half_secured(settings: Settings) -> None:
         raise ConfigError("lister_tls has no effect without --lister-port or --lister-map")
     for peer in ("bookie", "zookeeper"):
         _refuse_half_tls(settings, peer)
+        if peer == "bookie" and is_jaas_unread:
+            continue
         _refuse_other_mechanism(settings, peer)
         if getattr(settings, f"{peer}_sasl") == "digest-md5":
             _refuse_half_login(settings, peer)

@@ -41,7 +41,9 @@ def read_layers(
     if client:
         layers = _with_client(layers, str(client))
     needs_login = command in ASK_BOOKIES or command in ("", "config")
-    return _with_jaas(layers) if needs_login else layers
+    if needs_login:
+        return _with_jaas(layers)
+    return replace(layers, is_jaas_unread=bool(_raw(layers, JAAS_FILE)))
 
 
 def _raw(layers: Layers, key: str) -> object:

@@ -8,6 +8,7 @@ every user of its host.
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -25,6 +26,10 @@ throttles.
 """
 
 _S3_SCHEMES = ("s3", "s3a")
+_OPTIONS = re.compile("[?#]")
+_SLASHES = re.compile("/+")
+_HOST = re.compile(r"[^:]*(:\d*)?")
+"""A host, with or without a port."""
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 """Arrow's names of file systems in which a file appears whole when its stream is closed."""
 
@@ -32,18 +37,18 @@ _OBJECT_STORES = ("s3", "gcs", "abfs")
 def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a URI, and the path in it without a slash at its end.
 
-    Raises OutputError for a URI that holds credentials or options, and for a library that is
-    missing. Raises OSError or ArrowException for a file system that pyarrow does not know.
+    Pass a URI that `refuse_secrets` let through. Raises OutputError for a port that is not a number
+    and for a library that is missing. Raises OSError or ArrowException for a file system that
+    pyarrow does not know.
     """
     parts = urlsplit(uri)
-    if parts.scheme in (*_S3_SCHEMES, "hdfs"):
-        _refuse_secrets(uri)
     if parts.scheme in _S3_SCHEMES:
         if not parts.netloc:
             raise OutputError(f"{uri} names no bucket: write s3a://BUCKET/PATH")
         return _s3_file_system(parts.netloc), f"{parts.netloc}{parts.path}".rstrip("/")
     if parts.scheme == "hdfs":
-        return _hdfs(parts.netloc), parts.path.rstrip("/")
+        _refuse_other_port(uri)
+        return _hdfs(parts.netloc), _SLASHES.sub("/", parts.path).rstrip("/")
     files, path = fs.FileSystem.from_uri(uri)
     return files, path.rstrip("/")
 
@@ -70,14 +75,32 @@ def s3_region() -> str | None:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
 
 
-def _refuse_secrets(uri: str) -> None:
-    parts = urlsplit(uri)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise OutputError(
-            f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}: write this URI"
-            " without credentials and options; they are read from the environment"
-            " (docs/output.md)"
-        )
+def refuse_secrets(uri: str) -> None:
+    """Raise OutputError for a URI with options, or with what may be a user's password or key.
+
+    The message repeats neither. A container of Azure is written before an @ and is not refused.
+    """
+    scheme, _, rest = uri.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, _, host = authority.rpartition("@")
+    is_of_store = scheme in (*_S3_SCHEMES, "hdfs")
+    has_key = ":" in user or bool(user and is_of_store)
+    # A key may have a slash, and ends the authority then.
+    is_cut = bool(_OPTIONS.search(authority)) or (scheme != "hdfs" and not _HOST.fullmatch(host))
+    if not (has_key or is_cut or _OPTIONS.search(path)):
+        return
+    shown = "..." if is_cut else f"{host}{slash}{_OPTIONS.split(path, maxsplit=1)[0]}"
+    raise OutputError(
+        f"{scheme}://{shown}: write this URI without credentials and options; they are read from"
+        " the environment (docs/output.md)"
+    )
+
+
+def _refuse_other_port(uri: str) -> None:
+    try:
+        _ = urlsplit(uri).port
+    except ValueError:
+        raise OutputError(f"{uri}: the port of a name node is a number of at most 65535") from None
 
 
 @cache

@@ -20,6 +20,11 @@ class HdfsFiles(HdfsFileSystem):
         host, _, port = authority.partition(":")
         super().__init__(host or None, int(port) if port else None)
 
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        """Return a path as it is: pyarrow gives no URLs, and a path may look like one."""
+        return path or cls.root_marker
+
     def mv(self, path1: str, path2: str, **options: Any) -> None:
         """Move a file or directory. A file at `path2` is replaced in one step."""
         super().mv(path1, path2, **{**options, "overwrite": True})

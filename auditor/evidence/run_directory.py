@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from auditor.errors import OutputError
-from auditor.evidence.file_systems import is_object_store, open_file_system
+from auditor.evidence.file_systems import is_object_store, open_file_system, refuse_secrets
 from auditor.evidence.local_files import (
     find_files,
     find_table_files,
@@ -187,15 +187,23 @@ class Place:
             with file_errors(f"write {self.uri}/{name}"):
                 writer.close()
         except BaseException:
-            with suppress(OSError, pa.ArrowException):
+            with suppress(OSError, RuntimeError, pa.ArrowException):
                 writer.close()
             with suppress(OutputError):
                 self.remove_file(file)
             raise
 
     def has_table(self, name: str) -> bool:
-        """Return whether there is a table of that name."""
-        return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
+        """Return whether there is a table of that name. Raises OutputError."""
+        return self._type_of(name) is fs.FileType.Directory
+
+    def has_file(self, name: str) -> bool:
+        """Return whether there is a file of that name. Raises OutputError."""
+        return self._type_of(name) is fs.FileType.File
+
+    def _type_of(self, name: str) -> fs.FileType:
+        with file_errors(f"read {self.uri}/{name}"):
+            return self.files.get_file_info(f"{self.path}/{name}").type
 
     def files_in(self, *names: str) -> set[str]:
         """Return every file in some directories below this one, at any depth, as paths relative to
@@ -242,8 +250,11 @@ class Place:
 def place(text: str) -> Place:
     """Return the directory named by a local path or a URI.
 
-    Raises OutputError for a URI of an unknown file system and for a name that is not valid UTF-8.
+    Raises OutputError for a URI of an unknown file system or with secrets, and for a name that is
+    not valid UTF-8.
     """
+    if URI.match(text):
+        refuse_secrets(text)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise OutputError(
             f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path"

@@ -84,14 +84,14 @@ class S3Lease:
         """Rewrite the lock until it is released or lost. For a thread of its own."""
         renewed_at = time.monotonic()
         while not self.released.wait(RENEWAL_S):
-            began_at = time.monotonic()
-            with suppress(OutputError):  # tried again, until the lease lapses
+            # Tried again, until the lease lapses.
+            with suppress(OutputError, ConditionUnsupportedError):
                 self.renewals += 1
                 if not self._take(self.etag):
                     self.is_lost = not self._holds_again()
                     if self.is_lost:
                         return
-                renewed_at = began_at
+                renewed_at = time.monotonic()
             if time.monotonic() - renewed_at > LEASE_S:
                 self.is_lost = True
                 return
@@ -106,6 +106,12 @@ class S3Lease:
         self.etag = body[1]
         return True
 
+    def release(self) -> None:
+        """Remove the lock if it is still ours. If the store fails, the lock lapses."""
+        with suppress(OutputError):
+            if not self.is_lost and self._holds_again():
+                self.objects.delete(self.lock)
+
     def write_latest(self, text: str) -> None:
         """Replace latest.json. Raises OutputError if the lease was lost or another run replaced
         it.
@@ -113,11 +119,19 @@ class S3Lease:
         if self.is_lost:
             raise OutputError(self._loss_text("this run could not renew its lock"))
         etag = self.objects.put(self.latest, text.encode(), self.latest_etag)
+        etag = etag or self._etag_if_written(text.encode())
         if etag is None:
             raise OutputError(
                 self._loss_text(f"{self.latest} was replaced while this run was at work")
             )
         self.latest_etag = etag
+
+    def _etag_if_written(self, body: bytes) -> str | None:
+        """Return the ETag of latest.json if it is what we wrote: the answer was lost, and the SDK
+        repeated the request.
+        """
+        found = self.objects.read(self.latest)
+        return found[1] if found is not None and found[0] == body else None
 
     def _loss_text(self, what: str) -> str:
         return (
@@ -146,6 +160,4 @@ def hold_s3_lease(root: Place, lock: str, latest: str) -> Iterator[S3Lease]:
     finally:
         lease.released.set()
         renewer.join()
-        if not lease.is_lost:
-            with suppress(OutputError):  # it lapses
-                lease.objects.delete(lock)
+        lease.release()

@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from auditor.errors import OutputError
-from auditor.evidence.file_systems import (
-    S3_ATTEMPTS_MAX,
-    S3_CONNECT_TIMEOUT_S,
-    S3_REQUEST_TIMEOUT_S,
-    s3_endpoint,
-)
+from auditor.evidence.file_systems import s3_endpoint
 
+CONNECT_TIMEOUT_S = 5.0
+"""How long a connection may take: less than for files, since a lease lapses meanwhile."""
+READ_TIMEOUT_S = 10.0
+"""How long an object of some hundred bytes may go without an answer."""
+ATTEMPTS_MAX = 2
+"""How often one request is sent. A renewal that fails takes half of a lease at most, and is tried
+again.
+"""
 LOCK_BYTES_MAX = 4_096
 """How much is read of a lock: ours has some hundred bytes."""
 
@@ -38,6 +41,11 @@ class S3Objects:
         self.bucket, _, self.prefix = path.partition("/")
         self.uri = uri
         self._client = _make_client(region)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server that is asked."""
+        return str(self._client.meta.endpoint_url)
 
     def put(self, name: str, body: bytes, replaced: str | None) -> str | None:
         """Write an object, and return its ETag; None where its ETag is not `replaced` any more.
@@ -118,9 +126,10 @@ def _make_client(region: str) -> Any:
         region_name=region or None,
         endpoint_url=s3_endpoint(),
         config=Config(
-            connect_timeout=S3_CONNECT_TIMEOUT_S,
-            read_timeout=S3_REQUEST_TIMEOUT_S,
-            retries={"mode": "standard", "total_max_attempts": S3_ATTEMPTS_MAX},
+            ignore_configured_endpoint_urls=True,  # pyarrow and Spark do not read them
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS_MAX},
             s3={"addressing_style": "path"} if s3_endpoint() else {},
         ),
     )

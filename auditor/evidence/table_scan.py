@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ LEDGERS_AT_ONCE = 10_000
 """Ledgers looked up in a table at once. This bounds the expression that filters them."""
 ROWS_AS_VALUES_MAX = 10_000
 """Most rows that `iterate_rows` holds as values at once. Values take far more room than columns."""
+
+_LINE_END = re.compile(r"\n|\\n")
+"""The end of a line, also as the two characters that hdfs-native writes for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,17 @@ def iterate_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def file_errors(what: str) -> Iterator[None]:
-    """Turn the exceptions of a file system into OutputError with a sentence."""
+    """Turn the exceptions of a file system into OutputError with a sentence.
+
+    hdfs-native raises a plain RuntimeError. Its text ends with the name node's stack trace, which
+    is left out. Subclasses of RuntimeError come from Python, and are let through.
+    """
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"cannot {what}: {error}") from error
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        sentence = _LINE_END.split(str(error), maxsplit=1)[0]
+        raise OutputError(f"cannot {what}: {sentence}") from error

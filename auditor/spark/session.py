@@ -91,6 +91,8 @@ def _start(
     conf = _configuration(bookie_count, master, options)
     try:
         gateway = start_jvm(conf, spoken, () if lock is None else (lock,))
+        theirs = SparkConf(_jvm=gateway.jvm)  # with spark-defaults.conf and --conf
+        conf.setAll([(key, v) for key, v in _s3_settings().items() if not theirs.contains(key)])
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         silence_accumulators(context)
         session = SparkSession(context)
@@ -117,7 +119,6 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
     # Hadoop sets the modes of files itself.
     settings = {
         **_SETTINGS,
-        **_s3_settings(),
         "spark.hadoop.fs.permissions.umask-mode": f"{_own_umask():03o}",
     }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -135,7 +136,8 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
 def _s3_settings() -> dict[str, str]:
     """Return what leads Hadoop's S3A to the server that the variables of the AWS SDK name.
 
-    S3A reads the credentials from these variables, but neither endpoint nor region.
+    S3A reads the credentials from these variables, but neither endpoint nor region. What the
+    operator sets for Spark goes before it.
     """
     endpoint, region = s3_endpoint(), s3_region()
     settings: dict[str, str] = {}

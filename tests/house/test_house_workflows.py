@@ -102,6 +102,20 @@ def test_what_runs_at_night_are_targets_of_the_makefile():
     assert "fuzz" in targets
 
 
+OF_RUNNER = {"chromium", "python3-dev"}
+"""What GitHub's runners have: Chrome, and a Python with its headers from setup-python."""
+
+
+@pytest.mark.parametrize(("name", "job"), [("ci.yml", "test"), ("nightly.yml", "long")])
+def test_tests_have_the_programs_they_need(name: str, job: str):
+    """Those that .ci/run installs. Without them tests fail or are skipped."""
+    script = (PROJECT / ".ci/run").read_text()
+    needed = set(re.findall(r"missing\+=\(([\w-]+)\)", script)) - OF_RUNNER
+    steps = workflow(name)["jobs"][job]["steps"]  # type: ignore[index]
+    installed = [step["run"] for step in steps if "apt-get install" in step.get("run", "")]
+    assert needed and needed <= set(" ".join(installed).split())
+
+
 @pytest.mark.parametrize("path", SCHEMAS["vendor.github-workflows"], ids=lambda path: path.name)
 def test_a_workflow_may_do_little_and_ends(path: Path):
     """Read permission by default, a time limit a job, no value of an event inside a command, a

@@ -120,6 +120,7 @@ def test_a_run_into_s3_that_died_is_resumed(
     ("uri", "named"),
     [
         ("s3a://key:secret@bucket/audits", "s3a://bucket/audits"),
+        ("s3a://bucket/audits?secret=k", "s3a://bucket/audits"),
         ("s3://bucket/audits#access_key=k", "s3://bucket/audits"),
         ("hdfs://user@name/audits#x", "hdfs://name/audits"),
     ],

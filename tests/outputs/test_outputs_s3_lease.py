@@ -12,10 +12,11 @@ import pytest
 from support.s3_server import S3Server
 
 from auditor.errors import OutputError
-from auditor.evidence import s3_lease
+from auditor.evidence import s3_lease, s3_objects
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.s3_lease import S3Lease
+from auditor.evidence.s3_objects import ConditionUnsupportedError, S3Objects
 
 LEASE_S = 4.0
 RUNS = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 4)]
@@ -129,6 +130,79 @@ def test_a_store_that_fails_for_less_than_a_lease_costs_nothing(output: Output, 
     assert (output.root / RUNS[0]) == output.latest()
 
 
+def test_a_slow_renewal_that_succeeds_keeps_the_lease(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+):
+    """The store would have refused it if another run had taken the lock."""
+    take = S3Lease._take
+
+    def take_slowly(lease: S3Lease, replaced: str | None) -> bool:
+        time.sleep(0.5 if replaced else 0)
+        return take(lease, replaced)
+
+    monkeypatch.setattr(s3_lease, "LEASE_S", 0.2)
+    monkeypatch.setattr(S3Lease, "_take", take_slowly)
+    with output.hold_lock() as lock:
+        assert isinstance(lock, S3Lease)
+        deadline = time.monotonic() + 30
+        while lock.renewals < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not lock.is_lost
+
+
+def test_a_store_that_refuses_one_condition_does_not_end_the_renewals(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+):
+    """A gateway may answer 501 for a moment. The next renewal is tried all the same."""
+    put, refusals = S3Objects.put, [ConditionUnsupportedError("501")]
+
+    def put_or_refuse(objects: S3Objects, name: str, body: bytes, replaced: str | None):
+        if replaced and refusals:
+            raise refusals.pop()
+        return put(objects, name, body, replaced)
+
+    monkeypatch.setattr(S3Objects, "put", put_or_refuse)
+    with output.hold_lock() as lock:
+        assert isinstance(lock, S3Lease)
+        deadline = time.monotonic() + 30
+        while lock.renewals < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert lock.renewals >= 3
+        assert not refusals
+
+
+def test_a_lock_of_another_run_is_not_removed_at_the_end(
+    output: Output, server: S3Server, monkeypatch: pytest.MonkeyPatch
+):
+    """It may have been taken over since the last renewal."""
+    monkeypatch.setattr(s3_lease, "RENEWAL_S", 600.0)
+    with output.hold_lock() as lock:
+        assert isinstance(lock, S3Lease)
+        server.client().put_object(
+            Bucket=lock.objects.bucket, Key="deep/audits/.lock", Body=b"of another run"
+        )
+    assert b"of another run" == read(server, lock.objects.bucket, "deep/audits/.lock")
+
+
+def test_a_renewal_gives_up_well_before_the_lease_lapses():
+    """All attempts together: another one must fit in."""
+    attempt_s = s3_objects.CONNECT_TIMEOUT_S + s3_objects.READ_TIMEOUT_S
+    assert s3_objects.ATTEMPTS_MAX * attempt_s <= 60 / 2
+
+
+def test_a_lost_answer_to_latest_json_costs_nothing(output: Output, server: S3Server):
+    """The request is repeated, and its condition fails because of what the first one wrote."""
+    text = json.dumps({"run": RUNS[0]}) + "\n"
+    with output.hold_lock() as lock:
+        assert isinstance(lock, S3Lease)
+        server.client().put_object(
+            Bucket=lock.objects.bucket, Key="deep/audits/latest.json", Body=text.encode()
+        )
+        for name in RUNS[:2]:
+            output.publish(output.root / name, lock)
+            assert (output.root / name) == output.latest()
+
+
 def test_one_run_publishes_as_often_as_it_likes(output: Output):
     """Each time the condition is its own last latest.json."""
     with output.hold_lock() as lock:
@@ -160,5 +234,7 @@ def read(server: S3Server, bucket: str, key: str) -> bytes:
 def test_a_bucket_that_does_not_exist_is_a_sentence(server: S3Server):
     """None is made."""
     missing: Place = place("s3a://no-such-bucket/audits")
-    with pytest.raises(OutputError, match="cannot write to s3a://no-such-bucket/audits"):
+    with pytest.raises(
+        OutputError, match=r"cannot write s3a://no-such-bucket/audits/\.lock.*NoSuch"
+    ):
         Output(missing).hold_lock().__enter__()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +44,39 @@ def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: Spark
     with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
         assert demand.session() is spark
     assert 3 == spark.range(3).count()
+
+
+STARTS_A_SESSION = """
+from auditor.spark.session import spark_session
+from auditor.stop import StopRequest
+with spark_session(2, "local[1]", StopRequest()) as session:
+    conf = session.sparkContext.getConf()
+    for key in ("endpoint", "path.style.access", "endpoint.region"):
+        print(conf.get("spark.hadoop.fs.s3a." + key))
+"""
+
+
+@pytest.mark.spark
+def test_settings_of_s3a_that_the_operator_gives_to_spark_stand(tmp_path: Path):
+    """The variables of the AWS SDK fill in the others."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.hadoop.fs.s3a.endpoint https://theirs.example\n"
+    )
+    environment = {
+        **os.environ,
+        "SPARK_CONF_DIR": str(tmp_path),
+        "AWS_ENDPOINT_URL": "https://ours.example",
+        "AWS_REGION": "eu-central-1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS_A_SESSION],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert ["https://theirs.example", "true", "eu-central-1"] == done.stdout.split()
 
 
 def unchecked(session: object) -> None:

@@ -189,6 +189,23 @@ def test_a_command_that_asks_no_bookie_leaves_the_file_unread(tmp_path: Path) ->
             read_layers({}, missing, command)
 
 
+@pytest.mark.parametrize(
+    "command", ["report", "explain", "replay", "mute", "diff", "margin", "demo"]
+)
+def test_a_command_that_asks_no_bookie_does_not_miss_what_the_file_holds(
+    command: str, jaas: Path, tmp_path: Path
+) -> None:
+    """Neither the user of a client's DIGEST-MD5, nor the mechanism of a principal."""
+    client = tmp_path / "client.conf"
+    client.write_text(SASL)
+    toml = tmp_path / "a.toml"
+    toml.write_text(f'bookkeeper_client_conf = "{client}"\nbookie_jaas_file = "{jaas}"\n')
+    principal = tmp_path / "b.toml"
+    principal.write_text(f'bookie_jaas_file = "{jaas}"\nbookie_sasl_principal = "me@REALM"\n')
+    for file in (toml, principal):
+        parse(read_layers({"config": str(file)}, {}, command), command=None)
+
+
 def test_a_section_without_a_password_gives_none(jaas: Path) -> None:
     """The file may differ on an executor."""
     source = SecretSource("it", "V", jaas_file=str(jaas), jaas_section="Client")

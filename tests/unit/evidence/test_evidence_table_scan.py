@@ -140,3 +140,19 @@ def test_the_bound_on_a_table_counts_all_its_batches(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(table_scan, "TABLE_BYTES_MAX", 47)
     with pytest.raises(OutputError, match="more than 47 bytes in memory"):
         scan.table(["ledger_id"])
+
+
+@pytest.mark.parametrize("separator", ["\n", "\\n"])
+def test_a_fault_that_hdfs_raises_is_an_output_error_of_one_line(separator: str) -> None:
+    """hdfs-native raises a plain RuntimeError with the Java stack trace of the name node."""
+    trace = f"Permission denied: user=a{separator}\tat java.base/x.Y(Y.java){separator}"
+    with pytest.raises(OutputError) as raised, table_scan.file_errors("write hdfs://nn/a"):
+        raise RuntimeError(trace)
+    assert "cannot write hdfs://nn/a: Permission denied: user=a" == str(raised.value)
+
+
+@pytest.mark.parametrize("kind", [RecursionError, NotImplementedError])
+def test_our_own_faults_are_not_taken_for_those_of_a_file_system(kind: type[Exception]) -> None:
+    """Subclasses of RuntimeError come from Python."""
+    with pytest.raises(kind), table_scan.file_errors("read it"):
+        raise kind("ours")
