@@ -80,7 +80,10 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
-        with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
+        with (
+            restrict_new_files(settings.output_umask),
+            output.hold_lock(context.stop.check) as lock,
+        ):
             if lock.problem:
                 context.logger.warning("output_not_locked", problem=lock.problem)
             if not settings.dry_run:  # what a run starts from must not be as old as the pause

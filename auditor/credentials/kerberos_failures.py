@@ -48,7 +48,9 @@ def _of_cache(major: int, minor: int, login: KerberosLogin) -> str:
     flags = f"run kinit, or give --{login.what}-sasl-keytab FILE"
     code = minor - _BASE
     if code == _TICKET_EXPIRED or major == _CREDENTIALS_EXPIRED:
-        return f"our Kerberos ticket has expired: {flags}"
+        # A key tab makes a new ticket by itself: only a wrong clock makes it look old.
+        advice = "check the clock of this machine" if login.keytab else flags
+        return f"our Kerberos ticket has expired: {advice}"
     if login.keytab is not None:
         return ""
     if code in _NO_CACHE or minor in (_EMPTY_CACHE, *_FILE_ERRORS):

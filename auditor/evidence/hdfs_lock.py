@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,14 +25,14 @@ POLL_S = 2.0
 
 
 @contextmanager
-def hold_hdfs_lock(root: Place, lock: str) -> Iterator[None]:
+def hold_hdfs_lock(root: Place, lock: str, check: Callable[[], None]) -> Iterator[None]:
     """Keep the lock file of a directory open. Raises OutputError if another run has it for WAIT_S.
 
     The lock ends with this process, LAPSE_S later if it was killed.
     """
     client = root.files.handler.fs.client
     path = f"{root.path}/{lock}"
-    writer = _open(client, path, root)
+    writer = _open(client, path, root, check)
     try:
         with file_errors(f"write {root.uri}/{lock}"):
             writer.write(f"{socket.gethostname()}\n".encode())
@@ -43,8 +43,8 @@ def hold_hdfs_lock(root: Place, lock: str) -> Iterator[None]:
             writer.close()
 
 
-def _open(client: Any, path: str, root: Place) -> Any:
-    """Return the lock file, opened for writing. Raises OutputError."""
+def _open(client: Any, path: str, root: Place, check: Callable[[], None]) -> Any:
+    """Return the lock file, opened for writing. Raises OutputError, and what `check` raises."""
     deadline = time.monotonic() + WAIT_S
     while True:
         with file_errors(f"lock {root.uri}"):
@@ -56,6 +56,7 @@ def _open(client: Any, path: str, root: Place) -> Any:
                 f"another run is at work in {root.uri} (it keeps {path} open): wait for it, or use"
                 " another --output"
             )
+        check()
         time.sleep(POLL_S)
 
 

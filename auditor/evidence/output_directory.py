@@ -7,7 +7,7 @@ run that died leaves the old one in place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,13 +31,15 @@ class Output:
     root: Place
 
     @contextmanager
-    def hold_lock(self) -> Iterator[HeldLock]:
+    def hold_lock(self, check: Callable[[], None] = lambda: None) -> Iterator[HeldLock]:
         """Create the directory, hold its lock, and write to it once: a fault shows before the run.
 
-        Raises OutputError. If another run holds the lock, nothing in the directory is touched.
+        `check` is called again and again while the lock is waited for: what it raises ends the
+        wait. Raises OutputError. If another run holds the lock, nothing in the directory is
+        touched.
         """
         self.root.create()
-        with hold_output_lock(self.root) as lock:
+        with hold_output_lock(self.root, check) as lock:
             self._try_to_write()
             yield lock
 

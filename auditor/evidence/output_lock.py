@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
@@ -60,15 +60,17 @@ class PlainLock:
 
 
 @contextmanager
-def hold_output_lock(root: Place) -> Iterator[HeldLock]:
+def hold_output_lock(root: Place, check: Callable[[], None]) -> Iterator[HeldLock]:
     """Hold the lock of a directory that exists. Raises OutputError where another run holds it.
+
+    While the lock is waited for, `check` is called in turn: what it raises ends the wait.
 
     On a local disk the lock ends with this process and those that were given its descriptor, on
     HDFS a minute after this process, on S3 within s3_lease.LEASE_S after it. On other stores there
     is none, and `problem` says so.
     """
     if isinstance(root.files, fs.LocalFileSystem):
-        descriptor = _lock_file(root)
+        descriptor = _lock_file(root, check)
         try:
             yield PlainLock(root, descriptor)
         finally:
@@ -76,13 +78,13 @@ def hold_output_lock(root: Place) -> Iterator[HeldLock]:
     elif isinstance(root.files, fs.S3FileSystem):
         with ExitStack() as stack:
             try:
-                lease = stack.enter_context(hold_s3_lease(root, LOCK, LATEST))
+                lease = stack.enter_context(hold_s3_lease(root, LOCK, LATEST, check))
             except ConditionUnsupportedError:
                 yield PlainLock(root, None, f"{root.uri}: {UNCONDITIONAL}")
                 return
             yield lease
     elif is_hdfs(root.files):
-        with hold_hdfs_lock(root, LOCK):
+        with hold_hdfs_lock(root, LOCK, check):
             yield PlainLock(root, None)
     else:
         yield PlainLock(
@@ -90,7 +92,7 @@ def hold_output_lock(root: Place) -> Iterator[HeldLock]:
         )
 
 
-def _lock_file(root: Place) -> int:
+def _lock_file(root: Place, check: Callable[[], None]) -> int:
     with file_errors(f"lock {root.uri}"):
         descriptor = os.open(f"{root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S
@@ -101,6 +103,11 @@ def _lock_file(root: Place) -> int:
                 f"another run is at work in {root.path} (it holds {LOCK}): wait for it, or"
                 " use another --output"
             )
+        try:
+            check()
+        except BaseException:
+            os.close(descriptor)
+            raise
         time.sleep(LOCK_POLL_S)
     return descriptor
 

@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -48,11 +48,12 @@ class S3Lease:
     descriptor: None = None
     problem: None = None
 
-    def acquire(self) -> None:
+    def acquire(self, check: Callable[[], None]) -> None:
         """Write the lock, if need be after a lease that lapsed.
 
-        Raises OutputError where another run renews it, and ConditionUnsupportedError where the
-        store does not keep conditions.
+        `check` is called while a lease is waited for, and may raise. Raises OutputError where
+        another run renews it, and ConditionUnsupportedError where the store does not keep
+        conditions.
         """
         seen, deadline = None, time.monotonic() + LEASE_S
         while not self._take(None):
@@ -67,6 +68,7 @@ class S3Lease:
             seen = etag
             if time.monotonic() > deadline and self._take(etag):
                 break
+            check()
             time.sleep(WATCH_S)
         if self.objects.put(self.lock, self._body(), None) is not None:
             self.objects.delete(self.lock)
@@ -145,14 +147,16 @@ class S3Lease:
 
 
 @contextmanager
-def hold_s3_lease(root: Place, lock: str, latest: str) -> Iterator[S3Lease]:
+def hold_s3_lease(
+    root: Place, lock: str, latest: str, check: Callable[[], None]
+) -> Iterator[S3Lease]:
     """Hold the lease of a directory, and renew it in a thread.
 
     Waits LEASE_S for the lease of a run that died. Raises OutputError where another run renews it,
     and ConditionUnsupportedError where the store cannot keep a lease.
     """
     lease = S3Lease(S3Objects(root.path, root.uri, str(root.files.region)), lock, latest)
-    lease.acquire()
+    lease.acquire(check)
     renewer = threading.Thread(target=lease.renew, name="s3-lease", daemon=True)
     renewer.start()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.s3_lease import S3Lease
 from auditor.evidence.s3_objects import ConditionUnsupportedError, S3Objects
+from auditor.stop import Interrupted
 
 LEASE_S = 4.0
 RUNS = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 4)]
@@ -86,6 +88,19 @@ def test_the_lease_of_a_run_that_died_lapses(output: Output):
     began_at = time.monotonic()
     with output.hold_lock():
         assert time.monotonic() - began_at >= LEASE_S
+
+
+@pytest.mark.usefixtures("abandoned")
+def test_a_signal_ends_the_wait_for_a_lease(output: Output):
+    """At once, although the lease has not lapsed."""
+
+    def stop() -> None:
+        raise Interrupted(signal.SIGTERM)
+
+    began_at = time.monotonic()
+    with pytest.raises(Interrupted):
+        output.hold_lock(stop).__enter__()
+    assert time.monotonic() - began_at < LEASE_S
 
 
 def test_a_run_that_slept_past_its_lease_does_not_replace_what_followed(

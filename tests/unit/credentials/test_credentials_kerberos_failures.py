@@ -71,6 +71,8 @@ def test_an_expired_ticket_is_told_by_either_code(major: int, minor: int) -> Non
     """Whether the library looks at the ticket, or at what the KDC says."""
     for login in (CACHE, KEYTAB):
         assert "our Kerberos ticket has expired" in explain(login, major, minor)
+    assert "run kinit, or give --bookie-sasl-keytab FILE" in explain(CACHE, major, minor)
+    assert "--bookie-sasl-keytab" not in explain(KEYTAB, major, minor)
     assert "expired" not in explain(CACHE, FAILURE, 0)
 
 

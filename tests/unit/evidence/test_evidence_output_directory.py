@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import LOCK
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.model.cluster import ClusterFacts
+from auditor.stop import Interrupted
 
 LINE_TIMEOUT_S = 30
 NAMES = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 6)]
@@ -125,6 +127,20 @@ def test_a_lock_that_is_released_soon_is_waited_for(root: Place):
     with Output(root).hold_lock():
         pass
     release.join()
+
+
+def test_a_signal_ends_the_wait_for_a_lock(root: Place):
+    """At once, and the lock of the other run stays held."""
+
+    def stop() -> None:
+        raise Interrupted(signal.SIGTERM)
+
+    output = Output(root)
+    began_at = time.monotonic()
+    with output.hold_lock():
+        with pytest.raises(Interrupted), output.hold_lock(stop):
+            pass
+        assert time.monotonic() - began_at < output_lock.LOCK_WAIT_S
 
 
 @pytest.mark.usefixtures("without_waiting")
