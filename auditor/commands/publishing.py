@@ -74,7 +74,7 @@ def publish(
     output: Output,
     results: Results,
     cluster: str,
-    lock: HeldLock | None,
+    lock: HeldLock | None = None,
 ) -> None:
     """Make latest.json name the run, then send its metrics. Metrics that cannot be sent are logged.
 

@@ -74,8 +74,8 @@ def one_sentence(done: Done) -> str:
         (["run", "--metadata-service-uri", NOWHERE, "--output", "gopher://x/y"], ["gopher://x/y"]),
         (["ledger", "--metadata-service-uri", NOWHERE, "seven"], ["'seven' is not a ledger id"]),
         (["ledger", "--metadata-service-uri", NOWHERE, "--", "-1"], ["'-1' is not a ledger id"]),
-        (["ledger", "--metadata-service-uri", NOWHERE, str(2**63)], ["no ledger id", "2^63-1"]),
-        (["ledger", "--metadata-service-uri", NOWHERE, "٣"], ["no ledger id"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, str(2**63)], ["not a ledger id", "2^63-1"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, "٣"], ["not a ledger id"]),
         (["ledger", "--metadata-service-uri", NOWHERE], ["ID"]),
         (["topic", "--metadata-service-uri", NOWHERE], ["TOPIC"]),
         (

@@ -330,11 +330,11 @@ WRONG = [
     ({"metadataServiceUri": "etcd://h:1/ledgers"}, "option metadataServiceUri: .*is not ZooKeeper"),
     (
         {"metadataServiceUrl": "zk://h/ledgers"},
-        "option metadataServiceUrl .*did you mean metadataServiceUri",
+        "no option metadataServiceUrl: did you mean metadataServiceUri",
     ),
     (
         {"path": "/ledgers"},
-        "option path .*there are metadataServiceUri, pulsarMetadataUri, readers",
+        "no option path: there are metadataServiceUri, pulsarMetadataUri, readers",
     ),
     ({"readers": "0"}, "option readers = '0' is out of range: 1 to 1000"),
     ({"readers": str(READERS_MAX + 1)}, "option readers = '1001'"),

@@ -71,7 +71,7 @@ def test_format_and_digest_are_words() -> None:
 )
 def test_what_is_no_notation_is_refused(text: str) -> None:
     """A slip of the pen is an error, never another ledger."""
-    with pytest.raises(ValueError, match=r"no part of a ledger|needs"):
+    with pytest.raises(ValueError, match=r"not a part of a ledger|needs"):
         ledger(text)
 
 
@@ -80,7 +80,7 @@ def test_runs_are_inclusive() -> None:
     assert holds("1200-1202 1205 7-7") == ((1200, 1202), (1205, 1205), (7, 7))
     assert holds("") == ()
     for text in ("5-4", "a", "-3", "1..2"):
-        with pytest.raises(ValueError, match="no run of entries"):
+        with pytest.raises(ValueError, match="not a run of entries"):
             holds(text)
 
 
