@@ -282,7 +282,8 @@ def test_a_run_that_was_stopped_says_how_to_go_on(
         audit(cluster, tmp_path)
     (run,) = (tmp_path / "audits").glob("run-*")
     assert (
-        f"auditor run --resume {run.name.removeprefix('run-')} continues" in interrupted.value.advice
+        f"auditor run --resume {run.name.removeprefix('run-')} continues"
+        in interrupted.value.advice
     )
     at = "listing"
     with pytest.raises(Interrupted) as interrupted:
