@@ -74,16 +74,13 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     limits the first screen. Raises Interrupted, and ConfigError for unusable settings. This happens
     before anything is contacted, except when --resume finds another cluster.
     """
-    settings = context.settings
+    settings, stop = context.settings, context.stop
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
     sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
-        with (
-            restrict_new_files(settings.output_umask),
-            output.hold_lock(context.stop.check) as lock,
-        ):
+        with restrict_new_files(settings.output_umask), output.hold_lock(stop.check) as lock:
             if lock.problem:
                 context.logger.warning("output_not_locked", problem=lock.problem)
             if not settings.dry_run:  # what a run starts from must not be as old as the pause

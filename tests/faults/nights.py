@@ -228,7 +228,7 @@ class Nights:
             duration_s={"ask": 1.0},
         )
         results = write_results(context, self.output, directory, done, CLUSTER, "")
-        publish(context, self.output, results, CLUSTER)
+        publish(context, self.output, results, CLUSTER, lock=None)
         publish_page(context, directory, results.summary, results.findings, results.report)
         clear_up(context, self.output, directory)
 
