@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from auditor.evidence.newest_run import LATEST, RUN_NAME
 from auditor.evidence.output_lock import HeldLock, hold_output_lock
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import Place, make_directory
 from auditor.evidence.table_scan import file_errors
 
 TRIED_BYTES = 4_096
@@ -54,7 +54,7 @@ class Output:
     def start(self, run_id: str) -> Place:
         """Create the directory of a new run."""
         directory = self.run(run_id)
-        directory.create()
+        make_directory(directory)
         return directory
 
     def latest(self) -> Place | None:

@@ -57,10 +57,8 @@ class Place:
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 
     def create(self) -> None:
-        """Create the directory if it does not exist. An object store has none: nothing is done."""
-        if not is_object_store(self.files):
-            with file_errors(f"write to {self.uri}"):
-                self.files.create_dir(self.path)
+        """Create the directory if it does not exist."""
+        make_directory(self)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: a reader sees the whole old one or the whole new one.
@@ -160,7 +158,7 @@ class Place:
         """Write rows that this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with file_errors(f"write {self.uri}/{name}"):
-            (self / name).create()
+            make_directory(self / name)
             pq.write_table(
                 table,
                 f"{self.path}/{name}/{file_name}.parquet",
@@ -176,7 +174,7 @@ class Place:
         """
         file = f"{name}/{file_name}.parquet"
         with file_errors(f"write {self.uri}/{name}"):
-            (self / name).create()
+            make_directory(self / name)
             writer = pq.ParquetWriter(
                 f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd"
             )
@@ -245,6 +243,13 @@ class Place:
                 self.files.delete_dir(path)
                 return
         self.files.delete_dir(path)
+
+
+def make_directory(directory: Place) -> None:
+    """Create a directory if it does not exist. An object store has none: nothing is done."""
+    if not is_object_store(directory.files):
+        with file_errors(f"write to {directory.uri}"):
+            directory.files.create_dir(directory.path)
 
 
 def place(text: str) -> Place:

@@ -21,6 +21,7 @@ from faults.playing import PLAYS_ALL, SEED
 
 from auditor.errors import ConfigError
 from auditor.evidence.output_directory import Output
+from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
@@ -348,11 +349,11 @@ def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters leave before latest.json names their run."""
     right = Output.publish
 
-    def publish(output: Output, run: Place) -> None:
+    def publish(output: Output, run: Place, lock: HeldLock | None = None) -> None:
         metrics_delivery.write_textfile(
             Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or ""
         )
-        right(output, run)
+        right(output, run, lock)
 
     monkeypatch.setattr(Output, "publish", publish)
 
