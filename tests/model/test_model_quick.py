@@ -149,10 +149,13 @@ def test_the_machine_tells_the_shortest_history(
     monkeypatch.setattr(history, "broken", fails)
     with pytest.raises(Broken) as failure:
         run_machine(nowhere, QUICK_HISTORIES, QUICK_SEED)
-    create, append, *losses = failure.value.lines
+    lines = list(failure.value.lines)
+    create, append, *losses = lines
     assert ("create", "append 1 1") == (create.split()[0], append)
     assert {loss.split()[0] for loss in losses} <= {"wipe", "lose", "stripe"}
     assert 1 <= len(losses) <= COPIES, "one action for both copies, or one for each"
+    for at in range(len(lines)):
+        nowhere.run(lines[:at] + lines[at + 1 :])  # holds: no action can be left out
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
