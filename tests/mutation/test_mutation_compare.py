@@ -13,7 +13,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import patience
-from records import Record, digest_of, digests, is_fresh, killers_of, read_record, write_record
+from records import (
+    Record,
+    digest_of,
+    digests,
+    files_used,
+    is_fresh,
+    killers_of,
+    read_record,
+    write_record,
+)
 from try_mutants import (
     ON_TRIAL,
     SURVIVORS,
@@ -167,6 +176,14 @@ def test_a_module_is_tried_again_when_a_file_changed_or_is_no_more(
     path.unlink() if text is None else path.write_text(text)
     digest_of.cache_clear()
     assert not is_fresh(record, "terms", tree)
+
+
+def test_explaining_a_survivor_tries_no_module_again(tree: Path) -> None:
+    """How a mutant ended does not depend on why it may survive."""
+    for name in ("survivors.toml", "cases.toml"):
+        (tree / name).write_text("")
+    assert {tree / "cases.toml"} <= files_used(tree)
+    assert tree / "survivors.toml" not in files_used(tree)
 
 
 @pytest.mark.parametrize("record", [Record(), Record("terms", {}, [[*HERE, "killed", "by"]])])
