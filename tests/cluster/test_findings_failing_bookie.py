@@ -1,6 +1,4 @@
-"""A bookie that fails every request beside real ones, and a real one that is there under another
-name.
-"""
+"""A bookie that fails every request, and one that is there under another name."""
 
 from __future__ import annotations
 
@@ -10,49 +8,40 @@ from pathlib import Path
 import pytest
 from support.audits import Outcome, accounted, audit
 from support.real_cluster import RealCluster
+from support.secured_cluster import SASL_OF_BOOKIES, jaas_of_bookies
 
 from auditor.model.finding import Kind
-from auditor.sandbox.bookie import Behaviour, Bookie
-from auditor.sandbox.listener import Listener
-from auditor.sandbox.loop_thread import LoopThread
-from auditor.wire import bookie_registration
 
 pytestmark = pytest.mark.real
 
 LEDGERS = range(1, 5)
 MARKED = 9
-"""Marked under-replicated just now, because it lacks a copy on b1; b9 may lack its own."""
+"""Marked under-replicated just now, because it lacks its copies on b1; b3 may lack its own."""
 
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Beside two real bookies the sandbox's b9, registered in the same ZooKeeper, which refuses
-    every request. No damage to the files of a real bookie that was tried made each of its answers
-    an error status.
+    """Two bookies take whoever comes, b3 wants a login: it refuses every request of an audit that
+    has none.
     """
-    listener, loop = Listener(Bookie(Behaviour(refuses=True))), LoopThread("refusing-bookie")
-    try:
-        loop.call(listener.start())
-        with RealCluster(tmp_path_factory.mktemp("failing"), bookies=2) as cluster:
-            cluster.register("b9", bookie_registration.encode("127.0.0.1", listener.port))
-            for ledger_id in LEDGERS:
-                cluster.add_ledger(ledger_id, cluster.ledger("e3 w3 a2 0:[b1 b2 b9] closed 9"))
-                for bookie in ("b1", "b2"):
-                    cluster.hold(bookie, ledger_id, "0-9")
-            cluster.add_ledger(MARKED, cluster.ledger("e3 w3 a2 0:[b1 b2 b9] closed 9"))
-            cluster.hold("b2", MARKED, "0-9")
-            cluster.mark(MARKED, ["b1"])
-            return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
-    finally:
-        loop.call(listener.stop())
-        loop.stop()
+    with RealCluster(tmp_path_factory.mktemp("failing"), bookies=3) as cluster:
+        for ledger_id in LEDGERS:
+            cluster.place(ledger_id, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"))
+        cluster.place(
+            MARKED, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"), lose={"b1": "0-9"}
+        )
+        cluster.mark(MARKED, ["b1"])
+        cluster.restart_bookies(
+            SASL_OF_BOOKIES, jaas_of_bookies(tmp_path_factory.mktemp("jaas")), only=["b3"]
+        )
+        return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
 
 
 def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> None:
     """A warning, with the status and how often it came; on the bookies that serve their ledgers
     nothing is found.
     """
-    found = failing.one("b9")
+    found = failing.one("b3")
     assert (Kind.BOOKIE_FAILING_REQUESTS.value, "warning") == (found["kind"], found["severity"])
     facts = found["facts"]
     assert (5, [1, 2, 3, 4, MARKED], [["EUA", 10]]) == (
@@ -65,7 +54,7 @@ def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> N
 
 
 def test_a_young_mark_does_not_hide_that_a_registered_bookie_refuses(failing: Outcome) -> None:
-    """The worst wins: within grace the lost copy is excused, what b9 holds stays unknown."""
+    """The worst wins: within grace the lost copy is excused, what b3 holds stays unknown."""
     assert ["indeterminate: bookie_refused"] == failing.standings(MARKED)
     assert [] == failing.of(MARKED)
 

@@ -107,7 +107,7 @@ class RealCluster(RealLedgers):
         try:
             self.zk.start(START_TIMEOUT_S)
             renew_instance_id(self.zk)
-            self._start_bookies()
+            self._start_bookies(list(self._bookies))
         except BaseException:
             self.stop()
             raise
@@ -229,13 +229,19 @@ class RealCluster(RealLedgers):
         self._bookies[bookie_id].kill()
         self.start_bookie(bookie_id, read_only=True)
 
-    def restart_bookies(self, more: Mapping[str, object], flag: str = "") -> None:
-        """Kill all and start them with these settings and this flag beside their own. 4-8 s."""
-        for bookie in self._bookies.values():
+    def restart_bookies(
+        self, more: Mapping[str, object], flag: str = "", only: Sequence[BookieId] = ()
+    ) -> None:
+        """Kill all, or `only` these, and start them with these settings and this flag beside
+        their own. 4-8 s.
+        """
+        chosen = list(only or self._bookies)
+        for bookie_id in chosen:
+            bookie = self._bookies[bookie_id]
             bookie.kill()
-            self.unregister(bookie.bookie_id)
+            self.unregister(bookie_id)
             bookie.settings, bookie.flag = more, flag
-        self._start_bookies()
+        self._start_bookies(chosen)
 
     def wipe(self, bookie_id: BookieId) -> None:
         """Lose it and start it: the same bookie without anything it stored. 1-4 s."""
@@ -258,10 +264,10 @@ class RealCluster(RealLedgers):
         """Delete a cookie, as decommissioning does."""
         self.delete_raw(f"{self.root}{znode_paths.COOKIES}/{bookie_id}")
 
-    def _start_bookies(self) -> None:
-        for bookie in self._bookies.values():
-            bookie.start(self._bookie_jars)
-        self._await_registered(set(self._bookies), read_only=False)
+    def _start_bookies(self, bookie_ids: Sequence[BookieId]) -> None:
+        for bookie_id in bookie_ids:
+            self._bookies[bookie_id].start(self._bookie_jars)
+        self._await_registered(set(bookie_ids), read_only=False)
 
     def _process(self, bookie_id: BookieId) -> JavaProcess:
         process = self._bookies[bookie_id].process

@@ -73,16 +73,7 @@ class Secured:
             settings |= SASL_OF_BOOKIES
         if role:
             settings |= {**ROLES_OF_BOOKIES, "authorizedRoles": role}
-        self.cluster.restart_bookies(
-            settings, f"-Djava.security.auth.login.config={self._jaas()}" if sasl else ""
-        )
-
-    def _jaas(self) -> Path:
-        path = self.folder / "bookie.jaas"
-        path.write_text(
-            f'Bookie {{ {LOGIN_MODULE} required user_{USER}="{PASSWORD}"; }};\n', encoding="utf-8"
-        )
-        return path
+        self.cluster.restart_bookies(settings, jaas_of_bookies(self.folder) if sasl else "")
 
     def jaas_of_client(self) -> dict[str, str]:
         """Settings of a login to bookies that a client's JAAS file has."""
@@ -151,6 +142,15 @@ def _below(client: object, path: str) -> Iterator[str]:
     for name in client.get_children(path):  # type: ignore[attr-defined]
         yield from _below(client, f"{path}/{name}")
     yield path
+
+
+def jaas_of_bookies(folder: Path) -> str:
+    """Return the flag of a bookie that lets USER in, by a file in the folder."""
+    path = folder / "bookie.jaas"
+    path.write_text(
+        f'Bookie {{ {LOGIN_MODULE} required user_{USER}="{PASSWORD}"; }};\n', encoding="utf-8"
+    )
+    return f"-Djava.security.auth.login.config={path}"
 
 
 def tls_of_bookies(pki: Pki, issued: Issued) -> Mapping[str, object]:
