@@ -27,9 +27,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     with RealCluster(tmp_path_factory.mktemp("failing"), bookies=3) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"))
-        cluster.place(
-            MARKED, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"), lose={"b1": "0-9"}
-        )
+        cluster.place(MARKED, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"), lose={"b1": "0-9"})
         cluster.mark(MARKED, ["b1"])
         cluster.restart_bookies(
             SASL_OF_BOOKIES, jaas_of_bookies(tmp_path_factory.mktemp("jaas")), only=["b3"]
