@@ -33,6 +33,10 @@ other is made. Of fewer a second hand-over costs more than it saves."""
 LISTS_AT_ONCE_MAX = 1_000
 """Most lists handed over together. The ids of two such requests (42 KB) fit in the pipe to a reader
 process, so that nobody waits for a process that does not read."""
+CLIENT_REPLIES_MAX = 6
+"""Replies that one client holds until it has taken them, if the bookie has so many directories: two
+fewer than all clients hold together (`server.REPLIES_HELD_MAX`). So others are served beside one
+that stalls."""
 HANDSHAKE_TIMEOUT_S = 10.0
 """How long a TLS handshake may take. It is three messages and some milliseconds of computing."""
 
@@ -79,7 +83,7 @@ class Connection:
         self._in_work = 0
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._replies = asyncio.Semaphore(max(2, desk.directories))
+        self._replies = asyncio.Semaphore(min(max(2, desk.directories), CLIENT_REPLIES_MAX))
         """Held by whoever asks the desk. A client that takes nothing must leave it to others."""
         self._waiting = [deque[wire.ListEntries]() for _ in range(desk.directories)]
         self._has_requests = [asyncio.Event() for _ in range(desk.directories)]

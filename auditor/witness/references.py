@@ -17,7 +17,10 @@ _USES_SHOWN = 3
 """Uses in a sentence; the facts have more."""
 _ROLES = {
     Role.DATA: "for its messages",
-    Role.SCHEMA: "for its schemas",
+    Role.SCHEMA: (
+        "for its schemas, or those of the non-persistent topic of that name: ZooKeeper keeps the"
+        " two together"
+    ),
     Role.CURSOR: "for the cursor of subscription",
     Role.COMPACTED: "for its compacted messages, by subscription",
 }

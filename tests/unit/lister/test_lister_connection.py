@@ -15,12 +15,14 @@ from support.virtual_time import VirtualLoop
 from auditor.errors import PeerProtocolError
 from auditor.lister.connection import (
     CLIENT_IDLE_S,
+    CLIENT_REPLIES_MAX,
     HALVES_FROM,
     LISTS_AT_ONCE_MAX,
     REQUEST_BYTES_MAX,
     SEND_TIMEOUT_S,
     Connection,
 )
+from auditor.lister.server import REPLIES_HELD_MAX
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_connection import BookieConnection
 
@@ -238,6 +240,15 @@ def test_a_client_that_takes_nothing_holds_one_reply_a_directory() -> None:
     client.writer.drain_s = SEND_TIMEOUT_S + 1
     errors_of(client.talk)
     assert 3 == client.desk.held_most
+
+
+def test_of_many_directories_a_client_that_takes_nothing_leaves_replies_to_others() -> None:
+    """It holds fewer than the server holds in all, however many directories there are."""
+    desk = Desk(directories=3 * REPLIES_HELD_MAX)
+    client = Client(desk, lists(*range(6 * REPLIES_HELD_MAX)), 30.0, in_work_max=1_000)
+    client.writer.drain_s = 20.0
+    client.talk()
+    assert (CLIENT_REPLIES_MAX, True) == (desk.held_most, CLIENT_REPLIES_MAX < REPLIES_HELD_MAX)
 
 
 def test_a_client_may_take_its_time() -> None:
