@@ -1,15 +1,23 @@
-"""Listers beside DbLedgerStorage bookies of older releases, whose RocksDB writes other formats.
+"""Listers beside real DbLedgerStorage bookies of each release, whose RocksDB writes other formats.
 
-`test_listed_by_listers` has the newest release, and more.
+`test_listed_by_listers` has more on the newest release.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.audits import audit_ledgers
-from support.listers import await_listed, listers_of
+from support.bookies_under_test import real_bookie
+from support.contract_of_listers import (
+    CASES_OF_LISTERS,
+    RealListerUnderTest,
+    check_lister,
+    lists_of_java_client,
+)
+from support.listers import await_listed, lister_command, listers_of
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -42,3 +50,40 @@ def test_a_lost_entry_is_found_and_nothing_else_is(version: str, tmp_path: Path)
     assert (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]) == (Kind(found["kind"]), found["entries"])
     assert {"b1", "b2", "b3"} == set(said.verdicts[SOUND].report["listed_by"])
     assert (3, 0) == (said.summary["assurance"]["listed"], said.summary["copies"]["assumed"])
+
+
+@pytest.fixture(scope="module", params=["4.14.7", "4.16.6", "4.17.2"])
+def lister(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealListerUnderTest]:
+    """A lister beside a bookie that flushes what it was given within half a second."""
+    version = str(request.param)
+    with RealCluster(
+        tmp_path_factory.mktemp("lister"),
+        bookies=1,
+        storage="DbLedgerStorage",
+        settings={"flushInterval": 500},
+        bookie_version=version,
+    ) as cluster:
+        configuration = cluster.directory("b1") / "bookie.conf"
+        with lister_command("--bookkeeper-conf", str(configuration)) as where:
+            host, port = where.rsplit(":", 1)
+            yield RealListerUnderTest(
+                f"lister-{version}", "DbLedgerStorage", host, int(port), cluster.address("b1")
+            )
+
+
+@pytest.mark.parametrize("name", CASES_OF_LISTERS)
+def test_beside_a_bookie_of_any_release_a_lister_keeps_the_contract(
+    lister: RealListerUnderTest, name: str
+) -> None:
+    """Where a bookie with SortedLedgerStorage answers, it answers the same."""
+    check_lister(name, lister)
+
+
+def test_the_java_client_has_the_same_lists_as_from_a_bookie_that_can_list(
+    lister: RealListerUnderTest, shared_cluster: RealCluster
+) -> None:
+    """The lister's come from the index that a real bookie wrote."""
+    expected = lists_of_java_client(real_bookie(shared_cluster, "sorted"))
+    assert expected == lists_of_java_client(lister)

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support import contract_of_connections, contract_of_ledgers
-from support.bookie_contract import CASES, connect, groups, listing, reading, statuses
+from support.bookie_contract import connect, groups, listing, reading, statuses
+from support.contract_of_listers import CASES_OF_LISTERS, REFUSED, check_lister
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 from support.location_index import write_cookie
 from support.raw_bookie import (
@@ -34,35 +34,6 @@ from auditor.sandbox.listener import HOST
 from auditor.wire.lister_identity import decode_identity
 from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
 
-CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them enters their cases
-EMPTY, REFUSED = ("EOK", "EOK", True, []), ("EIO", "EIO", True, None)
-DIFFERENT = {"list_of_an_unknown_ledger": EMPTY, "list_of_a_negative_ledger_id": REFUSED}
-"""What a lister answers otherwise than a bookie: it cannot know that a ledger is not there."""
-SAME = (
-    "list_of_a_known_ledger_without_entries",
-    "list_of_one_run",
-    "list_of_a_striped_ledger_is_one_group_a_run",
-    "list_of_a_later_segment_with_a_hole",
-    "list_of_a_single_entry",
-    "list_whose_last_entry_begins_an_index_page",
-    "list_of_120_000_runs_comes_in_one_frame",
-    "list_of_the_largest_ledger_id",
-    "bookie_info_gives_the_fields_of_the_mask_and_no_others",
-    "bookie_info_has_a_disk_that_is_not_overfull",
-    "auth_of_any_plugin_is_answered_by_the_disabled_plugin",
-    "start_tls_is_a_bad_request_and_the_connection_stays_usable",
-    "another_header_version_is_a_bad_version",
-    "an_unknown_operation_closes",
-    "garbage_in_a_frame_closes",
-    "an_empty_frame_closes",
-    "a_frame_of_more_than_5_mib_closes_at_its_length",
-    "a_negative_length_closes",
-    "a_frame_may_come_byte_by_byte",
-    "other_connections_survive_one_that_sent_garbage",
-    "txn_ids_of_64_bits_are_echoed",
-)
-"""The cases of the bookies' contract that are about what a lister answers."""
-
 
 @pytest.fixture(scope="module")
 def lister(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ListerUnderTest]:
@@ -70,12 +41,10 @@ def lister(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ListerUnderTest
         yield lister
 
 
-@pytest.mark.parametrize("name", [*SAME, *DIFFERENT])
+@pytest.mark.parametrize("name", CASES_OF_LISTERS)
 def test_a_lister_keeps_the_contract_of_bookies(lister: ListerUnderTest, name: str) -> None:
     """Where SortedLedgerStorage answers, a lister answers the same."""
-    (case,) = (one for one in CASES if one.name == name)
-    expected = DIFFERENT.get(name, case.expected_of("SortedLedgerStorage"))
-    assert expected == case.observe(lister, case.ledger_id)
+    check_lister(name, lister)
 
 
 def test_it_says_whose_index_it_reads(lister: ListerUnderTest) -> None:
