@@ -62,13 +62,13 @@ def _open(client: Any, path: str, root: Place, check: Callable[[], None]) -> Any
 
 def _open_unless_held(client: Any, path: str) -> Any:
     """Return the lock file, opened for writing; None where another writer has it open."""
-    from hdfs_native import WriteOptions
+    from auditor.evidence.hdfs_files import options_of_new_file
 
     try:
         try:
             return client.append(path)
         except FileNotFoundError:
-            return client.create(path, write_options=WriteOptions(overwrite=False))
+            return client.create(path, write_options=options_of_new_file(overwrite=False))
     except FileExistsError:
         return None
     except (OSError, RuntimeError) as error:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
 from auditor.errors import SparkUnavailable
-from auditor.evidence.file_systems import s3_endpoint, s3_region
+from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
 from auditor.spark.jobs import JOB_GROUP
@@ -119,7 +119,7 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
     # Hadoop sets the modes of files itself.
     settings = {
         **_SETTINGS,
-        "spark.hadoop.fs.permissions.umask-mode": f"{_own_umask():03o}",
+        "spark.hadoop.fs.permissions.umask-mode": f"{own_umask():03o}",
     }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not is_submitted():
@@ -146,13 +146,6 @@ def _s3_settings() -> dict[str, str]:
     if region:
         settings[f"{_S3A}.endpoint.region"] = region
     return settings
-
-
-def _own_umask() -> int:
-    """Return the umask of this process. It can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:

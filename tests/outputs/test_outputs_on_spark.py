@@ -16,6 +16,7 @@ from support.real_jars import s3a_jars
 
 from auditor.errors import OutputError
 from auditor.evidence import hdfs_lock
+from auditor.evidence.hdfs_files import HdfsFiles
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.sandbox.cluster import SandboxCluster
@@ -85,6 +86,17 @@ def test_spark_audits_into_hdfs(cluster: SandboxCluster, in_hdfs: str):
     before = Output(place(output)).latest()
     check(output, command_here("run", "--output", output, *at(cluster)))
     assert before != Output(place(output)).latest()
+
+
+def test_nobody_reads_in_hdfs_what_the_umask_forbids(cluster: SandboxCluster, in_hdfs: str):
+    """Neither files and directories of the run, nor what lies beside them."""
+    output = f"{in_hdfs}/private/audits"
+    done = command_here("run", "--output", output, "--output-umask", "077", *at(cluster))
+    assert 1 == done.returncode, done.stdout + done.stderr
+    files = HdfsFiles(in_hdfs.removeprefix("hdfs://"))
+    found = files.find("/private/audits", withdirs=True, detail=True).values()
+    modes = {(one["type"], oct(one["permission"])) for one in found}
+    assert {("directory", "0o700"), ("file", "0o600")} == modes
 
 
 def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytest.MonkeyPatch):
