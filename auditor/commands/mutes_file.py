@@ -7,7 +7,7 @@ from pathlib import Path
 from auditor.clock import utc_now
 from auditor.commands.context import Context
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.newest_run import URI
+from auditor.evidence.local_files import is_uri
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.run.finding_history import Mutes
@@ -22,7 +22,7 @@ def mutes_place(context: Context, output: Output) -> tuple[Place, str]:
     if given is None:
         return output.root, MUTES_FILE
     folder, name = (
-        given.rsplit("/", 1) if URI.match(given) else (str(Path(given).parent), Path(given).name)
+        given.rsplit("/", 1) if is_uri(given) else (str(Path(given).parent), Path(given).name)
     )
     return place(folder), name
 

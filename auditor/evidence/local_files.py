@@ -5,6 +5,7 @@ of it.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 
@@ -12,6 +13,13 @@ from auditor.errors import OutputError
 
 _IGNORED = (".", "_")
 """Prefixes of the names of files that do not belong to a table: Spark's checksums and marks."""
+
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+def is_uri(text: str) -> bool:
+    """Return whether a name of a directory is a URI, and no local path."""
+    return _URI.match(text) is not None
 
 
 def find_files(path: str) -> Iterator[str]:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import OutputError
+from auditor.evidence.local_files import is_uri
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts
 from auditor.model.identity import BookieId, LedgerId
 
 LATEST = "latest.json"
 RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
-URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _reader(output: str) -> Callable[[str], str | bytes | None]:
 
     That function returns None or raises OSError if there is no such file.
     """
-    if URI.match(output):
+    if is_uri(output):
         from auditor.evidence.run_directory import place
 
         return place(output).read_text

@@ -23,9 +23,9 @@ from auditor.evidence.local_files import (
     find_files,
     find_table_files,
     is_table_file,
+    is_uri,
     synchronise,
 )
-from auditor.evidence.newest_run import URI
 from auditor.evidence.table_scan import TableScan, file_errors
 from auditor.evidence.text_file import read_text_file
 
@@ -258,18 +258,18 @@ def place(text: str) -> Place:
     Raises OutputError for a URI of an unknown file system or with secrets, and for a name that is
     not valid UTF-8.
     """
-    if URI.match(text):
+    if is_uri(text):
         refuse_secrets(text)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise OutputError(
             f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path"
         )
-    if _PATTERN.search(text if URI.match(text) else str(Path(text).absolute())):
+    if _PATTERN.search(text if is_uri(text) else str(Path(text).absolute())):
         raise OutputError(
             f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use"
             " another path"
         )
-    if not URI.match(text):
+    if not is_uri(text):
         path = str(Path(text).absolute())
         return Place(fs.LocalFileSystem(), path, f"file://{path}")
     with file_errors(f"use {text}"):
