@@ -1,0 +1,190 @@
+"""What an audit costs those who use the bookies: adds and reads with an audit beside them and
+without.
+
+    .venv/bin/python -m benchmarks.foreground [--ledgers 4000] [--rounds 5]
+
+One client adds entries to a real bookie and reads some that it stored, one after another. On every
+other turn `auditor run`, with the default limits, audits the cluster at the same time, again and
+again. There are three rows: bookies that list, bookies that are read (DbLedgerStorage), and these
+with a lister beside each. An audit runs on another machine than the bookies; here it steps back
+behind them (nice 10) instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median, quantiles
+
+from support.listers import await_listed, listers_of
+from support.raw_bookie import RawBookie, add_request, entry_body, master_key, read_request
+from support.real_cluster import RealCluster
+
+from benchmarks import PROJECT
+from benchmarks.seeding import ensemble_of, seed
+from benchmarks.targets import Target
+
+LEDGERS, ROUNDS, BOOKIES = 4_000, 5, 3
+RATIO_MAX = 1.2
+PAIRS = 1_500
+"""Adds, and as many reads, of one turn: 15 of each are beyond the 99th percentile."""
+PAUSE_S = 0.002
+"""Pause of the client between two requests: it is a load, and leaves the bookie room."""
+NICENESS = 10
+FIRST_AUDIT_S = 2.0
+"""How long the client waits for an audit's interpreter to have started."""
+RUN_TIMEOUT_S = 900
+ADD_LEDGERS = count(10_000_000)
+"""Ledgers of the adds: no metadata names them."""
+ASKED = "b1"
+
+P99 = tuple[float, float]
+"""The 99th percentiles of the times of adds and of reads, in ms."""
+
+
+def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iterator[Target]:
+    """Measure the three rows, two clusters one after another; some five minutes."""
+    with RealCluster(scratch / "sorted", bookies=BOOKIES) as cluster:
+        seed(cluster, ledgers)
+        yield compare("lists", cluster, scratch / "lists", ledgers, rounds)
+    with RealCluster(scratch / "db", bookies=BOOKIES, storage="DbLedgerStorage") as cluster:
+        seed(cluster, ledgers)
+        yield compare("probes", cluster, scratch / "probes", ledgers, rounds)
+        (scratch / "map").mkdir()
+        with listers_of(cluster, scratch / "map") as listers:
+            for line in listers.read_text().splitlines():
+                name, where = line.split()
+                last = max(i for i in range(ledgers) if name in ensemble_of(i, cluster.bookie_ids))
+                await_listed(where, last)
+            flags = ("--lister-map", str(listers))
+            yield compare("lister", cluster, scratch / "lister", ledgers, rounds, flags)
+
+
+def compare(
+    how: str,
+    cluster: RealCluster,
+    scratch: Path,
+    ledgers: int,
+    rounds: int,
+    flags: Sequence[str] = (),
+) -> Target:
+    """One row: turns with an audit and without, one right after the other."""
+    alone: list[P99] = []
+    audited: list[P99] = []
+    p99_ms(cluster, ledgers)  # nobody finds it cold
+    runs = 0
+    for _ in range(rounds):
+        alone.append(p99_ms(cluster, ledgers))
+        with audits(cluster, scratch, flags) as finished:
+            audited.append(p99_ms(cluster, ledgers))
+        runs += len(finished)
+    ratios = [
+        median(there[one] / here[one] for here, there in zip(alone, audited, strict=True))
+        for one in (0, 1)
+    ]
+    return Target(
+        f"{how}: the p99 of adds and of reads is at most {RATIO_MAX:g} times as long during an"
+        " audit",
+        max(ratios) <= RATIO_MAX,
+        (
+            f"median ratios {ratios[0]:.2f} (adds), {ratios[1]:.2f} (reads);"
+            f" {runs} audits of {ledgers:,} ledgers",
+            *_shown("adds", 0, alone, audited),
+            *_shown("reads", 1, alone, audited),
+        ),
+    )
+
+
+def _shown(what: str, one: int, alone: Sequence[P99], audited: Sequence[P99]) -> Iterator[str]:
+    for side, values in (("alone", alone), ("audited", audited)):
+        yield f"{what:<6}{side:<8}" + " ".join(f"{value[one]:7.2f}" for value in values) + " ms"
+
+
+def p99_ms(cluster: RealCluster, ledgers: int) -> P99:
+    """Add and read by turns, each when the one before was answered."""
+    drawn, key, adds, reads = random.Random(1), master_key(), [], []
+    held = [i for i in range(ledgers) if cluster.bookie_ids[i % BOOKIES] == ASKED]
+    ledger_id = next(ADD_LEDGERS)
+    with cluster.connect(ASKED) as connection:
+        for entry in range(PAIRS):
+            body = entry_body(ledger_id, entry)
+            request = add_request(ledger_id, entry, body, key, connection.next_txn_id())
+            adds.append(_ms(connection, request))
+            wanted = drawn.choice(held)
+            reads.append(_ms(connection, read_request(wanted, 0, connection.next_txn_id())))
+    return quantiles(adds, n=100)[98], quantiles(reads, n=100)[98]
+
+
+def _ms(connection: RawBookie, request: object) -> float:
+    began = time.perf_counter()
+    assert connection.ask(request).status == 0, "an entry was not added, or not read"  # type: ignore[arg-type]
+    taken = 1_000 * (time.perf_counter() - began)
+    time.sleep(PAUSE_S)
+    return taken
+
+
+@contextmanager
+def audits(cluster: RealCluster, scratch: Path, flags: Sequence[str]) -> Iterator[list[int]]:
+    """Audit the cluster again and again; yields the exit codes of the audits that finished."""
+    finished: list[int] = []
+    is_over = threading.Event()
+    command = [
+        sys.executable, "-m", "auditor", "run", "--metadata-service-uri",
+        cluster.metadata_service_uri, "--output", str(scratch), "--quiet", *flags,
+    ]  # fmt: skip
+
+    def repeat() -> None:
+        while not is_over.is_set():
+            done = subprocess.run(
+                command,
+                cwd=PROJECT,
+                capture_output=True,
+                timeout=RUN_TIMEOUT_S,
+                check=False,
+                env=_environment(),
+                preexec_fn=lambda: os.nice(NICENESS) and None,
+            )
+            finished.append(done.returncode)
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        time.sleep(FIRST_AUDIT_S)
+        yield finished
+    finally:
+        is_over.set()
+        thread.join()
+    assert set(finished) == {0}, f"audits of a sound cluster ended with {finished}"
+
+
+def _environment() -> Mapping[str, str]:
+    return {**os.environ, "PYTHONPATH": str(PROJECT)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        for target in targets(Path(directory), chosen.ledgers, chosen.rounds):
+            print(target, flush=True)
+            missed += not target.met
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
