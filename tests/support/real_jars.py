@@ -24,6 +24,7 @@ CACHE = (PROJECT / ".cache").resolve()
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
 PULSAR_CACHE = CACHE / "pulsar-4.0.7"
 OUTPUT_POMS = PROJECT / "tests" / "outputs"
+OFFLOADER_POM = PULSAR_POM.parent / "offloader" / "pom.xml"
 STAMP = "complete.json"
 MAVEN_TIMEOUT_S = 600
 """How long Maven may take to fetch 100 MB (BookKeeper) or 220 MB (Pulsar), in seconds."""
@@ -60,6 +61,14 @@ def hdfs_jars() -> Path:
 def s3a_jars() -> Path:
     """The folder of the jars that S3A adds to Spark's, filled by Maven: 20 MB, once."""
     return _complete(CACHE / "s3a-3.5.0", OUTPUT_POMS / "s3a" / "pom.xml")
+
+
+def offloader_nar() -> Path:
+    """Pulsar's file system offloader, fetched by Maven when it is not there: 50 MB, once. The jar
+    on Maven Central is a nar.
+    """
+    (jar,) = _complete(CACHE / "pulsar-offloader-4.0.8", OFFLOADER_POM).glob("*.jar")
+    return jar
 
 
 def _complete(cache: Path, pom: Path, *options: str) -> Path:

@@ -175,6 +175,29 @@ class RealPulsar:
             time.sleep(POLL_S)
         self._admin("POST", f"namespaces/{namespace}/retention", FOREVER)
 
+    def offload(self, topic: str) -> None:
+        """Copy all ledgers but the newest to long-term storage, and wait until Pulsar's metadata
+        says that the copies are complete. The broker needs an offloader.
+        """
+        newest = self.data_ledgers(topic)[-1].ledger_id
+        last = {"ledgerId": newest, "entryId": 0, "partitionIndex": -1}
+        self._admin("PUT", f"{_path(topic)}/offload", last)
+        deadline = time.monotonic() + WAIT_S
+        while not all(one.offloaded for one in self.data_ledgers(topic)[:-1]):
+            assert time.monotonic() < deadline, self._admin("GET", f"{_path(topic)}/offload")
+            time.sleep(POLL_S)
+
+    def delete_offloaded(self, topic: str) -> None:
+        """Have the broker delete from BookKeeper what is in long-term storage, and wait for it.
+
+        The broker's setting `managedLedgerOffloadDeletionLagMs` must be 0.
+        """
+        deadline = time.monotonic() + WAIT_S
+        while not all(one.bookkeeper_deleted for one in self.data_ledgers(topic)[:-1]):
+            assert time.monotonic() < deadline, self.data_ledgers(topic)
+            self._admin("POST", f"{_path(topic)}/trim")
+            time.sleep(POLL_S)
+
     def unload(self, topic: str) -> None:
         """Have the broker let go of a topic: it closes its ledgers. The next use loads it again."""
         self._admin("PUT", f"{_path(topic)}/unload")

@@ -373,26 +373,36 @@ def test_the_reads_that_a_judging_demanded_are_made(
 
 @pytest.mark.parametrize(
     ("look", "only", "were_asked"),
-    [(2, None, False), (1, (0, Todo.READS), True), (2, (0, Todo.LISTS), True)],
+    [
+        (1, None, True),
+        (2, None, False),
+        (1, (0, Todo.READS), True),
+        (2, (0, Todo.LISTS), True),
+    ],
 )
+@pytest.mark.parametrize("differing", [{}, {3: "differs"}])
 def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     look: int,
     only: tuple[int, Todo] | None,
     were_asked: bool,
+    differing: dict[int, str],
     run: Place,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a child; behind a first look or lists, what still wants lists was asked about."""
+    """In a child; behind a first look or lists, what still wants lists was asked about. Columns
+    are trusted by the first judging of a first look alone, unless it is repeated.
+    """
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
     left = LeftOver()
-    left.by_call[(look - 1, SHARD) if only is None else (look, *only)] = [2, 3]
-    stages_of(run, left).judge(look, 1, SHARD, only, again_without={3: "differs"})
+    first = ("recorded", SHARD) if look == 1 else (look - 1, SHARD)
+    left.by_call[first if only is None else (look, *only)] = [2, 3]
+    stages_of(run, left).judge(look, 1, SHARD, only, again_without=differing or None)
     options = {
         "careful": True,
         "were_asked": were_asked,
-        "differing": {3: "differs"},
-        "by_columns": False,
+        "differing": differing,
+        "by_columns": (look, only, differing) == (1, None, {}),
     }
     assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
