@@ -8,6 +8,7 @@ has changed.
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
@@ -88,8 +89,25 @@ def files_used(root: Path) -> set[Path]:
 
 @functools.cache
 def digest_of(file: Path) -> str:
-    """Return "" for a file that is no more."""
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    """Return what a file says, in short; "" for one that is no more.
+
+    What Python skips, comments, docstrings and the lines' breaks, changes no trial, so it is
+    skipped here too.
+    """
+    if not file.is_file():
+        return ""
+    said = file.read_bytes()
+    if file.suffix == ".py":
+        said = ast.dump(_Skipping().visit(ast.parse(said))).encode()
+    return hashlib.sha256(said).hexdigest()
+
+
+class _Skipping(ast.NodeTransformer):
+    """Drops strings that are statements: docstrings, also those of names."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        constant = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if constant else node
 
 
 def _path(cache: Path, file: str) -> Path:

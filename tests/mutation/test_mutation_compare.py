@@ -23,6 +23,7 @@ from records import (
     read_record,
     write_record,
 )
+from trial import EXPLAINED_CPU_S, first_of
 from try_mutants import (
     ON_TRIAL,
     SURVIVORS,
@@ -167,7 +168,7 @@ def test_a_module_is_not_tried_again_while_all_stands_on_which_its_record_rests(
 
 
 @pytest.mark.parametrize("name", ["module.py", "test.py"])
-@pytest.mark.parametrize("text", ["something else", None])
+@pytest.mark.parametrize("text", ["other = 1", None])
 def test_a_module_is_tried_again_when_a_file_changed_or_is_no_more(
     tree: Path, name: str, text: str | None
 ) -> None:
@@ -184,6 +185,22 @@ def test_explaining_a_survivor_tries_no_module_again(tree: Path) -> None:
         (tree / name).write_text("")
     assert {tree / "cases.toml"} <= files_used(tree)
     assert tree / "survivors.toml" not in files_used(tree)
+
+
+def test_what_python_skips_tries_no_module_again(tmp_path: Path) -> None:
+    """Comments, docstrings and the breaks of lines."""
+    said = []
+    for number, text in enumerate(
+        (
+            'def f(a, b):\n    """One."""\n    return a + b\n\n\nN = 1\n"""Of N."""\n',
+            'def f(\n    a, b\n):\n    """Two."""\n    return a + b  # both\n\n\nN = 1\n',
+            "def f(a, b):\n    return a - b\n\n\nN = 1\n",
+        )
+    ):
+        file = tmp_path / f"{number}.py"
+        file.write_text(text)
+        said.append(digest_of(file))
+    assert (True, False) == (said[0] == said[1], said[0] == said[2])
 
 
 @pytest.mark.parametrize("record", [Record(), Record("terms", {}, [[*HERE, "killed", "by"]])])
@@ -210,6 +227,13 @@ def test_what_killed_a_mutant_is_tried_first_unless_one_that_looks_alike_survive
     assert {name: "t"} == killers_of(Record("", {}, [killed, killed]))
     assert {name: ""} == killers_of(Record("", {}, [killed, survived]))
     assert {name: ""} == killers_of(Record("", {}, [survived, killed]))
+
+
+def test_an_explained_mutant_is_tried_with_the_first_tests_alone() -> None:
+    """One at least, however dear it is, and no more than are paid for."""
+    cost_s = EXPLAINED_CPU_S / 2
+    assert ["a", "b"] == first_of(["a", "b", "c"], [cost_s, cost_s, cost_s])
+    assert ["a"] == first_of(["a", "b"], [10 * cost_s, cost_s])
 
 
 def test_modules_are_tried_package_by_package() -> None:

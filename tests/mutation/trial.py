@@ -20,9 +20,10 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -51,11 +52,16 @@ TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/l
 """Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail
 twice.
 """
+EXPLAINED_CPU_S = 5.0
+"""CPU seconds of tests for a mutant that is explained, its own module's first: an explanation that
+is wrong by now is found by these. With ALL=1 it is tried with every test.
+"""
 QUIET_S = 30.0
 """A module that takes longer is spoken of before it is done."""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""
 
+T = TypeVar("T")
 Reached = tuple[str, str]
 """A file and a function."""
 Tried = Sequence[Sequence[str]]
@@ -193,9 +199,14 @@ class Trial:
     """The plugin."""
 
     def __init__(
-        self, tests: Mapping[str, Sequence[str]], terms: Mapping[str, str], cache: Path, again: bool
+        self,
+        tests: Mapping[str, Sequence[str]],
+        terms: Mapping[str, str],
+        explained: Collection[str],
+        cache: Path,
+        again: bool,
     ) -> None:
-        self.files, self.terms = list(tests), terms
+        self.files, self.terms, self.explained = list(tests), terms, frozenset(explained)
         self.cache, self.again, self.seen = cache, again, cache / "seen.json"
         self.tests = {file: tuple(places) for file, places in tests.items()}
         self.before = {file: read_record(cache, file) for file in self.files}
@@ -348,10 +359,13 @@ class Trial:
         """What killed it last time, the tests of its own module, then the cheap ones first."""
         own = "_".join(["test", *Path(mutant.file).with_suffix("").parts[1:]])
         last = self._killer(mutant)
-        return sorted(
+        ordered = sorted(
             reaching,
             key=lambda one: (one.nodeid != last, own not in one.nodeid, watch.cost_s[one.nodeid]),
         )
+        if key(mutant) not in self.explained:
+            return ordered
+        return first_of(ordered, [watch.cost_s[one.nodeid] for one in ordered])
 
     def _fork(self, plant: Any, items: list[pytest.Item], watch: Watch) -> tuple[int, int]:
         reading, tell = os.pipe()
@@ -388,6 +402,12 @@ class Trial:
         if os.getpid() == self.child:
             os.write(tell, json.dumps(["survived", ""]).encode())
         os._exit(0)
+
+
+def first_of(ordered: Sequence[T], costs_s: Sequence[float]) -> list[T]:
+    """Return the first tests, as many as EXPLAINED_CPU_S is enough for, one at least."""
+    spent = [0.0, *accumulate(costs_s)]
+    return [one for one, before in zip(ordered, spent, strict=False) if before < EXPLAINED_CPU_S]
 
 
 def key(mutant: Mutant) -> str:
@@ -441,6 +461,7 @@ def pytest_configure(config: pytest.Config) -> None:
     trial = Trial(
         json.loads(os.environ["MUTATION_TESTS"]),
         json.loads(os.environ["MUTATION_TERMS"]),
+        json.loads(os.environ["MUTATION_EXPLAINED"]),
         Path(os.environ["MUTATION_CACHE"]),
         bool(os.environ["MUTATION_AGAIN"]),
     )

@@ -321,8 +321,9 @@ def by_package(files: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def trial(files: Sequence[str], again: bool) -> bool:
-    """Try the mutants of the files in a copy; what came out is in their records.
+def trial(files: Sequence[str], again: bool, known: Iterable[Explained]) -> bool:
+    """Try the mutants of the files in a copy, those that are `known` to survive with fewer tests;
+    what came out is in their records.
 
     Return whether the tests passed without any mutant: otherwise nothing was tried.
     """
@@ -345,6 +346,7 @@ def trial(files: Sequence[str], again: bool) -> bool:
             "PYTHONUNBUFFERED": "1",
             "MUTATION_TESTS": json.dumps({file: selection_of(file) for file in files}),
             "MUTATION_TERMS": json.dumps({file: terms_of(file) for file in files}),
+            "MUTATION_EXPLAINED": json.dumps([json.dumps(one.identity) for one in known]),
             "MUTATION_CACHE": str(CACHE),
             "MUTATION_AGAIN": "yes" if again else "",
             "MUTATION_WITH_THREADS": " ".join(WITH_THREADS),
@@ -389,7 +391,9 @@ def main(words: Sequence[str]) -> int:
         "--again", action="store_true", help="only those that were not killed last time"
     )
     parser.add_argument(
-        "--all", action="store_true", help="what nothing has changed for since it was tried, too"
+        "--all",
+        action="store_true",
+        help="what nothing has changed for since it was tried, too; the explained with every test",
     )
     given = parser.parse_args(words)
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -405,7 +409,7 @@ def main(words: Sequence[str]) -> int:
             f" {len(files) - len(new)} unchanged since they were tried",
             flush=True,
         )
-        if new and not trial(new, given.again):
+        if new and not trial(new, given.again, () if given.all else known):
             problems.append(f"{package}: its tests fail without any mutant")
             continue
         tried = [((a, b, c, d), how) for a, b, c, d, how, _ in _tried(files)]
