@@ -194,7 +194,7 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
     `settings` are keys of docs/configuration.md; `metadata_service_uri` is needed, here, in the
     environment or in a file that `config` names. Takes about a second; for a suspect, the
     second-look delay more. Nothing is written or logged. Raises ConfigError, StoreUnavailable,
-    BookieRefused or TooManyPoisoned.
+    BookieRefused, KdcUnreachable or TooManyPoisoned.
     """
     parsed = parse(read_layers(settings, os.environ), command="ledger")
     check_needed_credentials("ledger", parsed)

@@ -74,6 +74,10 @@ class BookieRefused(BookieError):
     """A bookie and we do not accept each other's TLS or credentials. Trying again is of no use."""
 
 
+class KdcUnreachable(AuditorError):
+    """No KDC gave or refused us a Kerberos ticket: trying again may help."""
+
+
 class SparkUnavailable(AuditorError):
     """Spark or the Java it needs could not be started. Exit 5."""
 

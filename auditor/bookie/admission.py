@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from auditor.bookie.client import AsyncLane
 from auditor.config import BookieLimits
-from auditor.model.availability import Greeting
+from auditor.errors import BookieRefused, KdcUnreachable
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord
 
 GREETED_AT_ONCE = 16
@@ -18,30 +19,48 @@ descriptor each is affordable.
 
 async def refusal_of_all(
     bookies: Iterable[BookieRecord], limits: BookieLimits, now_ms: Callable[[], int]
-) -> str:
-    """Return a sentence if every bookie that can be dialled refuses us, and at least one does; else
-    "".
+) -> BookieRefused | KdcUnreachable | None:
+    """Return an error if every bookie whose address is known refuses us, or is not dialled because
+    no KDC answers; None if one of them can be asked or is silent, or there is none.
 
-    Asks one bookie, and GREETED_AT_ONCE at a time after it, until one does not refuse. Costs one
-    connection if all is well.
+    Asks one bookie, and GREETED_AT_ONCE at a time after it, until one can be asked. Costs one
+    connection if all is well. Ends with the first such group that lacks a KDC: each bookie of the
+    next one would wait for it again, 25 s if it is silent.
     """
     known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
-    if not known:
-        return ""
-    reasons: list[str] = []
+    refused: list[str] = []
+    undialled: list[str] = []
     later = [known[at : at + GREETED_AT_ONCE] for at in range(1, len(known), GREETED_AT_ONCE)]
     for group in (known[:1], *later):
         greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
-        if any(greeting is not Greeting.REFUSED for greeting, _ in greeted):
-            return ""
-        reasons += [
-            f"{bookie.bookie_id}: {why}" for bookie, (_, why) in zip(group, greeted, strict=True)
-        ]
-    every = f"all {len(known)} bookies refuse" if len(known) > 1 else "the only bookie refuses"
-    return (
-        f"{every} this client, so that nothing can be audited ({reasons[0]}). `auditor doctor` asks"
-        " each of them"
-    )
+        for bookie, (greeting, detail) in zip(group, greeted, strict=True):
+            if detail.startswith(NOT_DIALLED):
+                undialled.append(f"{bookie.bookie_id}: {detail}")
+            elif greeting is Greeting.REFUSED:
+                refused.append(f"{bookie.bookie_id}: {detail}")
+            else:
+                return None
+        if undialled and len(undialled) + len(refused) > 1:
+            break
+    return _error(len(known), refused, undialled)
+
+
+def _error(
+    known: int, refused: Sequence[str], undialled: Sequence[str]
+) -> BookieRefused | KdcUnreachable | None:
+    """Return what to raise for bookies of which none can be asked; None if there is none."""
+    if undialled:
+        return KdcUnreachable(
+            "without a Kerberos ticket no bookie can be asked, so that nothing can be audited"
+            f" ({undialled[0]}). Run again when the KDC answers; `auditor doctor` asks each bookie"
+        )
+    if refused:
+        every = f"all {known} bookies refuse" if known > 1 else "the only bookie refuses"
+        return BookieRefused(
+            f"{every} this client, so that nothing can be audited ({refused[0]}). `auditor doctor`"
+            " asks each of them"
+        )
+    return None
 
 
 async def _greet(

@@ -23,7 +23,8 @@ from auditor.bookie.replies import (
 )
 from auditor.config.access import KerberosLogin
 from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
-from auditor.errors import BookieRefused, ConfigError
+from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, KdcUnreachable
+from auditor.model.availability import NOT_DIALLED
 from auditor.wire.digest_md5 import is_challenge
 from auditor.wire.frames import Operation, Status
 
@@ -58,20 +59,29 @@ class GssapiLogin:
         return NOT_ACCEPTED.format(server=self._exchange.server)
 
     async def prepare(self) -> None:
-        """Make the first token, in a thread: it may ask the KDC. Raises BookieRefused."""
+        """Make the first token, in a thread: it may ask the KDC.
+
+        Raises BookieRefused, and BookieUnreachable with NOT_DIALLED if no KDC answered.
+        """
         self._exchange = KerberosExchange(self._login, self._host)
         try:
             async with asyncio.timeout(TICKET_TIMEOUT_S):
                 self._first_token = await _call_in_thread(self._exchange.start)
         except TimeoutError:
-            raise BookieRefused(
-                f"no Kerberos ticket for {self._exchange.server} within {TICKET_TIMEOUT_S:g} s:"
-                " does the KDC answer?"
+            raise self._not_dialled(
+                f"the KDC of the realm did not answer within {TICKET_TIMEOUT_S:g} s"
             ) from None
+        except KdcUnreachable as error:
+            raise self._not_dialled(str(error)) from None
         except KerberosFailed as error:
             raise BookieRefused(f"no Kerberos ticket for this bookie: {error}") from None
         except ConfigError as error:
             raise BookieRefused(str(error)) from None
+
+    def _not_dialled(self, why: str) -> BookieUnreachable:
+        return BookieUnreachable(
+            f"{NOT_DIALLED}no Kerberos ticket for {self._exchange.server}: {why}"
+        )
 
     async def log_in(self, link: Link, replies: Replies) -> None:
         """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""

@@ -23,6 +23,7 @@ from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
     LISTER_SILENT,
+    NOT_DIALLED,
     Answer,
     AnswerStatus,
     EntryRead,
@@ -218,6 +219,8 @@ class LaneWithLister(AsyncLane):
             return greeting, self.contradiction
         if self._has_listed and greeting is Greeting.ANSWERED:
             return greeting, f"{LISTED_BY_LISTER}{self._where}"
+        if detail.startswith(NOT_DIALLED):
+            return greeting, detail
         if self._is_unable and greeting is Greeting.ANSWERED:
             greeting = Greeting.UNSUPPORTED
         answers = (

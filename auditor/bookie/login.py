@@ -12,7 +12,9 @@ class Login(Protocol):
     """Logs in at one bookie, on one connection after another."""
 
     async def prepare(self) -> None:
-        """Do what needs no connection, before each of them. Raises BookieRefused."""
+        """Do what needs no connection, before each of them. Raises BookieRefused, and
+        BookieUnreachable if it is worth trying again.
+        """
 
     async def log_in(self, link: Link, replies: Replies) -> None:
         """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""

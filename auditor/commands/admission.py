@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from auditor.bookie.admission import refusal_of_all
 from auditor.clock import now_ms
 from auditor.config import Settings
-from auditor.errors import BookieRefused
 from auditor.model.cluster import BookieRecord, Registration
 
 
 def check_admission(settings: Settings, bookies: Sequence[BookieRecord]) -> None:
-    """Raise BookieRefused if all registered bookies refuse us. Asks only if TLS or a login is
-    set.
+    """Raise BookieRefused if all registered bookies refuse us, and KdcUnreachable if no KDC gives
+    us a ticket for any that does not. Asks only if TLS or a login is set.
     """
     limits = settings.bookie_limits()
     if not limits.access.is_secured:
         return
     registered = [bookie for bookie in bookies if bookie.registration is not Registration.NONE]
-    why = asyncio.run(refusal_of_all(registered, limits, now_ms))
-    if why:
-        raise BookieRefused(why)
+    error = asyncio.run(refusal_of_all(registered, limits, now_ms))
+    if error is not None:
+        raise error

@@ -13,7 +13,7 @@ from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.judged_ledgers import LedgersReport, report_on
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.errors import BookieRefused, StoreUnavailable
+from auditor.errors import BookieRefused, KdcUnreachable, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
@@ -37,7 +37,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     log.bind_run(run_id)
     try:
         report = judge_ledgers(context, ids, run_id)
-    except (StoreUnavailable, BookieRefused) as error:
+    except (StoreUnavailable, BookieRefused, KdcUnreachable) as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
@@ -48,7 +48,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
 def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersReport:
     """Audit these ledgers and return what is to be reported on them.
 
-    Raises ConfigError, StoreUnavailable, BookieRefused or TooManyPoisoned.
+    Raises ConfigError, StoreUnavailable, BookieRefused, KdcUnreachable or TooManyPoisoned.
     """
     settings = context.settings
     uri, sources = parse_uri(settings.metadata_service_uri or ""), sources_of(settings)

@@ -28,6 +28,7 @@ from auditor.errors import (
     AuditorError,
     BookieRefused,
     ConfigError,
+    KdcUnreachable,
     OutputError,
     SparkJobFailed,
     SparkUnavailable,
@@ -116,7 +117,13 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
         raise
     except ConfigError:
         raise
-    except (StoreUnavailable, BookieRefused, SparkUnavailable, OutputError) as error:
+    except (
+        StoreUnavailable,
+        BookieRefused,
+        KdcUnreachable,
+        SparkUnavailable,
+        OutputError,
+    ) as error:
         return _end_without_verdict(state, "UNREACHABLE", f"{error}{state.resume_advice()}")
     except AccountingError as error:
         return _end_without_verdict(state, "AUDITOR_FAULT", str(error))

@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.config.access import KerberosLogin
-from auditor.credentials.kerberos_failures import GssStatus, explain_kerberos_failure
-from auditor.errors import ConfigError
+from auditor.credentials.kerberos_failures import GssStatus, explain_kerberos_failure, is_kdc_away
+from auditor.errors import ConfigError, KdcUnreachable
 
 FAILURE_KEPT_S = 60.0
-"""How long a login that failed is not tried again at the KDC, in seconds: a thousand bookies must
-not make a thousand tries, after which a KDC may lock the principal."""
+"""How long a login that was refused is not tried again at the KDC, in seconds: a thousand bookies
+must not make a thousand tries, after which a KDC may lock the principal."""
 NO_LAYER, MAX_SIZE_NONE = 1, b"\0\0\0"
 """The bit of the server's offer that means no security layer, and our greatest message then (RFC
 4752)."""
@@ -30,8 +30,25 @@ NO_PROOF = (
     "it could not prove that it has the key of {server}: it may be another server in its place"
 )
 
-_failed: dict[KerberosLogin, tuple[float, str]] = {}
-"""When each login failed by time.monotonic(), and why."""
+
+class _Failure(NamedTuple):
+    """Why a login failed, and when by time.monotonic()."""
+
+    error: KerberosFailed | KdcUnreachable
+    at_s: float
+
+    def holds_for(self, began_s: float) -> bool:
+        """Return whether it is the failure of an attempt that began at `began_s`, too.
+
+        A refusal is for a while. A KDC that was away may be back: that only holds for those who
+        waited while it was asked.
+        """
+        kept_s = FAILURE_KEPT_S if isinstance(self.error, KerberosFailed) else 0.0
+        return began_s < self.at_s + kept_s
+
+
+_failed: dict[KerberosLogin, _Failure] = {}
+"""The last failure of each login."""
 _one_at_a_time = threading.Lock()
 """Held while a ticket is made: who wants the same one waits, and finds it in the cache."""
 
@@ -70,7 +87,8 @@ class KerberosExchange:
         return f"{self._login.service}/{self._host}"
 
     def start(self) -> bytes:
-        """Return the first token. Raises KerberosFailed, and ConfigError without the library.
+        """Return the first token. Raises KerberosFailed, KdcUnreachable if no KDC refused it, and
+        ConfigError without the library.
 
         Blocks: it may ask the KDC and the DNS.
         """
@@ -88,9 +106,7 @@ class KerberosExchange:
             )
             return bytes(self._context.step() or b"")
         except gssapi.exceptions.GSSError as error:
-            raise KerberosFailed(
-                explain_kerberos_failure(_status(error), self._login, self._host)
-            ) from None
+            raise _failure(error, self._login, self._host) from None
 
     def respond(self, token: bytes) -> bytes:
         """Return our answer to a token of the server. Raises KerberosFailed.
@@ -160,19 +176,29 @@ def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
 
 
 def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
-    """Return credentials. Raises KerberosFailed, for a while without asking the KDC again."""
+    """Return credentials. Raises KdcUnreachable, or KerberosFailed: that for a while without asking
+    the KDC again.
+    """
+    began_s = time.monotonic()
     with _one_at_a_time:
-        when, why = _failed.get(login, (0.0, ""))
-        if why and time.monotonic() - when < FAILURE_KEPT_S:
-            raise KerberosFailed(why)
+        last = _failed.get(login)
+        if last is not None and last.holds_for(began_s):
+            raise type(last.error)(str(last.error))
         try:
             if login.keytab is not None:
                 _find_key(gssapi, login)
             return _credentials(gssapi, login)
         except gssapi.exceptions.GSSError as error:
-            why = explain_kerberos_failure(_status(error), login, "")
-            _failed[login] = time.monotonic(), why
-            raise KerberosFailed(why) from None
+            failure = _failure(error, login, "")
+            _failed[login] = _Failure(failure, time.monotonic())
+            raise failure from None
+
+
+def _failure(error: Any, login: KerberosLogin, host: str) -> KerberosFailed | KdcUnreachable:
+    """Return what to raise for a GSSError of a ticket for the server at `host`."""
+    status = _status(error)
+    why = explain_kerberos_failure(status, login, host)
+    return KdcUnreachable(why) if is_kdc_away(status) else KerberosFailed(why)
 
 
 def _status(error: Any) -> GssStatus:

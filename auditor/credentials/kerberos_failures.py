@@ -1,4 +1,4 @@
-"""Say in one sentence why Kerberos gave us no ticket, and what to do."""
+"""Say in one sentence why Kerberos gave us no ticket, and what to do, and whether that may pass."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from auditor.config.access import KerberosLogin
 
 _BASE = -1765328384
 """ERROR_TABLE_BASE_krb5: errors of a KDC (RFC 4120) and of the library are counted from here."""
-_CLIENT_EXPIRED, _CLIENT_UNKNOWN, _SERVER_UNKNOWN, _ETYPE = 1, 6, 7, 14
+_CLIENT_EXPIRED, _CLIENT_UNKNOWN, _SERVER_UNKNOWN, _ETYPE, _NOT_SERVING = 1, 6, 7, 14, 29
 _REVOKED, _KEY_EXPIRED, _PREAUTH_FAILED, _BAD_INTEGRITY = 18, 23, 24, 31
 _TICKET_EXPIRED, _NOT_YET_VALID, _SKEW, _SKEW_OF_REPLY = 32, 33, 37, 148
 _REALM_NOT_RESOLVED, _REALM_UNKNOWN, _KDC_UNREACHABLE, _NO_REALM = 132, 154, 156, 224
+_KDC_AWAY = frozenset({_NOT_SERVING, _REALM_NOT_RESOLVED, _REALM_UNKNOWN, _KDC_UNREACHABLE})
+"""No KDC said yes or no. A DNS that does not answer is _REALM_UNKNOWN: the library then knows no
+KDC."""
 _NO_CACHE = frozenset({141, 142, 195})
 _NO_KEYTAB = frozenset({181, 213})
 _NO_SUCH_KEY, _OTHER_CACHE, _EMPTY_CACHE = 39756033, 39756032, 39756044
@@ -33,7 +36,7 @@ class GssStatus:
 
 def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str) -> str:
     """Return why there is no ticket for the server at `host`, as a sentence with what to do."""
-    minor = (status.minor + 2**31) % 2**32 - 2**31  # It is unsigned in C, and the tables are not.
+    minor = _signed(status.minor)
     sentence = (
         _of_cache(status.major, minor, login)
         or _of_key_tab(minor, login)
@@ -41,6 +44,16 @@ def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str)
         or "Kerberos gave no ticket"
     )
     return f"{sentence} ({status.message})" if status.message else sentence
+
+
+def is_kdc_away(status: GssStatus) -> bool:
+    """Return whether no KDC was found, answered or could serve: a later try may succeed."""
+    return _signed(status.minor) - _BASE in _KDC_AWAY
+
+
+def _signed(minor: int) -> int:
+    """Return a minor status as Kerberos' tables have it. It is unsigned in C, and they are not."""
+    return (minor + 2**31) % 2**32 - 2**31
 
 
 def _of_cache(major: int, minor: int, login: KerberosLogin) -> str:
@@ -89,9 +102,19 @@ def _of_server(minor: int, login: KerberosLogin, host: str) -> str:
     if code in (_SKEW, _SKEW_OF_REPLY, _NOT_YET_VALID):
         return "the clocks of this machine and of the KDC differ too much: set them by NTP"
     if code == _KDC_UNREACHABLE:
-        return "no KDC answered: it is down, or krb5.conf on this machine names another one"
-    if code in (_REALM_UNKNOWN, _REALM_NOT_RESOLVED, _NO_REALM):
-        return "krb5.conf on this machine does not say where the KDC of the realm is"
+        return (
+            "no KDC of the realm answered: start it, or correct its address in krb5.conf on this"
+            " machine"
+        )
+    if code == _NOT_SERVING:
+        return "the KDC of the realm cannot serve now: see its log"
+    if code in (_REALM_UNKNOWN, _REALM_NOT_RESOLVED):
+        return (
+            "no KDC of the realm was found: name it in krb5.conf on this machine, or see whether"
+            " the DNS answers"
+        )
+    if code == _NO_REALM:
+        return "krb5.conf on this machine names no default realm"
     if code == _ETYPE:
         return "the KDC and this machine have no encryption type in common"
     return ""

@@ -1,7 +1,7 @@
 """The fourth check of BP-34: a silent bookie should not be registered, and the cluster should know.
 
-Verified: registered bookies answered at some look. Closed ledgers that name an unregistered bookie
-are marked, or the cluster is marking them.
+Verified: registered bookies that were dialled answered at some look. Closed ledgers that name an
+unregistered bookie are marked, or the cluster is marking them.
 
 Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged
 elsewhere); bookies in planned maintenance, which are known to be down; whether a bookie that two
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Finding, Kind
@@ -90,10 +90,7 @@ def judge_bookies(
         records = [look[bookie] for look in looks if bookie in look]
         if len(records) < 2:
             continue
-        if all(
-            r.registration is not Registration.NONE and r.greeting is Greeting.SILENT
-            for r in records
-        ):
+        if all(_is_mute(record) for record in records):
             found.append(_silent(records, facts))
         if _is_missed(records, missed.get(bookie)) and not _why_withheld(
             records, missed[bookie], facts
@@ -123,6 +120,37 @@ def withheld(
                 f" unmarked: {why}"
             )
     return found
+
+
+def not_dialled(looks: Sequence[BookieLook]) -> list[str]:
+    """Return a sentence if bookies were not dialled at the last look, and not accused for it.
+
+    Its cost does not grow with them: the first is named, with the reason.
+    """
+    newest = [looks[-1][bookie] for bookie in sorted(looks[-1])] if looks else []
+    found = [record for record in newest if _was_not_dialled(record)]
+    if not found:
+        return []
+    first = found[0]
+    named = f"bookie {first.bookie_id} was" if len(found) == 1 else f"{len(found)} bookies were"
+    return [
+        f"{named} asked nothing at the last look, and says nothing about itself"
+        f" ({first.bookie_id}: {first.greeting_detail})"
+    ]
+
+
+def _was_not_dialled(record: BookieRecord) -> bool:
+    """Return whether we did not dial the bookie because no KDC gave us a ticket."""
+    return record.greeting is Greeting.SILENT and record.greeting_detail.startswith(NOT_DIALLED)
+
+
+def _is_mute(record: BookieRecord) -> bool:
+    """Return whether a registered bookie was silent when it was dialled."""
+    return (
+        record.registration is not Registration.NONE
+        and record.greeting is Greeting.SILENT
+        and not _was_not_dialled(record)
+    )
 
 
 def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:

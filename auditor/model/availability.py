@@ -50,6 +50,10 @@ NOT_ADMITTED = "not admitted: "
 """How the detail of a REFUSED answer, read or greeting begins when we and the bookie did not accept
 each other's TLS or login. Nothing was requested, so it says nothing of how the bookie serves."""
 
+NOT_DIALLED = "not dialled: "
+"""How the detail of a SILENT answer, read or greeting begins when we had no Kerberos ticket because
+no KDC answered. Nothing was sent to the bookie, so it says nothing of the bookie."""
+
 LISTED_BY_LISTER = "listed by its lister at "
 """How the detail of a HELD answer, and of a greeting, begins when a lister listed for the
 bookie.

@@ -21,6 +21,7 @@ from auditor.first_checker.reachability import (
     Missed,
     judge_bookies,
     nobody_answered,
+    not_dialled,
     withheld,
 )
 from auditor.first_checker.renaming import Renamed
@@ -228,7 +229,8 @@ def _withheld_sentences(seen: _Bookies, about: About) -> list[str]:
         alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
     away, found = _bookies_in_maintenance(about), _bookie_findings(seen, about)
     lost = withheld_lost_logs(seen.logs, found, away)
-    return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
+    gone = withheld(seen.looks, seen.missed, about.facts, away)
+    return [*not_dialled(seen.looks), *gone, *alone, *lost]
 
 
 def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:

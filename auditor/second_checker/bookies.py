@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
+from auditor.model.availability import NOT_DIALLED, AnswerStatus, Greeting, ReadStatus
 from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId, LedgerId
@@ -67,12 +67,16 @@ class Attendance:
         return not said.isdisjoint(_SERVES) or said.isdisjoint(_FAILS)
 
     def silent(self) -> list[BookieId]:
-        """Return the bookies that were seen at two looks or more, registered and silent at each."""
+        """Return the bookies that were seen at two looks or more, registered, dialled and silent at
+        each.
+        """
         return [
             bookie
             for bookie, seen in self._seen_twice()
             if not any(
-                one.registration is Registration.NONE or one.greeting is not Greeting.SILENT
+                one.registration is Registration.NONE
+                or one.greeting is not Greeting.SILENT
+                or one.greeting_detail.startswith(NOT_DIALLED)
                 for one in seen
             )
         ]

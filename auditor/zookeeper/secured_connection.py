@@ -23,7 +23,7 @@ from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
 from auditor.credentials.tls_failures import explain_tls_failure
-from auditor.errors import ConfigError, PeerProtocolError, StoreUnavailable
+from auditor.errors import ConfigError, KdcUnreachable, PeerProtocolError, StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge, is_challenge, proves_password
 from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
 
@@ -73,15 +73,22 @@ class Refusals:
         self._final: dict[Server, str] = {}
         self._dropped: set[Server] = set()
         self._last = ""
+        self.needs_kdc = False
+        """Whether the last reason is that no KDC answered: then no server refused us."""
         self.loss_code = CONNECTION_LOSS
 
     def note(self, server: Server, why: str) -> None:
         """Note a refusal that will be the same when the server is asked again."""
-        self._final[server] = self._last = why
+        self._final[server] = why
+        self.suspect(why)
 
     def suspect(self, why: str) -> None:
         """Note a reason that may be a refusal, and may pass."""
-        self._last = why
+        self._last, self.needs_kdc = why, False
+
+    def await_kdc(self, why: str) -> None:
+        """Note that a server was not asked for a login, because no KDC answered."""
+        self._last, self.needs_kdc = why, True
 
     def note_drop(self, server: Server) -> None:
         """Note that a server dropped our proof of the password: once may pass, twice is a
@@ -96,14 +103,16 @@ class Refusals:
     def note_error(self, error: Exception) -> None:
         """Note an error of a request if it says that the session as a whole is refused."""
         if isinstance(error, SessionClosedRequireSaslError):
-            self._last, self.loss_code = WANTS_SASL, SASL_REQUIRED
+            self.suspect(WANTS_SASL)
+            self.loss_code = SASL_REQUIRED
         elif isinstance(error, AuthFailedError):
-            self._last, self.loss_code = self._last or WRONG_LOGIN, AUTH_FAILED
+            self.suspect(self._last or WRONG_LOGIN)
+            self.loss_code = AUTH_FAILED
 
     def clear(self) -> None:
         self._final.clear()
         self._dropped.clear()
-        self._last = ""
+        self.suspect("")
         self.loss_code = CONNECTION_LOSS
 
     @property
@@ -230,7 +239,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self._log_in_with_password(login, timeout)
 
     def _log_in_with_ticket(self, exchange: KerberosExchange, timeout: float) -> None:
-        """Log in with GSSAPI, in kazoo's thread: it may wait for the KDC."""
+        """Log in with GSSAPI, in kazoo's thread: it may wait for the KDC.
+
+        Raises ConnectionDropped if no KDC answers: kazoo tries again, until nobody waits for it.
+        """
         try:
             token = exchange.start()
             for xid in range(1, ROUNDS_MAX + 1):
@@ -238,6 +250,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
                 if exchange.is_complete:
                     return
                 token = exchange.respond(reply)
+        except KdcUnreachable as error:
+            self.refusals.await_kdc(f"no Kerberos ticket for {exchange.server}: {error}")
+            raise ConnectionDropped(str(error)) from None
         except (KerberosFailed, ConfigError) as error:
             raise _LoginRefused(f"no login with Kerberos: {error}") from None
         raise _LoginRefused(NO_KERBEROS)

@@ -232,7 +232,10 @@ class Session:
         )
 
     def _refusal_error(self, why: str) -> StoreUnavailable:
-        return StoreUnavailable(f"ZooKeeper at {', '.join(self.hosts)} did not let us in: {why}")
+        hosts = ", ".join(self.hosts)
+        if self.refusals.needs_kdc:
+            return StoreUnavailable(f"no login to ZooKeeper at {hosts}: {why}")
+        return StoreUnavailable(f"ZooKeeper at {hosts} did not let us in: {why}")
 
     def _new_client(self) -> KazooClient:
         credentials = self._credentials

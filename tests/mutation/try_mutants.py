@@ -161,6 +161,8 @@ TESTS = {
             ("dialling", ("dialling", "kerberos_login")),
             ("digest_login", ("dialling",)),
             ("exchange", ("exchange", "conversation", "lister_conversation")),
+            ("kerberos_login", ("kerberos_login",)),
+            ("login", ("dialling", "kerberos_login")),
             ("replies", ("dialling",)),
             ("throttle", ("throttle", "conversation")),
         )

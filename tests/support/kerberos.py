@@ -6,6 +6,7 @@
         os.environ["KRB5_CONFIG"] = str(kdc.config)                # for libkrb5 in this process
 
 Nothing outside its folder is touched. The KDC is killed by the kernel when the tests end.
+`BrokenKdc` listens where a KDC should be, and gives no ticket.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import shutil
 import socket
 import struct
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -75,13 +79,30 @@ class Kdc:
             "KRB5_KDC_PROFILE": str(profile),
         }
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        self.start()
+
+    def start(self) -> None:
+        """Start the KDC, also again after `stop`, on the same port."""
         self.process = JavaProcess(
             "KDC",
             [shutil.which("krb5kdc", path=self._environment["PATH"]) or "krb5kdc", "-n"],
-            folder / "kdc.log",
+            self.folder / "kdc.log",
             self._environment,
         )
         self._await_port()
+
+    def stop(self) -> None:
+        """Stop the KDC: connections to its port are refused from now on."""
+        self.process.kill()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Stop the KDC for the body of a `with`."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
     def __enter__(self) -> Kdc:
         return self
@@ -92,7 +113,7 @@ class Kdc:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.process.kill()
+        self.stop()
 
     def write_config(self, name: str, port: int, more: str = "") -> Path:
         """Write a krb5.conf that names a KDC at this port; return its path."""
@@ -157,6 +178,69 @@ class Kdc:
             except OSError:
                 assert time.monotonic() < until, "the KDC does not listen"
                 time.sleep(0.05)
+
+
+class BrokenKdc:
+    """Accepts every connection, and answers with `error`, a code of a KDC; without one it closes.
+
+    `asked` counts the connections.
+    """
+
+    def __init__(self, error: int | None = None) -> None:
+        self._error, self.asked = error, 0
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen()
+        self.port: int = self._socket.getsockname()[1]
+
+    def __enter__(self) -> BrokenKdc:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._socket.accept()
+            except OSError:  # The test is over.
+                return
+            with peer:
+                self.asked += 1
+                if self._error is not None:
+                    peer.recv(65_536)
+                    reply = _error_message(self._error)
+                    peer.sendall(len(reply).to_bytes(4, "big") + reply)
+
+
+def _error_message(code: int) -> bytes:
+    """Return a KRB-ERROR (RFC 4120, 5.9.1) with only the fields that it must have."""
+
+    def der(tag: int, content: bytes) -> bytes:
+        assert len(content) < 128, "one byte for the length"
+        return bytes([tag, len(content)]) + content
+
+    def number(value: int) -> bytes:
+        return der(0x02, bytes([value]))
+
+    def text(value: str) -> bytes:
+        return der(0x1B, value.encode())
+
+    now = time.strftime("%Y%m%d%H%M%SZ", time.gmtime()).encode()
+    server = der(0xA0, number(2)) + der(0xA1, der(0x30, text("krbtgt") + text(REALM)))
+    fields = {
+        0xA0: number(5),
+        0xA1: number(30),
+        0xA4: der(0x18, now),
+        0xA5: number(0),
+        0xA6: number(code),
+        0xA9: text(REALM),
+        0xAA: der(0x30, server),
+    }
+    body = b"".join(der(tag, content) for tag, content in fields.items())
+    return der(0x7E, der(0x30, body))
 
 
 def accept_ticket(keytab: Path) -> Any:

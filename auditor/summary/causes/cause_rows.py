@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Family
 from auditor.model.identity import BookieId
@@ -189,11 +189,12 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
 def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
     bookie = candidate.subject
     record = backdrop.bookies.get(bookie)
-    state = (
-        "is not registered"
-        if record is None or record.registration is Registration.NONE
-        else _GREETED.get(record.greeting)
-    )
+    if record is None or record.registration is Registration.NONE:
+        state: str | None = "is not registered"
+    elif record.greeting_detail.startswith(NOT_DIALLED):
+        state = "is registered and was not dialled"
+    else:
+        state = _GREETED.get(record.greeting)
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
     does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
     renamed = (

@@ -13,7 +13,8 @@ from support.scripted_bookie import ScriptedBookie
 from auditor.bookie import admission
 from auditor.bookie.admission import GREETED_AT_ONCE, refusal_of_all
 from auditor.config import BookieLimits
-from auditor.model.availability import Greeting
+from auditor.errors import BookieRefused, KdcUnreachable
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 
 LIMITS = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=400, connect_attempts_max=1)
@@ -29,7 +30,10 @@ def clock() -> int:
 
 
 def said(*bookies: BookieRecord) -> str:
-    return asyncio.run(refusal_of_all(bookies, LIMITS, clock))
+    """What every bookie's refusal is told as, "" if an audit may begin."""
+    error = asyncio.run(refusal_of_all(bookies, LIMITS, clock))
+    assert error is None or type(error) is BookieRefused
+    return str(error or "")
 
 
 @pytest.fixture
@@ -95,11 +99,71 @@ def test_many_bookies_that_refuse_are_asked_several_at_a_time(
 
     monkeypatch.setattr(admission, "AsyncLane", Lane)
     names = [f"b{n}" for n in range(3 * GREETED_AT_ONCE)]
-    sentence = asyncio.run(refusal_of_all([record(name, 1) for name in names], LIMITS, clock))
+    sentence = said(*(record(name, 1) for name in names))
     assert (most, asked) == (GREETED_AT_ONCE, names)
     assert [(name, "127.0.0.1", 1, LIMITS, 0, clock) for name in names] == lanes
     assert f"all {len(names)} bookies refuse" in sentence
     assert "(b0: no b0)" in sentence
+
+
+def greeted(monkeypatch: pytest.MonkeyPatch, *greetings: tuple[Greeting, str]) -> list[int]:
+    """Let the bookie at port 0, 1, ... greet like this; return the ports that are asked."""
+    asked: list[int] = []
+
+    class Lane:
+        def __init__(self, bookie_id: str, host: str, port: int, *given: object) -> None:
+            self.port = port
+
+        async def greet(self) -> tuple[Greeting, str]:
+            asked.append(self.port)
+            return greetings[self.port]
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(admission, "AsyncLane", Lane)
+    return asked
+
+
+AWAY = Greeting.SILENT, f"{NOT_DIALLED}no KDC"
+NO = Greeting.REFUSED, "not admitted"
+
+
+@pytest.mark.parametrize(
+    "greetings", [[AWAY], [AWAY, AWAY], [AWAY, NO], [NO, AWAY], [NO, NO, AWAY]]
+)
+def test_bookies_that_nobody_can_dial_without_a_kdc_are_no_refusal(
+    monkeypatch: pytest.MonkeyPatch, greetings: list[tuple[Greeting, str]]
+) -> None:
+    """Trying again helps when the KDC is back, whatever other bookies refused meanwhile."""
+    greeted(monkeypatch, *greetings)
+    bookies = [record(f"b{n}", n) for n in range(len(greetings))]
+    error = asyncio.run(refusal_of_all(bookies, LIMITS, clock))
+    assert isinstance(error, KdcUnreachable)
+    name = f"b{greetings.index(AWAY)}"
+    assert f"no bookie can be asked, so that nothing can be audited ({name}: not dialled" in str(
+        error
+    )
+
+
+def test_a_bookie_that_answers_or_is_silent_while_a_kdc_is_away_lets_the_audit_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ticket for it may be in the cache."""
+    for other in (Greeting.ANSWERED, ""), (Greeting.SILENT, "no connection"):
+        greeted(monkeypatch, AWAY, other)
+        assert said(record("b0", 0), record("b1", 1)) == ""
+
+
+def test_a_kdc_that_is_away_is_not_waited_for_by_each_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first bookie, one group, and no more: a silent KDC takes 25 s for each."""
+    number = 3 * GREETED_AT_ONCE
+    asked = greeted(monkeypatch, *[AWAY] * number)
+    bookies = [record(f"b{n}", n) for n in range(number)]
+    assert isinstance(asyncio.run(refusal_of_all(bookies, LIMITS, clock)), KdcUnreachable)
+    assert asked == list(range(1 + GREETED_AT_ONCE))
 
 
 def test_a_cluster_without_bookies_refuses_nobody() -> None:

@@ -22,8 +22,8 @@ from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, KerberosLogin
 from auditor.credentials import kerberos
 from auditor.credentials.kerberos import KerberosExchange
-from auditor.errors import BookieRefused
-from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
+from auditor.errors import BookieUnreachable
+from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
@@ -187,6 +187,46 @@ def test_without_a_ticket_the_bookie_is_not_dialled(login: KerberosLogin, keytab
     assert not bookie.connections
 
 
+def test_a_bookie_is_asked_when_the_kdc_is_back(
+    kdc: Kdc, keytab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A KDC that is away for a moment costs an attempt, and the bookie is not dialled for it."""
+    own = KerberosLogin("bookie", "bookkeeper", keytab=str(kdc.add("bookkeeper-late")))
+    bookie, failures = KerberosBookie(keytab), []
+    prepare = GssapiLogin.prepare
+
+    async def prepare_or_start_the_kdc(login: GssapiLogin) -> None:
+        try:
+            await prepare(login)
+        except BookieUnreachable as error:
+            failures.append(error)
+            kdc.start()
+            raise
+
+    monkeypatch.setattr(GssapiLogin, "prepare", prepare_or_start_the_kdc)
+    kdc.stop()
+    with bookie, lane(bookie, own) as one:
+        assert one.greet() == (Greeting.ANSWERED, "")
+    assert len(failures) == 1
+    assert len(bookie.connections) == 1
+
+
+def test_a_bookie_without_a_kdc_is_unreachable_and_not_refused(kdc: Kdc, keytab: Path) -> None:
+    """After the attempts of any bookie that cannot be reached. It is not dialled once."""
+    own = KerberosLogin("bookie", "bookkeeper", keytab=str(kdc.add("bookkeeper-lonely")))
+    bookie = KerberosBookie(keytab)
+    with kdc.away(), bookie, lane(bookie, own) as one:
+        [answer] = one.lists([ListQuestion(1)])
+        greeting, detail = one.greeting()
+    assert (answer.status, greeting) == (AnswerStatus.SILENT, Greeting.SILENT)
+    assert answer.detail == detail
+    said = f"{NOT_DIALLED}no Kerberos ticket for {SERVER}: no KDC of the realm answered"
+    assert detail.startswith(said)
+    assert "AUDITOR.TEST" in detail
+    assert detail.endswith("(3 attempts)")
+    assert not bookie.connections
+
+
 def test_a_kdc_that_is_awaited_does_not_hold_up_other_conversations(
     login: KerberosLogin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +254,8 @@ def test_a_kdc_that_says_nothing_is_given_up(
     may_end = threading.Event()
     monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
     monkeypatch.setattr(kerberos_login, "TICKET_TIMEOUT_S", 0.05)
-    with pytest.raises(BookieRefused, match=r"no Kerberos ticket for bookkeeper/b1 within 0\.05 s"):
+    said = rf"^{NOT_DIALLED}no Kerberos ticket for bookkeeper/b1: .* not answer within 0\.05 s$"
+    with pytest.raises(BookieUnreachable, match=said):
         asyncio.run(GssapiLogin(login, "b1").prepare())
     asking = [thread for thread in threading.enumerate() if thread.name == "kerberos"]
     assert asking and all(thread.daemon for thread in asking)

@@ -27,6 +27,7 @@ from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
     LISTER_SILENT,
+    NOT_DIALLED,
     Answer,
     AnswerStatus,
     EntryRead,
@@ -173,6 +174,15 @@ def test_a_greeting_says_whether_the_lister_answers(
 def test_before_it_is_greeted_a_lister_is_not_spoken_of() -> None:
     """Only of the bookie is anything known."""
     assert ANSWERED == both(Words(), Words()).greeting()
+
+
+def test_of_a_bookie_that_is_not_dialled_any_more_its_lister_does_not_speak() -> None:
+    """The beginning of the detail says that nothing is known of the bookie."""
+    bookie, undialled = Words(), (Greeting.SILENT, f"{NOT_DIALLED}no KDC")
+    lane = both(bookie, Words())
+    done(lane.greet())
+    bookie.greets = undialled
+    assert undialled == lane.greeting()
 
 
 def test_a_lister_that_comes_back_is_heard_again() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kerberos import Kdc, accept_ticket, require_kerberos
+from support.kerberos import REALM, BrokenKdc, Kdc, accept_ticket, require_kerberos
 
 from auditor.config.access import BookieAccess, KerberosLogin, ZooKeeperAccess
 from auditor.credentials import kerberos
 from auditor.credentials.checking import check_credentials, secrets_open_to_all
 from auditor.credentials.kerberos import KerberosExchange, KerberosFailed, check_login
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, KdcUnreachable
 
 SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
 
@@ -52,6 +52,13 @@ def by_cache(cache: Path) -> KerberosLogin:
 def failure(login: KerberosLogin, host: str = "localhost") -> str:
     with pytest.raises(KerberosFailed) as raised:
         KerberosExchange(login, host).start()
+    return str(raised.value)
+
+
+def absence(login: KerberosLogin) -> str:
+    """What is said of a KDC that gives no ticket and refuses none."""
+    with pytest.raises(KdcUnreachable) as raised:
+        KerberosExchange(login, "localhost").start()
     return str(raised.value)
 
 
@@ -171,7 +178,7 @@ def test_a_kdc_that_says_nothing_holds_up_nobody_else(
     """The library waits without Python's lock: another thread goes on while the KDC is awaited."""
     kdc.add("waiting")
     said: list[str] = []
-    waiting = threading.Thread(target=lambda: said.append(failure(by_key_tab(kdc, "waiting"))))
+    waiting = threading.Thread(target=lambda: said.append(absence(by_key_tab(kdc, "waiting"))))
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -183,7 +190,91 @@ def test_a_kdc_that_says_nothing_holds_up_nobody_else(
         assert waiting.is_alive()
         peer.close()
     waiting.join(60)
-    assert "no KDC answered" in said[0]
+    assert "no KDC of the realm answered" in said[0]
+
+
+@pytest.mark.parametrize("way", ["key tab", "cache"])
+def test_a_kdc_that_is_away_refused_nothing_and_is_asked_again(kdc: Kdc, way: str) -> None:
+    """For our own ticket, and for that of the server. The next try asks it, and gets the ticket."""
+    name = f"away-{way.replace(' ', '-')}"
+    keytab = kdc.add(name)
+    login = by_key_tab(kdc, name) if way == "key tab" else by_cache(kdc.ticket(name, keytab))
+    with kdc.away():
+        assert "no KDC of the realm answered: start it" in absence(login)
+    assert KerberosExchange(login, "localhost").start()
+
+
+@pytest.mark.parametrize("way", ["key tab", "cache"])
+def test_a_kdc_that_cannot_serve_now_refused_nothing(
+    kdc: Kdc, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that closes the connection, or says that a service of its own is not available."""
+    name = f"busy-{way.replace(' ', '-')}"
+    keytab = kdc.add(name)
+    login = by_key_tab(kdc, name) if way == "key tab" else by_cache(kdc.ticket(name, keytab))
+    for error, word in ((None, "no KDC of the realm answered"), (29, "cannot serve now")):
+        with BrokenKdc(error) as broken:
+            config = kdc.write_config(f"broken-{error}.conf", broken.port)
+            monkeypatch.setenv("KRB5_CONFIG", str(config))
+            assert word in absence(login)
+            assert broken.asked
+
+
+def test_a_kdc_that_cannot_be_found_refused_nothing(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """krb5.conf names none of the realm, and the DNS is not asked, or has no answer."""
+    config = kdc.folder / "other-realm.conf"
+    config.write_text(kdc.config.read_text().replace(f"\n {REALM} =", "\n OTHER.TEST ="))
+    monkeypatch.setenv("KRB5_CONFIG", str(config))
+    kdc.add("nowhere")
+    assert "no KDC of the realm was found" in absence(by_key_tab(kdc, "nowhere"))
+
+
+def test_who_waited_for_a_kdc_that_is_away_does_not_ask_it_again(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent KDC costs 25 s: a thousand bookies at once must wait for it once, and no more."""
+    kdc.add("many")
+    login, credentials = by_key_tab(kdc, "many"), kerberos._credentials
+    asked: list[KerberosLogin] = []
+    said: list[str] = []
+    lock = CountedLock()
+
+    def ask(*given: Any) -> Any:
+        assert lock.awaited.wait(20)
+        asked.append(login)
+        return credentials(*given)
+
+    monkeypatch.setattr(kerberos, "_one_at_a_time", lock)
+    monkeypatch.setattr(kerberos, "_credentials", ask)
+    with kdc.away():
+        waiting = [threading.Thread(target=lambda: said.append(absence(login))) for _ in range(2)]
+        for thread in waiting:
+            thread.start()
+        for thread in waiting:
+            thread.join(20)
+        assert [said[0]] * 2 == said
+        assert asked == [login]
+        absence(login)
+    assert asked == [login] * 2
+
+
+class CountedLock:
+    """A lock. `awaited` is set once two threads want it."""
+
+    def __init__(self) -> None:
+        self._lock, self._wanted = threading.Lock(), 0
+        self.awaited = threading.Event()
+
+    def __enter__(self) -> None:
+        self._wanted += 1
+        if self._wanted == 2:
+            self.awaited.set()
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
 
 
 def test_a_server_that_proves_nothing_is_not_asked(kdc: Kdc) -> None:

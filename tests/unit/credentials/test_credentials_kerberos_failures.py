@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from auditor.config.access import KerberosLogin
-from auditor.credentials.kerberos_failures import GssStatus, explain_kerberos_failure
+from auditor.credentials.kerberos_failures import (
+    GssStatus,
+    explain_kerberos_failure,
+    is_kdc_away,
+)
 
 CACHE = KerberosLogin("bookie", "bookkeeper")
 KEYTAB = KerberosLogin("bookie", "bookkeeper", keytab="/a.keytab", principal="me")
@@ -29,13 +33,14 @@ def explain(login: KerberosLogin, major: int, minor: int, message: str = "") -> 
         (BASE + 31, "refused our key"),
         (BASE + 33, "clocks of this machine and of the KDC differ"),
         (BASE + 37, "clocks of this machine and of the KDC differ"),
-        (BASE + 132, "krb5.conf on this machine does not say where the KDC"),
+        (BASE + 29, "the KDC of the realm cannot serve now"),
+        (BASE + 132, "no KDC of the realm was found"),
         (BASE + 148, "clocks of this machine and of the KDC differ"),
-        (BASE + 154, "krb5.conf on this machine does not say where the KDC"),
-        (BASE + 156, "no KDC answered"),
+        (BASE + 154, "no KDC of the realm was found"),
+        (BASE + 156, "no KDC of the realm answered"),
         (BASE + 181, "/a.keytab cannot be read as a key tab"),
         (BASE + 213, "/a.keytab cannot be read as a key tab"),
-        (BASE + 224, "krb5.conf on this machine does not say where the KDC"),
+        (BASE + 224, "krb5.conf on this machine names no default realm"),
         (2, "/a.keytab cannot be read as a key tab"),
         (39756033, "/a.keytab has no key of me: give another --bookie-sasl-principal"),
         (12345, "Kerberos gave no ticket"),
@@ -47,6 +52,14 @@ def test_each_code_has_its_word(minor: int, word: str) -> None:
     assert any(part in said for part in word.split("|")), said
     signed = explain_kerberos_failure(GssStatus(NO_CREDENTIALS, minor, ""), KEYTAB, "b1.example")
     assert signed == said
+
+
+def test_a_kdc_that_said_neither_yes_nor_no_is_away() -> None:
+    """Of all errors of a KDC and of the library (RFC 4120, krb5_err.et) these four may pass."""
+    statuses = {code: GssStatus(FAILURE, (BASE + code) % 2**32, "") for code in range(256)}
+    assert [code for code, one in statuses.items() if is_kdc_away(one)] == [29, 132, 154, 156]
+    assert not is_kdc_away(GssStatus(FAILURE, 29, ""))
+    assert not is_kdc_away(GssStatus(EXPIRED, 0, ""))
 
 
 @pytest.mark.parametrize("minor", [BASE + 141, BASE + 142, BASE + 195, 39756044, 2, 13])

@@ -10,10 +10,11 @@ from auditor.first_checker.reachability import (
     Missed,
     judge_bookies,
     nobody_answered,
+    not_dialled,
     recovery_gap_ms,
     withheld,
 )
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Finding, Kind
@@ -75,6 +76,29 @@ def test_one_other_word_and_it_is_not_silent(second: BookieRecord) -> None:
     """
     assert [] == kinds([look(WELL, MUTE), look(WELL, second)])
     assert [] == kinds([look(WELL, second), look(WELL, MUTE)])
+
+
+UNDIALLED = replace(MUTE, greeting_detail=f"{NOT_DIALLED}no KDC")
+
+
+def test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent() -> None:
+    """No KDC gave us a ticket for it: nothing is known of it at that look."""
+    assert [] == kinds([look(WELL, UNDIALLED), look(WELL, UNDIALLED)])
+    assert [] == kinds([look(WELL, MUTE), look(WELL, UNDIALLED)])
+    assert [] == kinds([look(WELL, UNDIALLED), look(WELL, MUTE)])
+
+
+def test_bookies_that_were_not_dialled_in_the_end_are_told_in_one_sentence() -> None:
+    """With the first, and why; not those that were dialled later, or are silent or refuse."""
+    refused = bookie("never", greeting=Greeting.REFUSED, greeting_detail=f"{NOT_DIALLED}x")
+    [said] = not_dialled([look(WELL), look(WELL, UNDIALLED, refused)])
+    assert said.startswith("bookie mute was asked nothing at the last look")
+    assert "(mute: not dialled: no KDC)" in said
+    [said] = not_dialled([look(replace(UNDIALLED, bookie_id="z"), UNDIALLED)])
+    assert said.startswith("2 bookies were asked nothing")
+    assert "(mute: " in said
+    assert not_dialled([look(UNDIALLED), look(WELL, MUTE)]) == []
+    assert not_dialled([]) == []
 
 
 def test_one_look_is_no_finding() -> None:

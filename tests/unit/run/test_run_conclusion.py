@@ -18,6 +18,7 @@ from auditor.evidence.table_scan import scan_rows
 from auditor.first_checker import lost_logs
 from auditor.model.availability import (
     LISTED_BY_LISTER,
+    NOT_DIALLED,
     Answer,
     AnswerStatus,
     EntryRead,
@@ -180,6 +181,26 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
         json.loads(line)["bookie_id"],
     )
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
+
+
+def test_a_bookie_that_was_not_dialled_is_told_and_not_accused(run: Place):
+    """Both checkers hold a bookie that was dialled in vain against it, and only such a one."""
+    for detail, kinds, said in (
+        ("no connection", ["BOOKIE_SILENT_YET_REGISTERED"], 0),
+        (f"{NOT_DIALLED}no KDC", [], 1),
+    ):
+        silent = [
+            BookieRecord(
+                "b2", look, look, Registration.WRITABLE, "h", 1, True, "", Greeting.SILENT, detail
+            )
+            for look in (1, 2)
+        ]
+        records = [one for one in bookies() if one.bookie_id == "b1"] + silent
+        done = concluded(run, BOTH, bookies=records)
+        assert [json.loads(line)["kind"] for line in done.findings] == kinds
+        assert not done.summary["findings_differ"]
+        undialled = [one for one in done.summary["withheld"] if "asked nothing at the last" in one]
+        assert len(undialled) == said
 
 
 @pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.second_checker.bookies import (
@@ -77,6 +77,16 @@ def test_a_bookie_is_accused_by_two_looks(
             for one in (seen.silent(), seen.unregistered_bookies(), seen.connected_bookies())
         ]
         assert [one and not away for one in (silent, gone, connected)] == accused
+
+
+@pytest.mark.parametrize("looks", [(0,), (1,), (0, 1)])
+def test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent(looks: tuple[int, ...]) -> None:
+    """No KDC gave us a ticket for it: nothing is known of it at that look."""
+    records = at_looks(Greeting.SILENT, Greeting.SILENT)
+    assert taken(*records).silent() == ["b1"]
+    for look in looks:
+        records[look] = replace(records[look], greeting_detail=f"{NOT_DIALLED}no KDC")
+    assert taken(*records).silent() == []
 
 
 def test_where_no_bookie_answered_none_is_accused() -> None:

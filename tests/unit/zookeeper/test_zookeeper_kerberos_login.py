@@ -16,7 +16,7 @@ from kazoo.protocol.serialization import SASL, ReplyHeader, write_buffer
 
 from auditor.config.access import KerberosLogin, ZooKeeperAccess
 from auditor.credentials.kerberos import KerberosFailed
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, KdcUnreachable
 from auditor.zookeeper import secured_connection
 from auditor.zookeeper.secured_connection import (
     NO_KERBEROS,
@@ -40,6 +40,7 @@ class Exchange:
         self.is_complete = False
         self._heard = 0
         self.asked_for = login, host
+        self.server = f"{login.service}/{host}"
 
     def start(self) -> bytes:
         if self.failure is not None:
@@ -117,6 +118,36 @@ def test_a_ticket_that_we_do_not_have_ends_the_attempts(
     monkeypatch.setattr(Exchange, "failure", failure)
     assert session.refused() == f"no login with Kerberos: {failure}"
     assert session.sent == []
+
+
+def test_a_kdc_that_is_away_is_no_refusal_and_is_asked_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No server refused: kazoo goes on, and the reason stands until a server lets us in."""
+    monkeypatch.setattr(Exchange, "failure", KdcUnreachable("no KDC answered"))
+    for server in (*SERVERS, *SERVERS):
+        with pytest.raises(ConnectionDropped):
+            session.attempt(server)
+    assert session.refusals.last == "no Kerberos ticket for zookeeper/h2: no KDC answered"
+    assert session.refusals.needs_kdc
+    assert not any(session.refusals.has_all([server]) for server in SERVERS)
+    assert session.sent == []
+    monkeypatch.setattr(Exchange, "failure", None)
+    session.attempt(SERVERS[0])
+    assert (session.refusals.last, session.refusals.needs_kdc) == ("", False)
+
+
+def test_a_refusal_after_a_kdc_was_away_is_a_refusal(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said is the newest."""
+    monkeypatch.setattr(Exchange, "failure", KdcUnreachable("no KDC answered"))
+    with pytest.raises(ConnectionDropped):
+        session.attempt(SERVERS[0])
+    monkeypatch.setattr(Exchange, "failure", None)
+    session.error = -115
+    assert session.refused() == NOT_ACCEPTED
+    assert not session.refusals.needs_kdc
 
 
 def test_a_server_that_never_ends_the_login_is_left(

@@ -19,7 +19,7 @@ from support.cause_worlds import (
     spread,
 )
 
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Kind
 from auditor.summary.causes.candidates import CauseKind
@@ -40,6 +40,7 @@ def outside(
     world: World = SIX,
     *,
     greeting: Greeting | None = Greeting.ANSWERED,
+    greeting_detail: str = "",
     registration: Registration = Registration.WRITABLE,
     away: bool = False,
     disabled: bool = False,
@@ -47,7 +48,8 @@ def outside(
 ) -> Causes:
     """What is told of b1 and its like."""
     chosen = world.causes(hits, disabled=disabled)
-    bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, greeting=greeting) for b in RACKS}
+    greeted = {"greeting": greeting, "greeting_detail": greeting_detail}
+    bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, **greeted) for b in RACKS}
     return causes_json(
         chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ()), renamed or {})
     )
@@ -130,6 +132,10 @@ SHARES = "(100 % of its {} ledgers, 0 % on the rest)"
     [
         ("bookie b1 answers and", {}),
         ("bookie b1 is registered and silent and", {"greeting": Greeting.SILENT}),
+        (
+            "bookie b1 is registered and was not dialled and",
+            {"greeting": Greeting.SILENT, "greeting_detail": f"{NOT_DIALLED}no KDC"},
+        ),
         ("bookie b1 is not registered and", {"registration": Registration.NONE}),
         ("bookie b1, in planned maintenance, answers and", {"away": True}),
         ("bookie b1", {"greeting": None}),
