@@ -63,14 +63,14 @@ Server = tuple[str, int]
 
 
 class Refusals:
-    """Why servers refused us, the last reason of each. kazoo's thread writes them.
+    """Which servers refused us, and the last reason. kazoo's thread writes them.
 
     `loss_code` is the KeeperException code of a read that got no reply in the end: that of the
     refusal of the whole session if there was one.
     """
 
     def __init__(self) -> None:
-        self._final: dict[Server, str] = {}
+        self._final: set[Server] = set()
         self._dropped: set[Server] = set()
         self._last = ""
         self.needs_kdc = False
@@ -79,7 +79,7 @@ class Refusals:
 
     def note(self, server: Server, why: str) -> None:
         """Note a refusal that will be the same when the server is asked again."""
-        self._final[server] = why
+        self._final.add(server)
         self.suspect(why)
 
     def suspect(self, why: str) -> None:

@@ -19,8 +19,8 @@ SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING = (
     "recheck",
     "accounting",
 )
-SECOND, FACTS, COLUMNS = "second checker", "facts", "columns"
-GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS)
+SECOND, FACTS, COLUMNS, LOGIN = "second checker", "facts", "columns", "login"
+GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS, LOGIN)
 
 
 class Mutant(NamedTuple):
@@ -1593,6 +1593,160 @@ MUTANTS: tuple[Mutant, ...] = (
         "return look == 1 and only is None",
         (
             "tests/unit/spark/test_spark_verdicts.py::test_columns_are_trusted_where_a_shard_is_judged_first",
+        ),
+    ),
+    Mutant(
+        "a KDC that is away is a refusal",
+        LOGIN,
+        "credentials/kerberos.py",
+        "return KdcUnreachable(why) if is_kdc_away(status) else KerberosFailed(why)",
+        "return KdcUnreachable(why) if status.minor == 0 else KerberosFailed(why)",
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_kdc_that_is_away_refused_nothing_and_is_asked_again",
+        ),
+    ),
+    Mutant(
+        "a bookie without a ticket for lack of a KDC is refused",
+        LOGIN,
+        "bookie/kerberos_login.py",
+        (
+            "        except KdcUnreachable as error:\n"
+            "            raise self._not_dialled(str(error)) from None\n"
+            "        except KerberosFailed as error:"
+        ),
+        "        except (KdcUnreachable, KerberosFailed) as error:",
+        (
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_bookie_is_asked_when_the_kdc_is_back",
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_bookie_without_a_kdc_is_unreachable_and_not_refused",
+        ),
+    ),
+    Mutant(
+        "a login that the KDC refused is tried again for each bookie",
+        LOGIN,
+        "credentials/kerberos.py",
+        "return began_s < self.at_s + kept_s",
+        "return began_s < self.at_s",
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_login_that_the_kdc_refused_is_not_tried_again_for_a_while",
+        ),
+    ),
+    Mutant(
+        "a KDC that was away is held to be away for a minute",
+        LOGIN,
+        "credentials/kerberos.py",
+        "kept_s = FAILURE_KEPT_S if isinstance(self.error, KerberosFailed) else 0.0",
+        "kept_s = FAILURE_KEPT_S",
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_kdc_that_is_away_refused_nothing_and_is_asked_again",
+        ),
+    ),
+    Mutant(
+        "a bookie whose token proves nothing is believed",
+        LOGIN,
+        "credentials/kerberos.py",
+        (
+            "        except gssapi.exceptions.GSSError:\n"
+            "            raise KerberosFailed(NO_PROOF.format(server=self.server)) from None"
+        ),
+        (
+            "        except gssapi.exceptions.GSSError:\n"
+            "            self.is_complete = True\n"
+            '            return b""'
+        ),
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_server_that_proves_nothing_is_not_asked",
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_each_other_answer_has_its_word",
+        ),
+    ),
+    Mutant(
+        "what is offered is a security layer, and none is chosen all the same",
+        LOGIN,
+        "credentials/kerberos.py",
+        "if len(offer) != OFFER_BYTES or not offer[0] & NO_LAYER:",
+        "if len(offer) != OFFER_BYTES:",
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_server_that_wants_a_security_layer_is_refused",
+        ),
+    ),
+    Mutant(
+        "a security layer is chosen that nobody speaks",
+        LOGIN,
+        "credentials/kerberos.py",
+        "choice = bytes([NO_LAYER]) + MAX_SIZE_NONE",
+        "choice = bytes([NO_LAYER + 1]) + MAX_SIZE_NONE",
+        (
+            "tests/unit/credentials/test_credentials_kerberos.py::test_a_server_is_convinced_and_convinces_us",
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_bookie_is_asked_once_it_accepted_our_ticket",
+        ),
+    ),
+    Mutant(
+        "a bookie that never answers our last message has admitted us",
+        LOGIN,
+        "bookie/kerberos_login.py",
+        ("        if answer.status == Status.EUA:\n            raise BookieRefused(NOT_ALLOWED)"),
+        ("        if answer.status == Status.EUA:\n            return"),
+        (
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_principal_that_is_not_admitted_is_told_without_waiting",
+        ),
+    ),
+    Mutant(
+        "a bookie may ask for tokens without end",
+        LOGIN,
+        "bookie/kerberos_login.py",
+        "for _ in range(ROUNDS_MAX):",
+        "while link is not None:",
+        (
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_bookie_that_never_ends_the_login_is_left",
+        ),
+    ),
+    Mutant(
+        "ZooKeeper's login ends before the server proved itself",
+        LOGIN,
+        "zookeeper/secured_connection.py",
+        (
+            "                reply = self._exchange(token, xid, timeout, NOT_ACCEPTED)\n"
+            "                if exchange.is_complete:"
+        ),
+        (
+            "                reply = self._exchange(token, xid, timeout, NOT_ACCEPTED)\n"
+            "                if xid:"
+        ),
+        (
+            "tests/unit/zookeeper/test_zookeeper_kerberos_login.py::test_three_messages_log_in_at_the_server_that_is_dialled",
+        ),
+    ),
+    Mutant(
+        "a KDC that is away ends the session with ZooKeeper",
+        LOGIN,
+        "zookeeper/secured_connection.py",
+        (
+            "            raise ConnectionDropped(str(error)) from None\n"
+            "        except (KerberosFailed"
+        ),
+        ("            raise _LoginRefused(str(error)) from None\n        except (KerberosFailed"),
+        (
+            "tests/unit/zookeeper/test_zookeeper_kerberos_login.py::test_a_kdc_that_is_away_is_no_refusal_and_is_asked_again",
+        ),
+    ),
+    Mutant(
+        "a wrong login is sent to ZooKeeper again and again",
+        LOGIN,
+        "zookeeper/secured_connection.py",
+        ("        self.refusals.note(server, str(error) or WRONG_LOGIN)\n"),
+        ("        self.refusals.suspect(str(error) or WRONG_LOGIN)\n"),
+        (
+            "tests/unit/zookeeper/test_zookeeper_kerberos_login.py::test_a_ticket_that_a_server_refuses_has_its_word",
+            "tests/unit/zookeeper/test_zookeeper_secured_connection.py::test_a_login_that_every_server_refuses_ends_the_attempts",
+        ),
+    ),
+    Mutant(
+        "a bookie that was not dialled is accused of silence",
+        LOGIN,
+        "first_checker/reachability.py",
+        ("        and not _was_not_dialled(record)\n"),
+        ("        and record.look >= 0\n"),
+        (
+            "tests/unit/first_checker/test_first_checker_reachability.py::test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent",
         ),
     ),
 )

@@ -28,6 +28,8 @@ from auditor.zookeeper.secured_connection import (
 
 LOGIN = KerberosLogin("zookeeper", "zookeeper")
 SERVERS = ("h1", 2281), ("h2", 2281)
+TIMEOUT_S = 1.5
+"""What kazoo gives each message of a login."""
 
 
 class Exchange:
@@ -69,13 +71,15 @@ class Session:
         self.connection._read_header = self._read_header
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[int, int]:
-        self.connection._authenticate_with_sasl(host, 1.5)
+        self.connection._authenticate_with_sasl(host, TIMEOUT_S)
         return 1, 2
 
     def _submit(self, message: SASL, timeout: float, xid: int) -> None:
+        assert timeout == TIMEOUT_S
         self.sent.append((message.challenge, xid))
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
+        assert timeout == TIMEOUT_S
         xid = self.sent[-1][1]
         return ReplyHeader(xid, 0, self.error), write_buffer(b"reply %d" % xid), 0
 

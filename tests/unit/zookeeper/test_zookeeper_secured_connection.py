@@ -47,6 +47,7 @@ ONE, TWO = ("h1", 2281), ("h2", 2281)
 def test_only_refusals_of_every_server_end_the_wait() -> None:
     """One server may have a bad certificate; what may pass does not count."""
     refusals = Refusals()
+    assert (refusals.last, refusals.needs_kdc) == ("", False)
     refusals.note(ONE, "first")
     refusals.suspect("perhaps")
     assert (refusals.last, refusals.has_all([ONE, TWO]), refusals.has_all([])) == (
@@ -292,6 +293,7 @@ def test_a_handshake_that_fails_has_its_reason(login: Login, port: Any) -> None:
     with pytest.raises(ConnectionDropped):
         login.attempt((ONE[0], port), required)
     assert "give --zookeeper-tls-certificate" in login.refusals.last
+    assert login.refusals.has_all([ONE])
     login.connection.credentials.has_certificate = True
     login.connection._note(ONE, required)
     assert "it refused our certificate" in login.refusals.last

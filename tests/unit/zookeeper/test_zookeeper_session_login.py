@@ -136,6 +136,22 @@ def test_a_connection_is_not_waited_for_once_every_server_refused_us(
     assert 1 == len(server.waits_s)
 
 
+def test_a_session_that_no_kdc_gave_a_ticket_is_not_said_to_be_refused(
+    server: MemoryZooKeeper, secured: ZooKeeperLimits, applied: list[tuple[Any, Any]]
+) -> None:
+    """It is waited for as long as the limit says: the KDC may be back."""
+    server.stop()
+    why = "no KDC answered: start it"
+    session = Session([server.hosts], replace(secured, connect_timeout_ms=300))
+    server.before_wait = lambda: session.refusals.await_kdc(why)
+    with pytest.raises(StoreUnavailable) as raised:
+        session.open()
+    assert (
+        str(raised.value) == f"no login to ZooKeeper at {server.hosts}: no KDC answered: start it"
+    )
+    assert len(server.waits_s) > 1
+
+
 def test_a_connection_with_a_login_is_waited_for_as_long_as_the_limit_says(
     server: MemoryZooKeeper, secured: ZooKeeperLimits, applied: list[tuple[Any, Any]]
 ) -> None:
