@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from auditor.config.access import KerberosLogin
-from auditor.credentials.kerberos_failures import GssStatus, explain_kerberos_failure, is_kdc_away
+from auditor.credentials.kerberos_failures import (
+    GssStatus,
+    explain_kerberos_failure,
+    is_expired,
+    is_kdc_away,
+)
 from auditor.errors import ConfigError, KdcUnreachable
 
 FAILURE_KEPT_S = 60.0
@@ -49,6 +55,8 @@ class _Failure(NamedTuple):
 
 _failed: dict[KerberosLogin, _Failure] = {}
 """The last failure of each login."""
+_caches_left: Counter[KerberosLogin] = Counter()
+"""How many caches in memory each login with a key tab has left behind."""
 _one_at_a_time = threading.Lock()
 """Held while a ticket is made: who wants the same one waits, and finds it in the cache."""
 
@@ -93,20 +101,31 @@ class KerberosExchange:
         Blocks: it may ask the KDC and the DNS.
         """
         gssapi = _library(self._login)
-        flags = gssapi.RequirementFlag
+        left = _caches_left[self._login]
         try:
-            credentials = _acquire(gssapi, self._login)
-            target = f"{self._login.service}@{self._host}"
-            self._context = gssapi.SecurityContext(
-                name=gssapi.Name(target, gssapi.NameType.hostbased_service),
-                creds=credentials,
-                usage="initiate",
-                mech=gssapi.MechType.kerberos,
-                flags=[flags.mutual_authentication, flags.integrity],
-            )
-            return bytes(self._context.step() or b"")
+            return self._first_token(gssapi)
+        except gssapi.exceptions.GSSError as error:
+            if self._login.keytab is None or not is_expired(_status(error)):
+                raise _failure(error, self._login, self._host) from None
+        # The library made no new ticket, and does not say why. With an empty cache it does.
+        _leave_cache(self._login, left)
+        try:
+            return self._first_token(gssapi)
         except gssapi.exceptions.GSSError as error:
             raise _failure(error, self._login, self._host) from None
+
+    def _first_token(self, gssapi: ModuleType) -> bytes:
+        flags = gssapi.RequirementFlag
+        credentials = _acquire(gssapi, self._login)
+        target = f"{self._login.service}@{self._host}"
+        self._context = gssapi.SecurityContext(
+            name=gssapi.Name(target, gssapi.NameType.hostbased_service),
+            creds=credentials,
+            usage="initiate",
+            mech=gssapi.MechType.kerberos,
+            flags=[flags.mutual_authentication, flags.integrity],
+        )
+        return bytes(self._context.step() or b"")
 
     def respond(self, token: bytes) -> bytes:
         """Return our answer to a token of the server. Raises KerberosFailed.
@@ -150,7 +169,8 @@ def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
     """
     store = None
     if login.keytab is not None:
-        cache = f"MEMORY:auditor {login.principal or ''} {login.keytab}"
+        number = _caches_left[login]
+        cache = f"MEMORY:auditor {number} {login.principal or ''} {login.keytab}"
         store = {"client_keytab": login.keytab, "ccache": cache}
     elif login.ticket_cache is not None:
         store = {"ccache": login.ticket_cache}
@@ -160,6 +180,13 @@ def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
         mechs=[gssapi.MechType.kerberos],
         store=store,
     )
+
+
+def _leave_cache(login: KerberosLogin, left: int) -> None:
+    """Let the login begin with an empty cache, unless another thread has left the cache since."""
+    with _one_at_a_time:
+        if _caches_left[login] == left:
+            _caches_left[login] += 1
 
 
 def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:

@@ -38,7 +38,7 @@ def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str)
     """Return why there is no ticket for the server at `host`, as a sentence with what to do."""
     minor = _signed(status.minor)
     sentence = (
-        _of_cache(status.major, minor, login)
+        _of_cache(status, minor, login)
         or _of_key_tab(minor, login)
         or _of_server(minor, login, host)
         or "Kerberos gave no ticket"
@@ -51,16 +51,22 @@ def is_kdc_away(status: GssStatus) -> bool:
     return _signed(status.minor) - _BASE in _KDC_AWAY
 
 
+def is_expired(status: GssStatus) -> bool:
+    """Return whether the ticket that we have is too old."""
+    is_told = _signed(status.minor) - _BASE == _TICKET_EXPIRED
+    return is_told or status.major == _CREDENTIALS_EXPIRED
+
+
 def _signed(minor: int) -> int:
     """Return a minor status as Kerberos' tables have it. It is unsigned in C, and they are not."""
     return (minor + 2**31) % 2**32 - 2**31
 
 
-def _of_cache(major: int, minor: int, login: KerberosLogin) -> str:
+def _of_cache(status: GssStatus, minor: int, login: KerberosLogin) -> str:
     cache = login.ticket_cache or "the default ticket cache"
     flags = f"run kinit, or give --{login.what}-sasl-keytab FILE"
     code = minor - _BASE
-    if code == _TICKET_EXPIRED or major == _CREDENTIALS_EXPIRED:
+    if is_expired(status):
         # A key tab makes a new ticket by itself: only a wrong clock makes it look old.
         advice = "check the clock of this machine" if login.keytab else flags
         return f"our Kerberos ticket has expired: {advice}"

@@ -5,6 +5,7 @@ where there is none that they accept.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -214,6 +215,90 @@ def test_doctor_tells_each_fault_of_a_ticket_apart(without_tls: Guarded) -> None
     for fault, (settings, word, times) in faults(without_tls).items():
         looked = without_tls.command("doctor", settings)
         assert (looked.returncode, looked.stdout.count(word)) == (5, times), (fault, looked.stdout)
+
+
+NO_KDC = "no KDC of the realm answered: start it"
+
+
+@pytest.mark.long
+def test_a_kdc_that_is_down_is_named_before_the_first_look(
+    without_tls: Guarded, tmp_path: Path
+) -> None:
+    """Exit 5 with the realm and what to do, for bookies and for ZooKeeper. When it is back, the
+    same command audits.
+    """
+    bookies, zookeeper = without_tls.by_key_tab(), without_tls.by_key_tab(peer="zookeeper")
+    with without_tls.kdc.away():
+        run = without_tls.command(f"run --output {tmp_path}", bookies)
+        looked = without_tls.command("doctor", bookies)
+        no_session = without_tls.command(
+            f"ledger {SOUND}", {**zookeeper, "zookeeper_connect_timeout": "3s"}
+        )
+    said = " ".join((run.stdout + run.stderr).split())
+    assert run.returncode == 5, said
+    assert "without a Kerberos ticket no bookie can be asked" in said
+    assert f"not dialled: no Kerberos ticket for {BOOKIE}: {NO_KDC}" in said
+    assert "AUDITOR.TEST" in said
+    assert "refuse" not in said
+    assert not list(tmp_path.glob("run-*"))
+    assert looked.returncode == 5, looked.stdout
+    assert looked.stdout.count(f"silent: not dialled: no Kerberos ticket for {BOOKIE}") == 3
+    said = " ".join((no_session.stdout + no_session.stderr).split())
+    assert no_session.returncode == 5, said
+    assert "no login to ZooKeeper at localhost:" in said
+    assert f"no Kerberos ticket for {ZOOKEEPER}: {NO_KDC}" in said
+    done = without_tls.command(f"ledger {LOST}", {**bookies, **zookeeper, **QUICK})
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("lifetime", "undialled"), [("1h", 0), ("5sec", 3)], ids=["lasting", "expired"]
+)
+def test_a_kdc_that_goes_away_in_a_run_is_missed_only_where_tickets_expire(
+    without_tls: Guarded, tmp_path: Path, lifetime: str, undialled: int
+) -> None:
+    """Then bookies are not dialled at the second look. The report says so and why, and none of them
+    is accused or counts as refusing.
+    """
+    kdc, name = without_tls.kdc, f"bookkeeper-of-{lifetime}"
+    without_tls.keytabs = {**without_tls.keytabs, name: kdc.add(name, f"-maxlife {lifetime}")}
+    stopping = threading.Thread(target=stop_after_first_look, args=(kdc, tmp_path))
+    stopping.start()
+    try:
+        done = without_tls.command(
+            f"run --output {tmp_path}",
+            {
+                **without_tls.by_key_tab(name),
+                **without_tls.by_key_tab(peer="zookeeper"),
+                "second_look_delay": "8s",
+                "rpc_timeout": "4s",
+            },
+        )
+    finally:
+        stopping.join()
+        kdc.start()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [(one["ledger_id"], one["bookie_id"]) for one in findings(tmp_path)] == [(LOST, None)]
+    [path] = tmp_path.glob("run-*/summary.json")
+    summary = json.loads(path.read_text())
+    told = [one for one in summary["withheld"] if f"{BOOKIE}: {NO_KDC}" in one]
+    assert len(told) == bool(undialled), summary["withheld"]
+    assert all("3 bookies were asked nothing at the last look" in one for one in told)
+    said = "not dialled" in " ".join(done.stdout.split()) or (
+        "no KDC of the realm" in " ".join((path.parent / "report.txt").read_text().split())
+    )
+    assert said == bool(undialled)
+    witness = findings(tmp_path)[0]["witness"]
+    assert "refused" not in witness
+
+
+def stop_after_first_look(kdc: Kdc, output: Path) -> None:
+    """Stop the KDC when a run has written how the bookies greeted it at the first look."""
+    until = time.monotonic() + 60
+    while not list(output.glob("run-*/evidence/bookies/*look-01*")) and time.monotonic() < until:
+        time.sleep(0.05)
+    kdc.stop()
 
 
 @pytest.mark.long

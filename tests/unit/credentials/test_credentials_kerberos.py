@@ -130,6 +130,23 @@ def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) ->
     assert KerberosExchange(login, "localhost").start()
 
 
+def test_why_a_key_tab_makes_no_new_ticket_is_told(kdc: Kdc) -> None:
+    """Not that the old one has expired, which is what the library says: a KDC that is away is asked
+    again, and one that refuses is believed.
+    """
+    kdc.add("hourly", "-maxlife 1sec")
+    login = by_key_tab(kdc, "hourly")
+    assert KerberosExchange(login, "localhost").start()
+    time.sleep(3)
+    with kdc.away():
+        assert "no KDC of the realm answered" in absence(login)
+        assert "no KDC of the realm answered" in absence(login)
+    assert KerberosExchange(login, "localhost").start()
+    kdc.admin("modprinc -allow_tix hourly")
+    time.sleep(3)
+    assert "the KDC has locked our principal" in failure(login)
+
+
 def test_what_this_machine_lacks_ends_a_command_before_it_asks_the_kdc(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
