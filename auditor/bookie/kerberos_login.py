@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 
 from auditor.bookie.link import Link
 from auditor.bookie.replies import (
@@ -49,10 +49,12 @@ NOT_ALLOWED = (
 class GssapiLogin:
     """Logs in at the bookie at `host` with a ticket for it."""
 
+    _exchange: KerberosExchange
+    _first_token: bytes
+    """Both are of `prepare`, new for each connection."""
+
     def __init__(self, login: KerberosLogin, host: str) -> None:
         self._login, self._host = login, host
-        self._exchange = KerberosExchange(login, host)
-        self._first_token = b""
 
     @property
     def _not_accepted(self) -> str:
@@ -129,25 +131,14 @@ async def _call_in_thread(work: Callable[[], bytes]) -> bytes:
 
     The thread is a daemon: neither the loop nor the process waits for it after a time-out.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[bytes] = loop.create_future()
-
-    def settle(result: bytes, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+    future: Future[bytes] = Future()
+    future.set_running_or_notify_cancel()  # Who gives up does not end the thread, which sets it.
 
     def run() -> None:
-        result, error = b"", None
         try:
-            result = work()
-        except Exception as raised:
-            error = raised
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-            loop.call_soon_threadsafe(settle, result, error)
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
 
     threading.Thread(target=run, name="kerberos", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)

@@ -21,7 +21,8 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 class KerberosBookie(ScriptedBookie):
     """`admits`: whether our principal is one of its own. `offers_digest`: it has no Kerberos, and
     answers whatever comes first with a challenge. `replies` go before those of the library: None is
-    silence, a status an error, bytes a token.
+    silence, a status an error, bytes a token. `last_reply` is its answer to our last message, which
+    BookKeeper never gives.
     """
 
     def __init__(
@@ -31,10 +32,12 @@ class KerberosBookie(ScriptedBookie):
         admits: bool = True,
         offers_digest: bool = False,
         replies: tuple[bytes | int | None, ...] = (),
+        last_reply: bytes | int | None = None,
     ) -> None:
         super().__init__({1: [0, 1]}, self._guard)
         self._keytab, self._admits, self._offers_digest = keytab, admits, offers_digest
         self._replies = list(replies)
+        self._last_reply = last_reply
         self._contexts: dict[int, Any] = {}
         self._admitted: set[int] = set()
         self.tokens: list[bytes] = []
@@ -64,7 +67,7 @@ class KerberosBookie(ScriptedBookie):
         else:
             self._say(connection, txn_id, self._answer(connection, token))
 
-    def _answer(self, connection: Connection, token: bytes) -> bytes | None:
+    def _answer(self, connection: Connection, token: bytes) -> bytes | int | None:
         import gssapi
 
         number = connection.number
@@ -77,8 +80,8 @@ class KerberosBookie(ScriptedBookie):
             if context.unwrap(token).message == b"\x01\0\0\0" and self._admits:
                 self._admitted.add(number)
         except gssapi.exceptions.GSSError:
-            pass
-        return None
+            return None
+        return self._last_reply
 
     def _say(self, connection: Connection, txn_id: int, reply: bytes | int | None) -> None:
         if reply is None:

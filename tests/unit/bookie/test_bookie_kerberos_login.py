@@ -13,11 +13,13 @@ import pytest
 from support.guarded_bookie import AUTH, GuardedBookie
 from support.kerberos import Kdc, require_kerberos
 from support.kerberos_bookie import KerberosBookie
-from support.scripted_bookie import INFO, ScriptedBookie
+from support.scripted_bookie import INFO, ScriptedBookie, frame
+from support.scripted_bookie import answer as scripted_answer
 
 from auditor.bookie import dialling, kerberos_login
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.kerberos_login import ROUNDS_MAX, GssapiLogin
+from auditor.bookie.replies import STILL_UNAUTHORISED
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, KerberosLogin
 from auditor.credentials import kerberos
@@ -120,6 +122,54 @@ def test_a_principal_that_is_not_admitted_is_told_without_waiting(
     assert "accepted our ticket, and refuses our principal" in refusal(
         KerberosBookie(keytab, admits=False), login
     )
+
+
+@pytest.mark.parametrize(
+    ("admits", "greeting"),
+    [
+        (True, (Greeting.ANSWERED, "")),
+        (False, (Greeting.REFUSED, f"{NOT_ADMITTED}{kerberos_login.NOT_ALLOWED}")),
+    ],
+)
+def test_a_bookie_that_answers_our_last_message_is_believed_by_what_it_does(
+    login: KerberosLogin, keytab: Path, admits: bool, greeting: tuple[Greeting, str]
+) -> None:
+    """The request behind it tells, as it does of one that says nothing."""
+    bookie = KerberosBookie(keytab, admits=admits, last_reply=b"")
+    with bookie, lane(bookie, login) as one:
+        assert one.greet() == greeting
+
+
+def test_an_error_to_our_last_message_may_pass(login: KerberosLogin, keytab: Path) -> None:
+    """The bookie may be starting: it is dialled again."""
+    bookie = KerberosBookie(keytab, last_reply=pb.EIO)
+    limits = replace(QUICK, access=BookieAccess(sasl=login))
+
+    async def dial() -> None:
+        await dialling.Dialler(("localhost", bookie.port), limits).open(Unused())
+
+    with bookie, pytest.raises(BookieUnreachable, match="answered EIO to AUTH"):
+        asyncio.run(dial())
+
+
+def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(
+    login: KerberosLogin, keytab: Path
+) -> None:
+    """Its plug-in AuthDisabledPlugin took our ticket for a login."""
+    bookie = KerberosBookie(keytab)
+    guard = bookie.act
+
+    def want_no_login(connection: Any, request: pb.Request) -> bool:
+        if request.header.operation != AUTH:
+            return guard(connection, request)
+        message = scripted_answer(AUTH, request.header.txnId, pb.EOK)
+        message.authResponse.authPluginName = "AuthDisabledPlugin"
+        message.authResponse.payload = b""
+        connection.send(frame(message))
+        return True
+
+    bookie.act = want_no_login
+    assert refusal(bookie, login) == f"{NOT_ADMITTED}{STILL_UNAUTHORISED}"
 
 
 def test_a_ticket_that_is_not_accepted_is_told_from_another_mechanism(
@@ -254,12 +304,17 @@ def test_a_kdc_that_says_nothing_is_given_up(
     may_end = threading.Event()
     monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
     monkeypatch.setattr(kerberos_login, "TICKET_TIMEOUT_S", 0.05)
+    unhandled: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", unhandled.append)
     said = rf"^{NOT_DIALLED}no Kerberos ticket for bookkeeper/b1: .* not answer within 0\.05 s$"
     with pytest.raises(BookieUnreachable, match=said):
         asyncio.run(GssapiLogin(login, "b1").prepare())
     asking = [thread for thread in threading.enumerate() if thread.name == "kerberos"]
     assert asking and all(thread.daemon for thread in asking)
     may_end.set()
+    for thread in asking:
+        thread.join(20)
+    assert not unhandled, "an answer that comes too late troubles nobody"
 
 
 def test_a_fault_of_ours_in_the_thread_is_raised(
