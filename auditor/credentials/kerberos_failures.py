@@ -36,7 +36,7 @@ class GssStatus:
 
 def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str) -> str:
     """Return why there is no ticket for the server at `host`, as a sentence with what to do."""
-    minor = _signed(status.minor)
+    minor = _as_signed(status.minor)
     sentence = (
         _of_cache(status, minor, login)
         or _of_key_tab(minor, login)
@@ -48,16 +48,16 @@ def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str)
 
 def is_kdc_away(status: GssStatus) -> bool:
     """Return whether no KDC was found, answered or could serve: a later try may succeed."""
-    return _signed(status.minor) - _BASE in _KDC_AWAY
+    return _as_signed(status.minor) - _BASE in _KDC_AWAY
 
 
 def is_expired(status: GssStatus) -> bool:
     """Return whether the ticket that we have is too old."""
-    is_told = _signed(status.minor) - _BASE == _TICKET_EXPIRED
+    is_told = _as_signed(status.minor) - _BASE == _TICKET_EXPIRED
     return is_told or status.major == _CREDENTIALS_EXPIRED
 
 
-def _signed(minor: int) -> int:
+def _as_signed(minor: int) -> int:
     """Return a minor status as Kerberos' tables have it. It is unsigned in C, and they are not."""
     return (minor + 2**31) % 2**32 - 2**31
 

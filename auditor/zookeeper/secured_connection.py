@@ -91,9 +91,7 @@ class Refusals:
         self._last, self.needs_kdc = why, True
 
     def note_drop(self, server: Server) -> None:
-        """Note that a server dropped our proof of the password: once may pass, twice is a
-        refusal.
-        """
+        """Note that a server dropped our proof of the password: the second time is a refusal."""
         if server in self._dropped:
             self.note(server, WRONG_LOGIN)
         else:
@@ -128,9 +126,7 @@ class Refusals:
 def await_unless_refused(
     live: threading.Event, refusals: Refusals, servers: Sequence[Server], timeout_s: float
 ) -> bool:
-    """Wait for `live`, and return whether it was set before the time or every server's refusal
-    came.
-    """
+    """Wait for `live`. Return whether it was set before the time, or the last refusal, came."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until and not refusals.has_all(servers):
         if live.wait(REFUSAL_POLL_S):
@@ -209,9 +205,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         self._end_if_all_refused()
 
     def _end_if_all_refused(self) -> None:
-        """Raise AuthFailedError, which ends kazoo's attempts, if every server refused us for
-        good.
-        """
+        """Raise AuthFailedError if all refused us for good: it ends kazoo's attempts."""
         if self.refusals.has_all(self.client.hosts):
             raise AuthFailedError(self.refusals.last) from None
 
@@ -239,10 +233,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self._log_in_with_password(login, timeout)
 
     def _log_in_with_ticket(self, exchange: KerberosExchange, timeout: float) -> None:
-        """Log in with GSSAPI, in kazoo's thread: it may wait for the KDC.
-
-        Raises ConnectionDropped if no KDC answers: kazoo tries again, until nobody waits for it.
-        """
+        """Log in with GSSAPI, in kazoo's thread. If no KDC answers, kazoo tries again."""
         try:
             token = exchange.start()
             for xid in range(1, ROUNDS_MAX + 1):
@@ -278,9 +269,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
     def _exchange(
         self, token: bytes, xid: int, timeout: float, refusal: str = WRONG_LOGIN
     ) -> bytes:
-        """Send one SASL message and return the server's. A server answers a refused one with an
-        error.
-        """
+        """Send one SASL message and return the server's, which is an error if it refuses ours."""
         try:
             self._submit(SASL(token), timeout, xid)
             header, buffer, offset = self._read_header(timeout)
