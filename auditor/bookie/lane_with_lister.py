@@ -70,9 +70,7 @@ class LaneWithLister(AsyncLane):
         self._has_listed = self._is_greeted = False
         self._trouble = ""
         self.contradiction = ""
-        """What the lister listed and the bookie denied in this run, as a sentence; "" while they
-        agree.
-        """
+        """What the lister listed and the bookie denied in this run, as a sentence, or ""."""
 
     async def greet(self) -> tuple[Greeting, str]:
         """Greet the bookie, and its lister if the bookie answers."""
@@ -138,9 +136,7 @@ class LaneWithLister(AsyncLane):
         return found
 
     def _settle(self, answer: Answer, reads: Sequence[EntryRead]) -> Answer:
-        """Return what is known of one ledger after the lister's answer and the reads on the
-        bookie.
-        """
+        """Return what is known of one ledger after the lister's answer and reads on the bookie."""
         if answer.status is not AnswerStatus.HELD:
             said = (
                 LISTER_IN_DOUBT
