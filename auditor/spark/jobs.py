@@ -119,6 +119,9 @@ def _ours(failure: BaseException) -> AuditorError:
     raised = _RAISED.findall(text)
     if raised:
         return SparkJobFailed(raised[-1], text)
+    causes = _JAVA.findall(text)
+    if causes:
+        return SparkJobFailed(causes[-1], text)
     first_line = text.splitlines()[0] if text else ""
     return SparkJobFailed(f"{type(failure).__name__}: {first_line}", text)
 
@@ -141,6 +144,8 @@ _RAISED = re.compile(
     re.MULTILINE,
 )
 """The last lines of Python tracebacks: the exception of the task."""
+_JAVA = re.compile(r"^(?:Caused by)?: ([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
+"""What Java raised, and what caused that: the last one is what went wrong first."""
 _CANCEL_S = 10.0
 """How long a cancelled job may take to end its thread."""
 

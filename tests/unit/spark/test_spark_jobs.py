@@ -1,0 +1,57 @@
+"""What becomes of an exception that a Spark job raised."""
+
+from __future__ import annotations
+
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+
+from auditor.errors import SparkJobFailed
+from auditor.spark import jobs
+from auditor.stop import StopRequest
+
+STALL_MAX_S = 60.0
+OF_JAVA = """An error occurred while calling o145.parquet.
+: java.lang.RuntimeException: java.lang.ClassNotFoundException: Class a.S3AFileSystem not found
+\tat org.apache.hadoop.conf.Configuration.getClass(Configuration.java:2737)
+Caused by: java.lang.ClassNotFoundException: Class a.S3AFileSystem not found
+\tat org.apache.hadoop.conf.Configuration.getClassByName(Configuration.java:2640)
+\t... 25 more
+"""
+
+
+class Context:
+    """A Spark whose jobs have no stages."""
+
+    def setJobGroup(self, *_: object, **__: object) -> None:
+        pass
+
+    def statusTracker(self) -> SimpleNamespace:
+        return SimpleNamespace(getActiveStageIds=tuple, getStageInfo=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OF_JAVA, "java.lang.ClassNotFoundException: Class a.S3AFileSystem not found"),
+        (
+            "An error occurred while calling o1.parquet.\n: java.io.IOException: no host x\n\tat a",
+            "java.io.IOException: no host x",
+        ),
+        ("something else\nand more", "ValueError: something else"),
+    ],
+)
+def test_the_first_cause_in_java_is_named(
+    text: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is what an operator can act on. Where Java says nothing, the first line is."""
+    monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
+
+    def fail() -> None:
+        raise ValueError(text)
+
+    spark = SimpleNamespace(sparkContext=Context())
+    with pytest.raises(SparkJobFailed) as raised:
+        jobs.run_job(spark, StopRequest(), fail, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
+    assert (said, text) == (str(raised.value), raised.value.detail)
