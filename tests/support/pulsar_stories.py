@@ -24,9 +24,11 @@ ORDERS, ARCHIVE, BRIEF = "shop/orders", "shop/archive", "shop/brief"
 MESSAGES = 250
 """Messages of a topic: two full ledgers of 100 entries, and a third one."""
 LATE = 150
-"""Messages that a subscription has acknowledged that is beyond every loss of a first ledger."""
+"""Messages that a subscription acknowledged whose position is beyond every loss of a first
+ledger.
+"""
 BEHIND, BEYOND = "behind", "beyond"
-"""The subscription that has read nothing, and the one with only LATE messages left."""
+"""The subscription that acknowledged nothing, and the one that acknowledged LATE messages."""
 LISTED_TIMEOUT_S = 60.0
 POLL_S = 0.2
 GROUPS_MAX = 10_000
@@ -97,8 +99,8 @@ def lose_copies(pulsar: RealPulsar, lost: Mapping[BookieId, Mapping[LedgerId, st
 
 
 def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
-    """Return the entries that a lister lists of a ledger; None if it answers with an error and the
-    entries are in doubt.
+    """Return the entries that a lister lists of a ledger; None if it answers with an error: then
+    the entries are unknown.
     """
     host, _, port = address.rpartition(":")
     with RawBookie(host, int(port)) as connection:

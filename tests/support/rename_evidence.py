@@ -39,7 +39,7 @@ def run_with(**rows: list[Any]) -> Place:
 def needs(
     *ledgers: int, bookie: str = "g", status: AnswerStatus = UNREGISTERED, detail: str = NO_COOKIE
 ) -> list[Any]:
-    """Return that these ledgers name a gone bookie."""
+    """Return answer rows of ledgers that name a gone bookie."""
     return [
         answer_row(Answer(bookie, one, look, 0, status, detail=detail))
         for one in ledgers

@@ -32,8 +32,8 @@ TIME_MAX_S = 3_600.0
 
 TURNS_MAX = 1_000
 TURN_S = 1e-6
-"""Minimum duration of many turns of the loop without a wait: a pause too short for a float would
-repeat for ever."""
+"""Virtual seconds that so many turns of the loop without a wait take. Otherwise a pause too short
+for a float would repeat for ever."""
 
 
 class NeverEnds(BaseException):
