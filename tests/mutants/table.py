@@ -1,9 +1,9 @@
 """The bugs that `make mutants` plants in the product, one at a time, and the tests that must catch
 each.
 
-To add one: a row here, then `python tests/mutants/run.py 'words of its name'`; put what `python
-tests/mutants/run.py --table` prints into docs/testing.md. Where `old` no longer stands in the
-product, because the code changed, plant the same bug in the code as it is now.
+To add one, write a row here, run `python tests/mutants/run.py 'words of its name'`, and put the
+output of `python tests/mutants/run.py --table` into docs/testing.md. If `old` no longer occurs in
+the product because the code changed, plant the same bug in the present code.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS
 
 
 class Mutant(NamedTuple):
-    """A bug: in `file` (below PRODUCT) `old`, which stands there once, becomes `new`. Each of
+    """A bug: in `file` (below PRODUCT) `old`, which occurs there once, becomes `new`. Each of
     `tests` must fail then.
 
-    `name` says what is wrong with the product that has it. `tests` are pytest's node ids, without
+    `name` is the defect of a product with the bug. `tests` are pytest's node ids, without
     parameters.
     """
 
