@@ -155,7 +155,7 @@ def test_a_python_without_the_auditor_is_exit_2(tmp_path):
     ) and f"{python} cannot import the auditor" in done.stderr
 
 
-def test_cluster_mode_is_told_what_it_loses(tmp_path):
+def test_cluster_mode_prints_what_it_loses(tmp_path):
     """The wrapper continues, and says where to find the outcome instead."""
     env = {"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": sys.executable}
     for options in (["--deploy-mode", "cluster"], ["--deploy-mode=cluster"]):

@@ -303,7 +303,7 @@ def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
     )
 
 
-def test_passwords_are_told_only_when_asked(server: Server, tree: Znodes) -> None:
+def test_passwords_are_returned_only_on_request(server: Server, tree: Znodes) -> None:
     """The password is returned only by the call that asks for it, and is in no record."""
     root = "/passwords/ledgers"
     tree.layout(root, H)

@@ -149,7 +149,7 @@ def test_a_login_is_made_again_on_each_new_connection(guarded: Guarded, way: str
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "canary-wrong"), ("nobody", PASSWORD)])
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_a_wrong_login_is_told_at_once(
+def test_a_wrong_login_is_reported_at_once(
     guarded: Guarded, user: str, password: str, with_tls: bool
 ) -> None:
     """kazoo alone says that the connection was lost."""
@@ -199,7 +199,7 @@ def test_the_name_of_the_server_is_checked_unless_switched_off(guarded: Guarded)
     assert "not from a CA" in guarded.refusal(ZooKeeperAccess(other), hosts)
 
 
-def test_a_server_that_demands_logins_is_told(tmp_path: Path) -> None:
+def test_a_server_that_demands_logins_is_reported(tmp_path: Path) -> None:
     """It ends a session without a login, and kazoo would reconnect for ever."""
     flags = [
         jaas_of_zookeeper(tmp_path, USER, PASSWORD),
@@ -225,7 +225,7 @@ def test_a_server_that_demands_logins_is_told(tmp_path: Path) -> None:
         server.stop()
 
 
-def test_tls_to_a_port_without_it_is_told(guarded: Guarded) -> None:
+def test_tls_to_a_port_without_it_is_reported(guarded: Guarded) -> None:
     """The error comes after the time-out of the connection: the server may also be starting."""
     tls = guarded.tls(guarded.pki.issue("auditor"))
     with pytest.raises(StoreUnavailable, match=r"secureClientPort|does not speak TLS"):
@@ -235,7 +235,9 @@ def test_tls_to_a_port_without_it_is_told(guarded: Guarded) -> None:
         )
 
 
-def test_credentials_that_cannot_be_read_are_told_before_anything_is_sent(guarded: Guarded) -> None:
+def test_credentials_that_cannot_be_read_are_reported_before_anything_is_sent(
+    guarded: Guarded,
+) -> None:
     """This happens in a task of Spark, where the file may be missing."""
     missing = ZooKeeperAccess(digest=SecretSource("the digest", "AUDITOR_X", file="/no/such/file"))
     assert "the file with the digest /no/such/file cannot be read" in guarded.refusal(missing)

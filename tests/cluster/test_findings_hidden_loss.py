@@ -127,7 +127,7 @@ def reasons(outcome: Outcome, ledger_id: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("ledger_id", LEDGERS)
-def test_the_reasons_that_hold_are_told_and_no_others(beyond: Outcome, ledger_id: int) -> None:
+def test_the_reasons_that_hold_are_reported_and_no_others(beyond: Outcome, ledger_id: int) -> None:
     """The reason for the mark is a fact; the twin, which differs in one respect, has another reason
     or none.
     """

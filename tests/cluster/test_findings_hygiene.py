@@ -142,7 +142,7 @@ by_name = pytest.mark.parametrize("name", CONTRADICTIONS)
 
 
 @by_name
-def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
+def test_each_contradiction_names_both_sides(outcome: Outcome, name: str) -> None:
     """METADATA_MALFORMED is a warning, each contradiction names both sides, and the metadata was
     read twice alike.
     """

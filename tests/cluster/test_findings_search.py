@@ -150,7 +150,7 @@ def test_every_stranded_entry_is_counted_not_only_those_looked_for(outcome: Outc
 
 
 @pytest.mark.parametrize(("ledger_id", "at_tail"), [(MIRRORED_TAIL, True), (MIRRORED_HOLE, False)])
-def test_the_end_that_one_bookie_lacks_is_told_apart_from_a_hole(
+def test_the_end_that_one_bookie_lacks_is_distinguished_from_a_hole(
     outcome: Outcome, ledger_id: int, at_tail: bool
 ) -> None:
     """The ack quorum has the last ten entries. In the twin b3 also lacks an entry in the middle."""

@@ -307,7 +307,7 @@ def stop_after_first_look(kdc: Kdc, output: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_key_that_the_bookies_do_not_have_yet_is_told(
+def test_a_key_that_the_bookies_do_not_have_yet_is_reported(
     without_tls: Guarded, tmp_path: Path
 ) -> None:
     """The KDC issues tickets for the newest key. A bookie does not answer them."""
@@ -344,7 +344,7 @@ def test_a_ticket_cache_inside_tls_and_the_login_of_a_jaas_file_are_used(
 
 
 @pytest.mark.long
-def test_bookies_that_offer_digest_md5_are_told(guarded: Guarded, tmp_path: Path) -> None:
+def test_bookies_that_offer_digest_md5_are_reported(guarded: Guarded, tmp_path: Path) -> None:
     """They answer a ticket with their challenge."""
     jaas = tmp_path / "digest.jaas"
     jaas.write_text(f'Bookie {{ {LOGIN_MODULE} required user_bookkeeper="pw"; }};\n')

@@ -133,7 +133,7 @@ def test_a_lister_does_not_start_for_another_bookie(cluster: RealCluster) -> Non
     )
 
 
-def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
+def test_a_lister_can_be_configured_by_flags_alone(cluster: RealCluster) -> None:
     """The flags are directories, id and address, and the cluster that the cookie must belong to."""
     directory = cluster.directory("b1") / "ledgers"
     host, port = cluster.address("b1")

@@ -313,7 +313,7 @@ def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None
     )
 
 
-def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(
+def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_configured_not_to(
     cluster: RealCluster,
 ) -> None:
     """Collected: a closed ledger that no segment puts there, and a ledger without metadata. Kept:

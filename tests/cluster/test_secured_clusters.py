@@ -160,7 +160,7 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
 
 
 @pytest.mark.long
-def test_a_certificate_without_the_role_that_bookies_want_is_told(with_tls: Secured) -> None:
+def test_a_certificate_without_the_role_that_bookies_want_is_reported(with_tls: Secured) -> None:
     """The right role is accepted. Another role, and none at all, are not reported as a wrong
     certificate.
     """

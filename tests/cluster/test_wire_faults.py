@@ -29,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalCluster]
         yield cluster
 
 
-def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
+def test_without_a_fault_the_truth_is_reported(cluster: MortalCluster):
     """Proxies do no harm to the answers of real bookies."""
     with act(cluster, SEED) as quiet:
         assert [] == quiet.breaches(

@@ -177,7 +177,7 @@ def _baseline(run: Path | None) -> object:
     return summary["run_id"], summary["finished_at"], listed, []
 
 
-def _told_baseline(run: Path) -> object:
+def _stated_baseline(run: Path) -> object:
     last = json.loads((run / "run.json").read_text())["previous_population"]
     return last and (last["run_id"], last["finished_at"], last["listed"], list(last["low_listed"]))
 
@@ -195,7 +195,7 @@ def _absent(run: Path | None) -> object:
     )
 
 
-def _told_absent(run: Path) -> object:
+def _stated_absent(run: Path) -> object:
     return json.loads((run / "run.json").read_text()).get("unregistered_since_ms", {})
 
 
@@ -258,10 +258,10 @@ SUMS = (
     Sum("request_totals", _request_totals, _requests),
 )
 HANDED = (
-    Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),
+    Handed("previous_population", _stated_baseline, lambda one: _baseline(one.baseline)),
     Handed("sweep", lambda run: _sweep(run)["turn"], _next_turn),
     Handed("sampling", _runs, _runs_due),
-    Handed("unregistered_since_ms", _told_absent, lambda one: _absent(one.baseline)),
+    Handed("unregistered_since_ms", _stated_absent, lambda one: _absent(one.baseline)),
 )
 CARRIED = (*SUMS, *HANDED)
 """Everything that a run hands on to the next one."""
@@ -284,9 +284,9 @@ def _of_run(carried: Sum | Handed, one: Finished) -> Iterator[Breach]:
     before = carried.actual(one.before) if one.before else {}
     adds, numbers = carried.adds(one.directory, one.before), carried.actual(one.directory)
     for key in sorted({*before, *adds, *numbers}):
-        due, told_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
-        if due != told_number:
-            yield Breach(_sort(due, told_number), carried.name, key, where, due, told_number)
+        due, stated_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
+        if due != stated_number:
+            yield Breach(_sort(due, stated_number), carried.name, key, where, due, stated_number)
 
 
 def _sort(due: int, number: int) -> Sort:

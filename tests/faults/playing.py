@@ -118,11 +118,11 @@ def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: N
     settings: dict[str, Any] = {**WAITS, **FIRST_LOOK_ON_SPARK, **plan.settings}
     outcome = audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
     return Played(
-        outcome, told_by(outcome) if outcome.verdicts else Reported([], [], in_order=False)
+        outcome, written_by(outcome) if outcome.verdicts else Reported([], [], in_order=False)
     )
 
 
-def told_by(outcome: Outcome) -> Reported:
+def written_by(outcome: Outcome) -> Reported:
     """Return what a run wrote."""
     run_dir = accounted(outcome).run_dir
     assert run_dir is not None, outcome.stdout

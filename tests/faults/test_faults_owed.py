@@ -74,7 +74,7 @@ def test_the_truth_about_the_scene_is_no_breach():
     assert {} == of_scene()
 
 
-def test_each_loss_of_the_scene_is_told_with_its_own_entries_and_bookies():
+def test_each_loss_of_the_scene_is_reported_with_its_own_entries_and_bookies():
     """Made-up entries on a made-up bookie are a corruption for each of them."""
     runs = ((1_000_000, 2_000_000),)
     lossy = {ledger: planted.truth for ledger, planted in SCENE.items() if planted.truth.losses}
@@ -116,7 +116,7 @@ def test_what_is_not_owed_is_unknown_for_what_was_not_heard_alone(reason: str):
     assert {2: Sort.CORRUPTION} == of_scene(frozenset(), of_2=Judged("indeterminate"))
 
 
-def test_a_loss_that_is_not_owed_is_told_as_far_as_it_was_heard():
+def test_a_loss_that_is_not_owed_is_reported_as_far_as_it_was_heard():
     """Ledger 11 lost both copies of entry 4. With b4 unheard one of them may exist; what is said of
     b3 must be whole.
     """

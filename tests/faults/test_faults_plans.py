@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
+def test_without_a_fault_the_truth_is_reported(cluster: SandboxCluster):
     """An undisturbed run, through proxies that do no harm, gives the verdicts that are written
     down.
     """

@@ -30,7 +30,7 @@ EXPECTED = [(n,) for n in (1, 4, 7, 10)]
         ),
     ],
 )
-def test_a_stray_is_told_with_its_window(expected: tuple[int, ...], found: list[object]):
+def test_a_stray_is_reported_with_its_window(expected: tuple[int, ...], found: list[object]):
     """A stray has its sort and the window that shows it, and gives one breach."""
     assert found == [
         (one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in expected])

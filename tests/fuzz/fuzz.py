@@ -1,4 +1,4 @@
-"""The long form of fuzzing: each target in a process of its own for as long as it is told to.
+"""The long form of fuzzing: each target in a process of its own, for a given time.
 
     make fuzz                            # ten minutes a target
     make fuzz MINUTES=2 TARGET=entry-list SEED=7

@@ -489,7 +489,7 @@ def test_kinds_of_names():
 
 
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
-def test_every_kind_is_told(page: str):
+def test_every_kind_is_documented(page: str):
     """docs say what to do about each kind, and since when it is found."""
     text = (PROJECT / page).read_text()
     assert [] == [kind.value for kind in Kind if f"`{kind.value}`" not in text]
@@ -575,7 +575,7 @@ def test_metrics_of_names():
     assert set(documented) == set(words(row["metric"] for row in table(page, "Metrics")))
 
 
-def test_alerts_are_told():
+def test_alerts_are_documented():
     """docs/operating.md has every alert about the audit itself; those on kinds have the names of
     their kinds.
     """

@@ -161,7 +161,7 @@ def test_a_remark_needs_the_same_metadata_twice():
     )
 
 
-def test_a_verdict_that_was_never_true_is_told():
+def test_a_verdict_that_was_never_true_is_reported():
     """A false alarm and a miss are both reported; a right verdict is not."""
     truths = parts(WRITTEN, "lose 1 4 b3")
     lost = truths[1].owed(1)
@@ -172,7 +172,7 @@ def test_a_verdict_that_was_never_true_is_told():
     assert "says of ledger 1 sound" in miss and "b3 lacks 4" in alarm
 
 
-def test_a_fact_that_was_never_true_is_told():
+def test_a_fact_that_was_never_true_is_reported():
     """A fact that was true in a state that the audit may have seen is accepted."""
     truths = parts(
         f"{WRITTEN}; lose 1 4 b2 b3; mark 1; lock 1 b5", "replication off; lock 1 nobody"

@@ -138,7 +138,7 @@ def test_a_false_fact_of_the_first_checker_is_withheld(
 
 
 @pytest.mark.parametrize("name", SHOWN_BY)
-def test_a_false_fact_of_both_checkers_is_told_by_the_truth(
+def test_a_false_fact_of_both_checkers_contradicts_the_truth(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If both checkers state the same false fact, only the model contradicts it."""
@@ -147,7 +147,7 @@ def test_a_false_fact_of_both_checkers_is_told_by_the_truth(
 
 
 @pytest.mark.parametrize("name", SHOWN_BY)
-def test_a_false_fact_of_an_audit_that_went_on_is_told_by_the_truth(
+def test_a_false_fact_of_an_audit_that_went_on_contradicts_the_truth(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fact that no state of the cluster owes is false there, too."""

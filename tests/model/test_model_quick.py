@@ -177,7 +177,7 @@ def test_the_machine_tells_a_history_that_failed_only_once(
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
-def test_what_the_product_raises_is_told_with_the_history(
+def test_what_the_product_raises_is_reported_with_the_history(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     """It comes with the place where it was raised, for each way through the model."""
@@ -200,7 +200,7 @@ OPEN = "create 2 e1 w1 a1 b4"
 
 
 @pytest.mark.parametrize("through", [through_spark, end_through_spark, each_through_spark])
-def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
+def test_a_run_on_spark_that_says_something_else_is_reported_with_the_history(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: Callable[..., None]
 ):
     """It is the shortest failing one; here it is a history without any run, and a substitute calls
@@ -219,7 +219,7 @@ def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
     assert f"tests/model/replay.py --spark '{line}'" in str(failure.value)
 
 
-def test_what_a_run_on_spark_raises_is_told_with_the_history(
+def test_what_a_run_on_spark_raises_is_reported_with_the_history(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """This holds for any exception."""

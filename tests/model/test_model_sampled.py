@@ -57,7 +57,7 @@ def test_a_sample_is_no_reason_to_call_a_mark_stale(cluster: Cluster):
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
-def test_a_false_count_of_a_sample_is_told_by_the_truth(
+def test_a_false_count_of_a_sample_contradicts_the_truth(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     """The false count is planted in both checkers."""

@@ -260,7 +260,7 @@ def test_what_copies_rest_on(copies: CopyFacts | None, is_stale: bool, history: 
     assert (copies, is_stale) == (row.copies, row.is_mark_stale)
 
 
-def test_a_false_fact_is_told_by_its_name():
+def test_a_false_fact_is_named():
     """The sentence has the stated value and the true one."""
     row = owed(f"{WRITTEN}; lose 1 4 b3")
     (one,) = row.findings

@@ -92,7 +92,7 @@ def test_what_a_run_says_of_marks_is_held_against_the_truth():
     assert "some_ledgers is [1], and in truth [2]" in false
 
 
-def test_a_run_that_differs_in_one_row_is_told():
+def test_a_run_that_differs_in_one_row_is_reported():
     """Rows are compared one by one; a run does not list a deleted ledger."""
     single = {
         1: Row("sound"),

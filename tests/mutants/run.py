@@ -162,7 +162,7 @@ class Bench:
         if code is None:
             return Played(None, seconds, frozenset(), frozenset())
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
-        return _told(code, seconds, cases)
+        return _played(code, seconds, cases)
 
 
 def run_limited(
@@ -223,7 +223,7 @@ def _forget_compiled(module: Path) -> None:
         compiled.unlink()
 
 
-def _told(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Played:
+def _played(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Played:
     passed, failed, accident = set[str](), set[str](), ""
     for case in cases:
         # A test with parameters is selected by its name, and by that of each case.

@@ -47,7 +47,7 @@ why = "equivalent: nobody calls it"
 FILES = ("auditor/first_checker/a.py",)
 
 
-def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
+def test_a_survivor_that_nobody_explained_is_reported_with_its_change() -> None:
     """The report has file, function, the line before and after."""
     (line,) = compared([(HERE, "survived")], [], FILES)
     assert (
@@ -76,7 +76,7 @@ def test_an_explained_survivor_is_let_be() -> None:
 
 
 @pytest.mark.parametrize("tried", [[], [(HERE, "killed")]])
-def test_an_explanation_that_nothing_needs_is_told(
+def test_an_explanation_that_nothing_needs_is_reported(
     tried: list[tuple[tuple[str, str, str, str], str]],
 ) -> None:
     """Its mutant no longer exists, or is killed by now: the list cannot become stale."""

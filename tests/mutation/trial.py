@@ -267,7 +267,7 @@ class Trial:
         adopt_orphans()
         self.failures_max = 2 if any(file.startswith(TIMED) for file in self.files) else 1
         fd, pid = self._fork(lambda: None, session.items, watch)
-        if (outcome := _end(fd, pid, _has_told(fd, pid))).how != "survived":
+        if (outcome := _end(fd, pid, _has_reported(fd, pid))).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
         self._all(mutants, Outcomes(mutants, known), watch, root)
         return True
@@ -420,7 +420,7 @@ def key(mutant: Mutant) -> str:
     return json.dumps(mutant.identity)
 
 
-def _has_told(fd: int, pid: int) -> bool:
+def _has_reported(fd: int, pid: int) -> bool:
     """Wait until a child reports how it ended. Return False if it only waits."""
     patience = Patience(pid)
     while not patience.has_run_out():
@@ -429,11 +429,11 @@ def _has_told(fd: int, pid: int) -> bool:
     return False
 
 
-def _end(fd: int, pid: int, has_told: bool) -> Outcome:
+def _end(fd: int, pid: int, has_reported: bool) -> Outcome:
     """Return what a child reported; without a report it was ended by its limits, or by what the
     mutant did to it.
     """
-    message = os.read(fd, 65536) if has_told else b""
+    message = os.read(fd, 65536) if has_reported else b""
     if not message:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.stories import Story, stories
 
-TOLD = 250
+COUNT = 250
 """Stories that are compared. In about a tenth of them a draw used to depend on the order of a
 set.
 """
@@ -21,7 +21,7 @@ sys.path[:0] = [{str(TESTS)!r}, {str(Path(__file__).parent)!r}]
 from support.stories import stories
 from test_properties_second_checker import with_placement
 from test_properties_stories import as_text
-both = [one for story in stories({TOLD}) for one in (story, with_placement(story))]
+both = [one for story in stories({COUNT}) for one in (story, with_placement(story))]
 print(*map(as_text, both), sep="\\n")
 """
 
@@ -66,7 +66,7 @@ def printed() -> list[str]:
 def test_a_seed_tells_the_same_story_in_every_process(printed: list[str]) -> None:
     """The order of Python's sets in the process does not matter."""
     one, other = (text.splitlines() for text in printed)
-    assert 2 * TOLD == len(one) == len(other)
+    assert 2 * COUNT == len(one) == len(other)
     assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], (
         "seeds"
     )
@@ -74,4 +74,4 @@ def test_a_seed_tells_the_same_story_in_every_process(printed: list[str]) -> Non
 
 def test_stories_differ() -> None:
     """Hardly any two are alike, so that the number of stories means something."""
-    assert 0.9 * TOLD < len({as_text(story) for story in stories(TOLD)})
+    assert 0.9 * COUNT < len({as_text(story) for story in stories(COUNT)})

@@ -228,7 +228,7 @@ def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
     assert {"holder": "worker-1.example", "since_ms": since_ms} == looks[1] == looks[2]
 
 
-def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
+def test_locks_that_may_not_be_listed_hinder_nothing_and_are_reported(
     cluster: SandboxCluster, client: Znodes, tmp_path: Path
 ):
     """The worker is only an explanation: everything is judged, with a warning that names the

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from faults.ends import jvm_of
 from faults.harm import Fault, Harm
-from faults.playing import IDS, PLAYS_ALL, SEED, told_by
+from faults.playing import IDS, PLAYS_ALL, SEED, written_by
 from faults.processes import spark_worker_of
 from faults.resuming import ENDS_WITHIN_S, LATEST, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
@@ -68,7 +68,7 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
             ledger_ids=IDS,
             between=lambda n: played.second_look(n, heal=True),
         )
-        assert [] == played.breaches(told_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
+        assert [] == played.breaches(written_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
 
 
 KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {

@@ -309,7 +309,7 @@ def test_sql_may_use_the_sources(spark, load, cluster):
 
 
 @pytest.mark.parametrize("name", [source.name() for source in SOURCES])
-def test_a_missing_uri_is_told_by_load(spark, name):
+def test_load_refuses_a_missing_uri(spark, name):
     """The error names the option and its form."""
     ledger_source.register(spark)
     with pytest.raises(
@@ -319,7 +319,7 @@ def test_a_missing_uri_is_told_by_load(spark, name):
         spark.read.format(name).load()
 
 
-def test_nonsense_for_a_uri_is_told_by_load(load):
+def test_load_refuses_nonsense_for_a_uri(load):
     """The error names the option, what is wrong, and the right form."""
     with pytest.raises(
         AnalysisException,

@@ -125,7 +125,7 @@ def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
 
 
 @pytest.mark.parametrize("name", OF_RUNS)
-def test_a_false_fact_of_a_run_is_told_by_the_truth(
+def test_a_false_fact_of_a_run_contradicts_the_truth(
     run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     """It is planted in what judges the same evidence again."""
@@ -134,7 +134,7 @@ def test_a_false_fact_of_a_run_is_told_by_the_truth(
 
 
 @pytest.mark.parametrize("name", ["what was read was listed", "no mark is stale"])
-def test_a_false_row_of_a_run_is_told_by_the_truth(
+def test_a_false_row_of_a_run_contradicts_the_truth(
     run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     """The basis of copies and the reasons for a mark are also compared on the rows of a run."""
@@ -143,7 +143,7 @@ def test_a_false_row_of_a_run_is_told_by_the_truth(
     assert sentence.startswith("a false fact on ledger"), sentence
 
 
-def test_a_false_count_of_stale_marks_is_told_by_the_truth(
+def test_a_false_count_of_stale_marks_contradicts_the_truth(
     run: SparkRun, monkeypatch: pytest.MonkeyPatch
 ):
     """No mark is said to be stale, and one is."""
@@ -168,7 +168,7 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(
     "cut",
     [
         pytest.param("cut 3 half", marks=pytest.mark.long),
-        "cut 8 untold",
+        "cut 8 unrecorded",
         pytest.param("cut 15 written", marks=pytest.mark.long),
         pytest.param("cut 22 half", marks=pytest.mark.long),
     ],
@@ -187,7 +187,7 @@ def test_a_run_that_went_on_is_right_though_the_cluster_changed(
     ("plant", "cut"),
     [
         pytest.param(reported_before_it_is_done, "cut 3 written", id="reported before it is done"),
-        pytest.param(leftovers_stay, "cut 3 untold", id="leftovers stay"),
+        pytest.param(leftovers_stay, "cut 3 unrecorded", id="leftovers stay"),
         pytest.param(all_is_done_again, "cut 3 written", id="all is done again"),
     ],
 )

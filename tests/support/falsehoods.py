@@ -249,7 +249,7 @@ ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
     "a silent bookie was looked at once more": Falsehood(
         SilentFacts, lambda f: {"looks": f.looks + 1}
     ),
-    "the first try is told for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
+    "the first try is taken for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
     "auto-recovery is always on": Falsehood(SilentFacts, lambda f: {"replication_disabled": False}),
     "a lost bookie has a cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
     "one ledger more is unmarked": Falsehood(
@@ -294,7 +294,7 @@ ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
     "one mark more has no ledger": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}
     ),
-    "the youngest mark is told for the oldest": Falsehood(
+    "the youngest mark is taken for the oldest": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"some_ledgers": f.some_ledgers[::-1]}
     ),
     "the oldest mark is a second older": Falsehood(

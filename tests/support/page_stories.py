@@ -52,7 +52,7 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
     derived from it.
     """
     found = []
-    for place, kind in enumerate(told_order()):
+    for place, kind in enumerate(report_order()):
         subject: int | str = f"{name}-b{place}"
         if CATALOGUE[kind].subject is Subject.LEDGER:
             subject = ledger_id + place
@@ -73,7 +73,7 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
     return found
 
 
-def told_order() -> list[Kind]:
+def report_order() -> list[Kind]:
     """Return the kinds in the order of findings.jsonl: the worst severity first."""
     return sorted(Kind, key=lambda kind: -CATALOGUE[kind].severity)
 
@@ -247,7 +247,7 @@ def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
     """Return so many findings on ledgers of some kinds, worst first, each with its own id and
     owner.
     """
-    chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
+    chosen = [kind for kind in report_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
     one = [report_stories.finding(kind, 0) for kind in chosen]
     return [
         one[n * kinds // number]

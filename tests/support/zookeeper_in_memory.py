@@ -193,8 +193,8 @@ class MemoryClient:
         return self.connected
 
     def reconnect(self) -> None:
-        is_told = self.server.hosts in self.options["hosts"].split(",")
-        if self.client_state == KeeperState.CONNECTING and self.server.is_up and is_told:
+        is_named = self.server.hosts in self.options["hosts"].split(",")
+        if self.client_state == KeeperState.CONNECTING and self.server.is_up and is_named:
             self._change(KeeperState.CONNECTED, KazooState.CONNECTED)
 
     def disconnect(self) -> None:

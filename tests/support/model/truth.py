@@ -40,8 +40,8 @@ from support.model.state import (
     worst_of,
 )
 
-UNTOLD, HALF, WRITTEN = "untold", "half", "written"
-LEFT = (UNTOLD, HALF, WRITTEN)
+UNRECORDED, HALF, WRITTEN = "unrecorded", "half", "written"
+LEFT = (UNRECORDED, HALF, WRITTEN)
 """What a killed stage leaves: its whole table, which is not in the journal; half of its files; or
 all of it.
 """

@@ -43,7 +43,7 @@ def refusing():
         yield [stack.enter_context(GuardedBookie(password="p")) for _ in range(2)]
 
 
-def test_bookies_that_all_refuse_are_told_with_the_first_reason(
+def test_bookies_that_all_refuse_are_reported_with_the_first_reason(
     refusing: list[GuardedBookie],
 ) -> None:
     """Each was asked once; one whose address is not known says nothing either way."""

@@ -135,7 +135,7 @@ def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
-    """Whoever asked for the page is told so, and nothing is printed."""
+    """The caller gets an error, and nothing is printed."""
     run, out = run_of(tmp_path, 1), io.StringIO()
     with pytest.raises(ConfigError, match=r"cannot write .*nowhere"):
         replay.report(context(out), run.path, str(tmp_path / "nowhere" / "page.html"))

@@ -153,7 +153,7 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path):
 
 
 def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
-    """Its summary is written, and nobody is told of it: between the two a Pushgateway may take its
+    """Its summary is written, but not published: between the two a Pushgateway may take its
     time.
     """
     output = left_behind(tmp_path)

@@ -88,9 +88,7 @@ def test_each_command_reads_a_whole_run_and_refuses_a_hostile_one(tmp_path: Path
     (run / "summary.json").write_text(
         json.dumps(summary | {"ledgers": [], "findings": [], "duration_s": [], "copies": 1})
     )
-    if (
-        command == "replay"
-    ):  # it judges: what is wrong with the run cannot be told from what is wrong with the auditor
+    if command == "replay":  # it judges: a fault of the run looks like one of the auditor
         assert 4 == COMMANDS[command](context(), str(run))
         return
     with pytest.raises(ConfigError):

@@ -43,7 +43,7 @@ def test_flag_beats_environment_beats_file_beats_default():
     )
 
 
-def test_each_origin_is_told_as_it_was_written():
+def test_each_origin_is_shown_as_it_was_written():
     """`auditor config` says flag, variable or file key."""
     found = origins(Layers({"tasks": "1"}, {"AUDITOR_OUTPUT": "/x"}, {"quiet": True}, "a.toml"))
     assert Origin("flag", "--tasks") == found["tasks"]

@@ -61,7 +61,7 @@ def test_what_is_no_duration_is_refused(text):
     ],
 )
 def test_a_size_is_bytes(expected_bytes, text):
-    """Binary and decimal units are told apart; a plain number is bytes."""
+    """Binary and decimal units differ; a plain number is bytes."""
     assert expected_bytes == units.parse_size(text)
 
 

@@ -113,7 +113,7 @@ def test_each_fault_of_our_own_has_its_word(kdc: Kdc, tmp_path: Path) -> None:
         assert word in failure(login), login
 
 
-def test_a_ticket_that_has_expired_is_told(kdc: Kdc) -> None:
+def test_a_ticket_that_has_expired_is_reported(kdc: Kdc) -> None:
     """The check before the command passes: the cache can be read."""
     login = by_cache(kdc.ticket(OURS, kdc.folder / f"{OURS}.keytab", lifetime="1s"))
     time.sleep(2)

@@ -30,8 +30,8 @@ def tables(run: Place) -> set[str]:
 
 
 def test_a_stage_is_done_once(run: Place):
-    """Whoever asks again, also after the run was cut down, gets what the stage told, and no work is
-    done.
+    """A repeated call, also after the run was interrupted, returns the stage's result, and no work
+    is done.
     """
     calls: list[str] = []
 

@@ -157,7 +157,7 @@ def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: P
 
 @pytest.mark.usefixtures("without_waiting")
 def test_two_runs_at_once_are_noticed(root: Place):
-    """The second is told which lock, and what to do; afterwards the lock is free."""
+    """The second one's error names the lock, and what to do; afterwards the lock is free."""
     output = Output(root)
     with (
         output.hold_lock(),

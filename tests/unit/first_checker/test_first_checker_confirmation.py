@@ -188,11 +188,11 @@ PROBED = {"probe_entries": 3, "probe_seed": 5}
 def mute(story: Story, *bookies: str) -> Story:
     """Return evidence in which these bookies cannot list."""
     (state,) = story.states
-    told_so = {
+    unable = {
         n: replace(b, answer=AnswerStatus.UNSUPPORTED) if n in bookies else b
         for n, b in state.bookies.items()
     }
-    return replace(story, states=(replace(state, bookies=told_so),), more_terms=PROBED)
+    return replace(story, states=(replace(state, bookies=unable),), more_terms=PROBED)
 
 
 def rounds(story: Story) -> list[set[tuple[str, int]]]:

@@ -100,7 +100,7 @@ def test_entries_only_elsewhere_are_all_counted_and_the_search_says_how_far_it_w
     )
 
 
-def test_a_holder_that_a_segment_names_is_told_apart() -> None:
+def test_a_holder_that_a_segment_names_is_distinguished() -> None:
     """A bookie that a segment names does not collect the ledger, so the entry is not only
     outside.
     """
@@ -143,7 +143,7 @@ def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_no
     )
 
 
-def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
+def test_a_marked_ledger_that_lost_an_entry_is_reported_with_its_mark() -> None:
     """The finding has the result of the search on other bookies, the age of the mark, and why it
     stands.
     """
@@ -168,7 +168,7 @@ def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
 
 
 @pytest.mark.parametrize(("entry", "segment"), [(4, (0, 4, "b4")), (5, (5, 9, "b5"))])
-def test_a_corrupt_copy_is_told_with_the_segment_of_its_entry(
+def test_a_corrupt_copy_is_reported_with_the_segment_of_its_entry(
     entry: int, segment: tuple[int, int, str]
 ) -> None:
     """A corrupt copy at a border is in its own segment: the last entry of one, or the first of the

@@ -149,7 +149,7 @@ def test_every_reason_stays_in_the_order_of_the_catalogue() -> None:
     ) == verdict.unknowns
 
 
-def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quorum_kind() -> None:
+def test_with_equal_quorums_the_write_quorum_kind_still_differs_from_the_ack_quorum_kind() -> None:
     """A = W: one lost copy is below the ack quorum, which is critical. A < W: it is below the write
     quorum, a warning.
     """
@@ -457,7 +457,7 @@ def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
     )
 
 
-def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
+def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_reported() -> None:
     """The verdict has the age of its mark, what its metadata says, its ensembles, and that its
     placement is unknown.
     """
@@ -472,7 +472,7 @@ def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
     assert [LEDGER] * 3 == [finding.ledger_id for finding in verdict.findings]
 
 
-def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> None:
+def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_reported() -> None:
     """A contradiction does not follow from the loss; duplicates, placement and the age of the mark
     are left out.
     """
@@ -482,7 +482,7 @@ def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> N
     )
 
 
-def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() -> None:
+def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_reported() -> None:
     """Each segment has one finding. The second segment is on one rack, and no bookie occurs twice
     in it.
     """
@@ -495,7 +495,7 @@ def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() 
     assert [(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 0), (Kind.PLACEMENT_FAILED, 5)] == family
 
 
-def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
+def test_a_bookie_that_stands_twice_is_reported_with_its_positions() -> None:
     """The whole finding on a bookie with two positions, beside one on entries."""
     segment = FindingSegment(0, 9, ("b1", "b2", "b1"))
     expected = Finding(
@@ -504,7 +504,7 @@ def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
     assert expected == verdict_on("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
 
 
-def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
+def test_the_age_of_a_mark_is_reported_with_why_it_stands() -> None:
     """The whole finding. Nothing is missing, so the mark is stale."""
     age, why = GRACE_MS + 1, (WhyMarked.STALE,)
     facts = MarkFacts(
@@ -557,7 +557,7 @@ def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stand
     assert (WhyMarked.NO_COPY_IN_REACH,) == finding.facts.why
 
 
-def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
+def test_bytes_that_cannot_be_decoded_are_reported_without_being_quoted() -> None:
     """The whole finding, and the whole verdict."""
     bad = replace(
         record(None, status=RecordStatus.MALFORMED),
@@ -569,16 +569,16 @@ def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
     assert Verdict(LEDGER, Standing.VIOLATED, findings=(finding,)) == judge(bad, {}, {}, TERMS)
 
 
-def test_each_contradiction_of_metadata_is_told() -> None:
+def test_each_contradiction_of_metadata_is_reported() -> None:
     """One finding has each contradiction. A bookie that the cluster does not know is not a
     contradiction.
     """
     gone = {"b1": Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)}
     for mark in (None, YOUNG):
-        told_of = judge(
+        findings = judge(
             record(ledger("e3 w3 a4 5:[b1 b2 b3] closed 9"), mark), gone, {}, TERMS
         ).findings
-        (finding,) = [f for f in told_of if f.kind is Kind.METADATA_MALFORMED]
+        (finding,) = [f for f in findings if f.kind is Kind.METADATA_MALFORMED]
         assert isinstance(finding.facts, ContradictionFacts)
         assert [Contradicts.ACK_QUORUM_ABOVE_WRITE, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO] == [
             one.what for one in finding.facts.contradictions
@@ -680,7 +680,7 @@ def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_re
         ({"b1": "9", "b2": "8-9", "b3": "9"}, False),
     ],
 )
-def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(
+def test_a_copy_that_is_missing_only_at_the_end_is_distinguished_from_a_hole(
     lost: dict[str, str], at_tail: bool
 ) -> None:
     """A tail: each bookie that lacks entries holds everything that it should before them, and some
@@ -775,7 +775,7 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
 
 
 @pytest.mark.parametrize("mark", [None, YOUNG])
-def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> None:
+def test_what_each_bookie_lacks_is_reported_with_the_verdict(mark: Mark | None) -> None:
     """The missing entries are in the verdict also if an entry is lost and the ledger is marked."""
     verdict = verdict_on(E3, mark, b1="4 6", b2="4", b3="4")
     assert (

@@ -113,7 +113,7 @@ def test_nothing_is_found_on_a_bookie_in_maintenance_or_not_registered() -> None
     assert [] == judge_lost_logs([refusing, refusing], logs)
 
 
-def test_a_bookie_is_told_as_it_was_last_seen() -> None:
+def test_a_bookie_is_reported_as_it_was_last_seen() -> None:
     """The finding has the bookie as registered at the last look that has it, wherever it is now."""
     moved = replace(UP, look=3, registration=Registration.READONLY, port=3182)
     unregistered = replace(UP, look=2, registration=Registration.NONE)

@@ -226,7 +226,7 @@ def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
         ("region", {"reppMinimumRegionsForDurability": "2"}, PlacementRule(Policy.REGION)),
     ],
 )
-def test_the_settings_that_the_policy_looks_at_are_told(
+def test_the_settings_that_the_policy_looks_at_are_reported(
     policy: str, parameters: dict[str, str], rule: PlacementRule
 ) -> None:
     """Only these settings are facts, by BookKeeper's names."""

@@ -390,13 +390,13 @@ def test_quorums_that_make_no_sense_are_judged_too(policy, as_java, write_quorum
 # Whole results
 
 
-def test_an_ensemble_of_nobody_is_told_as_such():
+def test_an_ensemble_of_nobody_is_reported_as_such():
     """There is one window, without a position and without members."""
     window = Window(None, (), (), Adherence.FAIL, "names no bookie")
     assert Judged(Adherence.FAIL, (window,), 1) == adhering({}, PlacementRule(Policy.RACK), "", 2)
 
 
-def test_too_many_write_sets_are_told_as_such():
+def test_too_many_write_sets_are_reported_as_such():
     """The result shows no members: there would be too many."""
     names = tuple(str(n) for n in range(100_001))
     window = Window(
@@ -406,7 +406,7 @@ def test_too_many_write_sets_are_told_as_such():
     assert expected == judge(names, 3, 2, PlacementRule(Policy.RACK), Surroundings())
 
 
-def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
+def test_an_ensemble_that_fails_as_a_whole_is_reported_with_all_its_members():
     """The result has no position, because no write set is at fault, and no write sets."""
     why = "has 4 bookies, which is not a multiple of the write quorum 3"
     window = Window(

@@ -275,7 +275,7 @@ def test_a_probe_that_failed_leaves_that_entry_unknown(status: ReadStatus) -> No
 
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_READ))
-def test_when_no_probe_told_anything_the_whole_bookie_is_unknown(status: ReadStatus) -> None:
+def test_when_no_probe_was_conclusive_the_whole_bookie_is_unknown(status: ReadStatus) -> None:
     """Nothing is assumed of a bookie that returned no entry."""
     found = judged(dict.fromkeys(probes_of(ONE), status))
     assert (set(range(100)), set(), (REASON_OF_READ[status],)) == (

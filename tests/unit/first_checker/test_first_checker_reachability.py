@@ -233,7 +233,7 @@ def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> No
     assert [one for one in (LOST_FOUND, SILENT_FOUND) if one[1] not in away] == found
 
 
-def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> None:
+def test_a_bookie_in_maintenance_need_not_be_distinguished_from_a_restarting_one() -> None:
     """There is no sentence on looks that are too close together."""
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, cooked)]

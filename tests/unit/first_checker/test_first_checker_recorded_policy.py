@@ -66,7 +66,9 @@ def written(**properties: object) -> bytes:
         ("My?Policy", b'{"policyClass": "My\\nPolicy"}'),
     ],
 )
-def test_what_was_recorded_is_told_as_far_as_it_can_be_read(expected: str, value: bytes) -> None:
+def test_what_was_recorded_is_reported_as_far_as_it_can_be_read(
+    expected: str, value: bytes
+) -> None:
     """Any text may be recorded. It is shown in words, or with the reason why it cannot be read."""
     assert expected == recorded(value)
 

@@ -262,7 +262,7 @@ def test_held_entries_are_those_of_the_groups() -> None:
         ((0, 4 * 2**60, 1, 4), 2**60 + 1),  # up to the last one, however many
     ],
 )
-def test_runs_told_by_a_period_foreign_to_striping_are_counted(
+def test_runs_with_a_period_foreign_to_striping_are_counted(
     group: tuple[int, int, int, int], wanted: int
 ) -> None:
     """For E=3: long progressions with a period that is not a small multiple of 3."""

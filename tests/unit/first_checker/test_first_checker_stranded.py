@@ -234,14 +234,14 @@ def test_a_bookie_that_gave_no_conclusive_answer_is_unheard(status: ReadStatus) 
     )
 
 
-def test_a_bookie_that_was_not_asked_because_of_its_bound_is_told_apart() -> None:
+def test_a_bookie_that_was_not_asked_because_of_its_bound_is_distinguished() -> None:
     """Such a bookie was not silent."""
     made = reads(x1={10: ReadStatus.NOT_ASKED}, x2={10: NO_LEDGER})
     assert Search(1, 0, 0, 9, ("x2",), not_asked=("x1",)) == result(made)
 
 
 @pytest.mark.parametrize("status", [ReadStatus.CORRUPT, ReadStatus.INVALID])
-def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart(status: ReadStatus) -> None:
+def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_distinguished(status: ReadStatus) -> None:
     """Such a copy is neither a copy nor nothing."""
     assert Search(1, 0, 0, 9, ("x1", "x2"), corrupt_on=("x1",)) == result(
         reads(x1={10: status}, x2={10: NO_LEDGER})

@@ -11,7 +11,7 @@ from auditor.first_checker.topic_uses import pair_uses, uses_by_ledger
 from auditor.model.topic import Position, Role, TopicRecord, TopicStatus
 
 
-def test_every_use_of_a_ledger_is_told() -> None:
+def test_every_use_of_a_ledger_is_reported() -> None:
     """By ledger: the purpose, the number of entries, and whether its absence proves a loss."""
     found = uses_by_ledger(TOPIC)
     assert [5, 6, 7, 8, 9] == sorted(found)

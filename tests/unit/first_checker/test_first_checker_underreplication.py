@@ -159,7 +159,9 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
         ("stale", {"missing": ""}),
     ],
 )
-def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[str, Any]) -> None:
+def test_each_reason_for_a_mark_to_stand_is_reported_alone(
+    reason: str, given: dict[str, Any]
+) -> None:
     """One changed fact gives one more reason."""
     assert {reason} == reasons(**given)
 

@@ -185,7 +185,7 @@ def test_only_one_storage_has_an_index_that_can_be_read(storage: str, is_read: b
             configuration_of({"ledgerStorageClass": storage}, "conf")
 
 
-def test_what_is_wrong_is_told_with_its_file(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_file(tmp_path: Path) -> None:
     """Whichever key it is."""
     for text, says in (
         ("bookiePort=x", "bookiePort is 'x'"),
@@ -235,7 +235,7 @@ def test_bytes_that_are_no_utf_8_are_in_nobodys_way(tmp_path: Path) -> None:
 
 
 def test_a_cookie_is_read_only_so_far(tmp_path: Path) -> None:
-    """What makes it longer is no cookie. It is the reason that is told, with the file."""
+    """What makes it longer is not a cookie. The error has the reason, with the file."""
     write_cookie(tmp_path, "b1")
     path = tmp_path / "current" / "VERSION"
     whole = path.read_text()

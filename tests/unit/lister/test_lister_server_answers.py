@@ -1,4 +1,4 @@
-"""What a lister's server says, between readers and a bookie that say what they are told to."""
+"""The answers of a lister's server, with readers and a bookie whose answers a test sets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Noted:
 
 
 class Reader:
-    """Makes the lists it is told to make."""
+    """Makes the lists that a test sets."""
 
     def __init__(self, *makes: LedgerList | None, view_age_ms: int | None = None) -> None:
         self.makes, self.view_age_ms = list(makes), view_age_ms
@@ -373,7 +373,7 @@ def test_its_readers_are_closed_when_nobody_uses_them_any_more() -> None:
     assert [0, 0] == connected
 
 
-def test_it_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its streams hold no more than is read at a time."""
     addresses: list[tuple[Any, ...]] = []
 

@@ -108,8 +108,8 @@ def test_a_run_without_an_earlier_one_says_so():
     assert any("not known: gone" in line for line in _left_out(problem))
     summary = report_stories.summary()
     summary.pop("changes", None)
-    told_nothing = page_view(replace(sound(), summary=summary))["left_out"]
-    assert any("did not compare" in line for line in told_nothing)
+    sentences = page_view(replace(sound(), summary=summary))["left_out"]
+    assert any("did not compare" in line for line in sentences)
 
 
 def test_muted_findings_are_counted():

@@ -75,7 +75,7 @@ def test_nothing_wrong_is_not_said_of_a_mark_that_is_young() -> None:
         assert bool(within_grace) is (beside in headline(counted))
 
 
-def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
+def test_a_sampled_cluster_is_reported_how_little_was_read() -> None:
     """The share stands in the first sentence, and what the rest rests on."""
     said = (
         "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are"

@@ -382,7 +382,7 @@ def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
     assert before + 4 == concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
 
 
-def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):
+def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: Place):
     """What registered bookies said of its ledger is in the evidence: the same conclusion whenever
     it is judged.
     """

@@ -375,7 +375,7 @@ def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: 
 def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(
     cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """It is unreadable, and the loss of the other topic is told."""
+    """It is unreadable, and the loss of the other topic is reported."""
 
     def refuse(store: TopicStore, topic: TopicName) -> Partitions:
         raise StoreUnavailable("the namespace may not be read")

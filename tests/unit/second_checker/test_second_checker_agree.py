@@ -48,7 +48,7 @@ FINDING = Finding(
     missing_on=(("b1", ((3, 5),)), ("b2", ((8, 8),))),
     copies=COPIES,
 )
-TOLD = CrossCheckFinding(
+FOUND = CrossCheckFinding(
     KIND,
     FACTS,
     SEGMENT,
@@ -56,7 +56,7 @@ TOLD = CrossCheckFinding(
     {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)},
     COPIES,
 )
-OPINION = Opinion(Standing.VIOLATED, findings=(TOLD,))
+OPINION = Opinion(Standing.VIOLATED, findings=(FOUND,))
 
 
 def verdict(*findings: Finding) -> Verdict:
@@ -83,9 +83,9 @@ def test_the_same_finding_is_no_difference() -> None:
         ({"facts": EXAMPLES[MarkFacts]}, ["facts"]),
         ({"entries": Entries(((3, 4), (8, 8)), 4)}, ["entries"]),
         ({"entries": Entries(((3, 5), (8, 8)), 5)}, ["entries in all"]),
-        ({"missing_on": {"b1": TOLD.missing_on["b1"]}}, ["bookies that lack entries"]),
-        ({"missing_on": {**TOLD.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
-        ({"missing_on": {**TOLD.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
+        ({"missing_on": {"b1": FOUND.missing_on["b1"]}}, ["bookies that lack entries"]),
+        ({"missing_on": {**FOUND.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
+        ({"missing_on": {**FOUND.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
         (
             {"missing_on": {"b1": Entries(((3, 4),), 2), "b2": Entries(((7, 8),), 2)}},
             ["missing on b1", "missing on b2"],
@@ -94,7 +94,7 @@ def test_the_same_finding_is_no_difference() -> None:
 )
 def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: list[str]) -> None:
     """Each difference names the kind."""
-    second = replace(OPINION, findings=(replace(TOLD, **changed),))
+    second = replace(OPINION, findings=(replace(FOUND, **changed),))
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
 
 
@@ -109,7 +109,7 @@ def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compare
     )
 
 
-def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
+def test_a_finding_that_one_of_them_does_not_have_is_named_by_its_kind() -> None:
     """Both lists are given, in order; a placement with its segment."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
     (sentence,) = agree(verdict(FINDING, late), OPINION)
@@ -168,7 +168,7 @@ def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: s
     assert (wanted,) == agree(verdict(FINDING), replace(OPINION, **changed))
 
 
-def test_what_was_exempt_is_told_by_its_word() -> None:
+def test_an_exemption_is_named_by_its_word() -> None:
     """This holds for both sides."""
     first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
     assert () == agree(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
@@ -201,7 +201,7 @@ def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
     total = sum(last - first + 1 for first, last in ranges)
     entries = Entries(ranges, total)
     stretch = Stretch(0, 10_000, ENSEMBLE, 2)
-    finding = replace(TOLD, entries=entries, missing_on={})
+    finding = replace(FOUND, entries=entries, missing_on={})
     return replace(
         OPINION, findings=(finding,), is_whole=False, blocks=(Block(stretch, low, high),)
     )
@@ -234,7 +234,7 @@ def test_what_was_not_looked_at_is_not_compared(
     )
 
 
-def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
+def test_behind_the_last_range_that_is_reported_nothing_is_compared() -> None:
     """A finding names a limited number of ranges. What it leaves out is a difference only if it had
     room for it.
     """
@@ -252,7 +252,7 @@ def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
     )
 
 
-def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_told() -> None:
+def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_reported() -> None:
     """The total must be the sum of the ranges, whatever the second checker looked at."""
     wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
     assert [f"{KIND.value}, entries in all"] == respects(wrong, part(10, 20, (12, 14)))

@@ -49,7 +49,7 @@ def test_the_sample_of_the_sound_has_the_share_asked_for_and_differs_between_run
     ]
 
 
-def test_a_difference_is_told_with_both_sides() -> None:
+def test_a_difference_is_reported_with_both_sides() -> None:
     """One sentence has both sides."""
     first = Verdict(
         7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), listing_false_negatives=2
@@ -78,7 +78,7 @@ def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
         ]
 
 
-def test_many_differences_are_told_in_a_bounded_text() -> None:
+def test_many_differences_are_reported_in_a_bounded_text() -> None:
     """The text has the first few differences, each shortened, and the number of the others."""
     text = differ_text(("x" * 10_000,) * (DIFFERENCES_TOLD_MAX + 3))
     assert text.endswith("; and 3 more differences")

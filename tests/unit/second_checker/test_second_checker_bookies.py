@@ -118,7 +118,7 @@ def test_a_bookie_cannot_list_if_it_was_unable_at_any_look() -> None:
     assert [True, False, False] == [seen.cannot_list(bookie) for bookie in ("b1", "b9", "nobody")]
 
 
-def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
+def test_a_silent_bookie_is_reported_as_it_was_seen_last() -> None:
     """The finding has the number of looks, and what is set for the cluster."""
     seen = at_looks(Greeting.SILENT, Greeting.SILENT, Greeting.SILENT)
     last = replace(

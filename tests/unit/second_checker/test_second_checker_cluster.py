@@ -53,7 +53,7 @@ def test_a_mark_counts_that_was_too_old_at_two_looks_without_metadata(seen: list
     assert marks_without_ledger(seen, TERMS, CLUSTER) is None
 
 
-def test_all_marks_are_told_together_the_oldest_first() -> None:
+def test_all_marks_are_reported_together_the_oldest_first() -> None:
     """Marks are sorted by the older of two times, then by id. Those only listed are counted, and
     one that was looked at once is not."""
     seen = [

@@ -223,7 +223,7 @@ def test_behind_the_blocks_that_bring_enough_ranges_entries_are_only_counted() -
     assert (RANGES_MAX + 1, 100) == (len(found.ranges), found.total)
 
 
-def test_some_entries_are_told_by_their_runs() -> None:
+def test_some_entries_are_given_as_their_runs() -> None:
     """Entries may be given in any order, with repetitions."""
     assert Entries(((1, 3), (5, 5), (8, 9)), 6) == Entries.of([9, 5, 1, 3, 2, 8, 8])
 

@@ -157,7 +157,7 @@ def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothin
     )
 
 
-def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_look() -> None:
+def test_the_newest_look_says_how_long_a_ledger_that_kept_changing_is_marked() -> None:
     """A mark that was created anew is within its grace again."""
     *before, newest = looks("A! B! C+! D+")
     made_anew = replace(newest, record=replace(newest.record, mark=Mark(9_000)))

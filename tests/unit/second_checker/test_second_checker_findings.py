@@ -82,7 +82,7 @@ ALL = set(range(6))
         (["b1", "b2", "b3"], Kind.ENTRY_WITHOUT_REPLICA),
     ],
 )
-def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
+def test_the_kind_follows_from_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
     """Of three written and two acknowledged copies: fewer than three, fewer than two, or none can
     exist.
     """
@@ -95,7 +95,7 @@ def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind:
     ]
 
 
-def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
+def test_of_a_marked_ledger_a_loss_is_reported_alone() -> None:
     """A loss stands alone, whatever the mark excuses, with the lost entries."""
     lists = {"b1": ALL - {4}, "b2": ALL - {2, 4}}
     reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
@@ -141,8 +141,8 @@ def test_only_the_end_is_missing_where_all_before_it_is_there_and_nothing_is_unk
     """This holds for each bookie that lacks an entry, and the ack quorum of copies is enough."""
     lists = {"b1": ALL, "b2": ALL, **of_others, "b3": ALL - lacks}
     absent = in_vain(*((b, e) for b, held in lists.items() for e in ALL - held))
-    told = opinion(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 5", lists, {**absent, **reads})
-    (finding,) = told.findings
+    judged = opinion(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 5", lists, {**absent, **reads})
+    (finding,) = judged.findings
     assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
 
 
@@ -155,23 +155,23 @@ def test_only_the_end_is_missing_on_a_bookie_that_cannot_list_if_the_rest_was_re
     whole = dict.fromkeys(("b1", "b2"), Bookie(frozenset(range(4))))
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 3")
     state = State(metadata, {**whole, "b3": unable})
-    told = Story("tail", (state,), more_terms={"probe_entries": probes})
-    driven = drive(told)
-    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    story = Story("tail", (state,), more_terms={"probe_entries": probes})
+    driven = drive(story)
+    (finding,) = judge_entry_by_entry(driven.evidence, story.terms).findings
     assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, story.terms)
 
 
-def test_a_gone_bookie_that_should_hold_no_entry_is_not_told() -> None:
+def test_a_gone_bookie_that_should_hold_no_entry_is_not_reported() -> None:
     """The first segment has one entry, which belongs on b1 alone."""
     gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
     empty = dict.fromkeys(("b1", "b4", "b5"), Bookie())
     metadata = ledger("e3 w1 a1 0:[b1 b2 b3] 1:[b1 b4 b5] closed 9")
-    told = Story("short", (State(metadata, {**empty, "b2": Bookie(), "b3": gone}),))
-    driven = drive(told)
-    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    story = Story("short", (State(metadata, {**empty, "b2": Bookie(), "b3": gone}),))
+    driven = drive(story)
+    (finding,) = judge_entry_by_entry(driven.evidence, story.terms).findings
     assert isinstance(finding.facts, EntryFacts) and () == finding.facts.gone
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, story.terms)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(
     ]
 
 
-def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
+def test_what_is_open_of_placement_is_reported_on_any_segment() -> None:
     """The first segment has too many members without location to be tried, the second holds or
     fails by one, the third holds.
     """

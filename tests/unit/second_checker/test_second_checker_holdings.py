@@ -114,7 +114,7 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
         (AnswerStatus.INVALID, Unknown.ANSWER_INVALID),
     ],
 )
-def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(
+def test_a_bookie_without_an_answer_is_unknown_for_a_reason(
     status: AnswerStatus | None, expected: Unknown
 ) -> None:
     """It was not asked, or did not answer."""
@@ -240,7 +240,7 @@ def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
-def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
+def test_what_was_read_at_the_ends_of_a_block_is_reported_and_what_is_beyond_is_not() -> None:
     """Entries 2 to 5 were read; the block is 3 to 4."""
     found = list_testimony_of(
         listing(),

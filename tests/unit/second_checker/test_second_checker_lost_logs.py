@@ -48,7 +48,7 @@ def test_a_log_that_is_left_out_at_two_looks_and_fails_reads_is_lost() -> None:
     assert facts == found((newer, twice._replace(look=2), once, *TWICE, twice), seen=(UP, last))
 
 
-def test_each_lost_log_is_told_and_a_ledger_is_counted_once() -> None:
+def test_each_lost_log_is_reported_and_a_ledger_is_counted_once() -> None:
     """Logs are in order of path. A log in doubt, with a path between them, hides none of them."""
     paths = ("/data/a.log", "/data/b.log", "/data/c.log")
     doubts = (FAILED._replace(ledger_id=8, **SENT),)

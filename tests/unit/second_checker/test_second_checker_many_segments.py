@@ -49,7 +49,7 @@ def test_a_total_loss_is_one_range_however_many_segments_the_ledger_has(segments
 
 @pytest.mark.parametrize("segments", [10, 11, 12, 13, 14, 200])
 @pytest.mark.parametrize(("size", "write", "entries"), [(3, 2, 3), (5, 2, 5), (4, 3, 4)])
-def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(
+def test_a_striped_total_loss_is_reported_in_ranges_that_cross_segments(
     segments: int, size: int, write: int, entries: int
 ) -> None:
     """A bookie that keeps its position lost two runs of each segment, and the last one touches the

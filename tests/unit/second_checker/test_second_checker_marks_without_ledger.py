@@ -28,7 +28,7 @@ def witness_of(facts: MarkWithoutLedgerFacts) -> str:
     return str(testimony["witness"])
 
 
-def test_one_mark_is_told_with_its_age_and_its_place() -> None:
+def test_one_mark_is_reported_with_its_age_and_its_place() -> None:
     """A person can check it by hand with these."""
     expected = (
         "Ledger 70 is marked under-replicated, and it has no metadata (NONODE after a sync). Both"

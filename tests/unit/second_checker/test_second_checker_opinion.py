@@ -358,7 +358,7 @@ def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list
 
 
 @pytest.mark.parametrize("entry", [0, 9, 10, 15, 19])
-def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) -> None:
+def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_reported(entry: int) -> None:
     """It is at either end of a segment, or within. The finding has what is known of its other
     copy.
     """

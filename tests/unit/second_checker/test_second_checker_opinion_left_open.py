@@ -81,7 +81,7 @@ WITHOUT_4: Said = dict.fromkeys(("b1", "b2", "n1", "n2", "n3"), ALL - {4})
         (OLD, {**HOLDING, **WITHOUT_4}, (VIOLATED, set(), set())),
     ],
 )
-def test_what_is_open_of_placement_is_told_unless_a_mark_excuses_it_or_a_loss_stands_alone(
+def test_what_is_open_of_placement_is_reported_unless_a_mark_excuses_it_or_a_loss_stands_alone(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown], set[int]]
 ) -> None:
     """It does not matter whether a bookie was asked. The first segment has too many members without

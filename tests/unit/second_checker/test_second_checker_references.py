@@ -80,10 +80,10 @@ def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
     end in the newer one.
     """
     newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]
-    told = [*rows(FIRST, AGAIN, entries=None), *newer]
-    ended = [row._replace(position=(8, 4)) if row.row == "topic" else row for row in told]
+    topic_rows = [*rows(FIRST, AGAIN, entries=None), *newer]
+    ended = [row._replace(position=(8, 4)) if row.row == "topic" else row for row in topic_rows]
     missing = MissingLedgerFacts(1, 1, (USE,), None, None, 1_250)
-    assert [missing, missing] == [reference_facts(7, one, GONE) for one in (told, ended)]
+    assert [missing, missing] == [reference_facts(7, one, GONE) for one in (topic_rows, ended)]
 
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:

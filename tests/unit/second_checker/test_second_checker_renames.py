@@ -22,8 +22,8 @@ DUE = (0, 1, 3, 4, 6, 7, 9)
 
 HUGE = 2**53
 SPLIT = ledger(f"e3 w2 a2 0:[a g c] 10:[a c d] {HUGE}:[d c g] closed {HUGE + 5}")
-"""After the first ten entries g has only some of the last ones. Their ids cannot be told from their
-neighbours' as floats.
+"""After the first ten entries g has only some of the last ones. As floats their ids equal their
+neighbours'.
 """
 SPLIT_DUE = tuple(HUGE + e for e in (0, 2, 3, 5))
 

@@ -46,7 +46,7 @@ COSTS = Costs(
 
 
 def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, Any]:
-    """A row of VERDICTS; what is not told is null."""
+    """Return a row of VERDICTS; fields that are not given are null."""
     row = {
         "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [],
         "findings": [],
@@ -173,7 +173,7 @@ def test_an_exemption_that_was_overruled_is_no_exemption():
     assert 0 == sum(said["exempt"].values())
 
 
-def test_the_oldest_mark_is_told_in_seconds():
+def test_the_oldest_mark_is_reported_in_seconds():
     """Of all marked ledgers, whatever their standing."""
     assert 5.5 == summary(*MIXED)["oldest_underreplicated_s"]
     assert 0.0 == summary(verdict(1))["oldest_underreplicated_s"]
@@ -340,7 +340,7 @@ def test_bookies_count_as_of_the_last_look():
     assert expected == said
 
 
-def test_the_requests_of_the_contract_are_all_told():
+def test_the_requests_of_the_contract_are_all_reported():
     """Reads, requests, bytes, retries, confirming reads, and what lists left out."""
     expected = {
         "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2,

@@ -42,7 +42,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class LeftOver:
-    """Suspects by their place: each list is told by what it was asked with."""
+    """Return suspects by their place: the arguments of a call identify the list."""
 
     def __init__(self) -> None:
         self.by_call: dict[tuple[object, ...], list[int]] = {}

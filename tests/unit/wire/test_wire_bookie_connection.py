@@ -130,7 +130,7 @@ def test_the_same_answers_come_out_however_the_bytes_are_cut(seed: int) -> None:
 )
 @pytest.mark.parametrize("at_once", [True, False])
 def test_garbage_behind_answers_spoils_nothing_before_it(garbage: bytes, at_once: bool) -> None:
-    """What came whole is told first; then the breach, every time."""
+    """Complete answers are reported first; then the breach, every time."""
     connection = asked()
     if at_once:
         assert EVENTS == connection.receive(STREAM + garbage)

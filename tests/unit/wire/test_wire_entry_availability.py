@@ -353,7 +353,7 @@ def test_more_groups_than_accepted_are_refused_unread() -> None:
 
 
 @pytest.mark.parametrize("groups", [(), ((3, 3, 2, 0),), ((0, 0, 1, 0), (5, 5, 2, 0))])
-def test_reserved_bytes_are_accepted_and_told(
+def test_reserved_bytes_are_accepted_and_reported(
     groups: tuple[tuple[int, int, int, int], ...],
 ) -> None:
     """Reserved bytes are for extension: used ones change nothing but the flag."""
@@ -365,7 +365,7 @@ def test_reserved_bytes_are_accepted_and_told(
 
 
 def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
-    """One run with a period is one run, and is told."""
+    """One run with a period is one run, and is reported."""
     assert (payload((4, 4, 2, 0))[64:], True) == decode(payload((4, 4, 2, 5)), GROUPS_MAX)
     assert (payload((4, 4, 1, 0))[64:], True) == decode(payload((4, 4, 1, 1)), GROUPS_MAX)
     assert (payload((4, 4, 2, 0), (9, 15, 1, 3))[64:], True) == decode(

@@ -45,7 +45,7 @@ def test_a_rack_gets_its_slash_and_none_is_unresolved(expected, rack):
 
 
 def test_of_two_groups_the_first_by_name_wins():
-    """Pulsar asks its sorted groups in order; a rack that differs is told."""
+    """Pulsar asks its sorted groups in order; a rack that differs is reported."""
     found = decoded({"z": {"b1": {"rack": "/z"}}, "a": {"b1": {"rack": "/a"}}})
     assert {"b1": "/a"} == found.locations
     (problem,) = found.problems

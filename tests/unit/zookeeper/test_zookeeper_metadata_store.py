@@ -96,7 +96,7 @@ def whole_or_unavailable(
 
 
 @pytest.mark.parametrize("name", READS)
-def test_the_cluster_is_told_whole_or_not_at_all(
+def test_the_cluster_is_reported_whole_or_not_at_all(
     server: MemoryZooKeeper, store: MetadataStore, name: str
 ) -> None:
     """Wherever the connection is lost for good, no part of an answer passes for all of it."""
@@ -230,7 +230,7 @@ def test_a_znode_is_taken_whole_up_to_a_size(
 
 
 def test_a_sync_names_a_path_below_root(server: MemoryZooKeeper, store: MetadataStore) -> None:
-    """ROOT itself, unless told."""
+    """The default is ROOT itself."""
     store.sync()
     store.sync("/cookies")
     assert [ROOT, f"{ROOT}/cookies"] == [request.path for request in server.sent[-2:]]

@@ -280,7 +280,7 @@ def test_two_wiped_bookies_make_no_lost_rack_of_five():
     }
 
 
-def test_where_all_bookies_are_in_one_rack_none_is_told():
+def test_where_all_bookies_are_in_one_rack_none_is_named():
     """/default-rack says nothing: there is no other to compare with."""
     hits = lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2"))
     for racks in (dict.fromkeys(RACKS, "/default-rack"), {}):
@@ -537,7 +537,7 @@ def test_the_bookie_that_every_failing_ledger_names_is_the_cause():
 
 
 def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
-    """Equal counts are told in one order, so that two runs over the same evidence agree."""
+    """Equal counts have one order, so that two runs over the same evidence agree."""
     world = World({n: [f"b{n % 9}"] for n in range(900)})
     lost = {f"b{n}": world.naming(f"b{n}")[::2] for n in (5, 1, 3)}
     one, other = (

@@ -154,15 +154,15 @@ def judged(
 ) -> list[Finding]:
     """The findings of the first checker, which the second confirms."""
     run = cast(Place, tables)
-    told = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
+    scanned = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
     looks = by_look(RECORDS)
-    contents = gather_heard(run, told, RECORDS).contents
+    contents = gather_heard(run, scanned, RECORDS).contents
     first = judge_content(looks, {b: one for b, one in contents.items() if b not in away})
     first += judge_failing(looks, refusals_of(run), away)
     about = night(0).about
     terms = replace(about.terms, around=Surroundings(maintenance=away))
     about = replace(about, partial=False, terms=terms, unregistered_since_ms={})
-    assert Agreed(first, []) == bookies_agreed(run, about, RECORDS, told, first)
+    assert Agreed(first, []) == bookies_agreed(run, about, RECORDS, scanned, first)
     return first
 
 

@@ -143,7 +143,9 @@ def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
 
 
 def test_what_is_back_at_the_second_listing_accuses_nobody_and_was_not_judged(run: Place):
-    """A listing that was short for a moment is told, for what it lacked was not audited."""
+    """A listing that was short for a moment is reported, because the missing ledgers were not
+    audited.
+    """
     listed(run, FIRST, 99)
     listed(run, AGAIN, 200)
     said = population(run, ABOUT)

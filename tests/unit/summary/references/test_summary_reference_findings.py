@@ -363,7 +363,7 @@ def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) ->
 
 
 def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
-    """At both looks, with the same end; the range that is cut off is told."""
+    """Both looks see the same end; the finding has the range that is missing."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
     result, (found,) = scene.found()
@@ -659,7 +659,7 @@ def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
     assert (1, 1, 1) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
 
 
-def test_each_look_at_a_ledger_is_told(scene: Scene) -> None:
+def test_each_look_at_a_ledger_is_reported(scene: Scene) -> None:
     """With its time and what there was."""
     _, (found,) = scene.found()
     assert ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"] == [
@@ -691,7 +691,7 @@ def test_the_owner_of_a_lost_cursor_names_the_subscription(scene: Scene) -> None
 def test_what_the_second_checker_denies_is_withheld(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The differences are told, those on ledgers first; no orphan has a line in a file, or is
+    """The differences are reported, those on ledgers first; no orphan has a line in a file, or is
     counted.
     """
     on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)

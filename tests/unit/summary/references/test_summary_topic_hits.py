@@ -232,7 +232,7 @@ def test_what_is_in_long_term_storage_is_not_hit(run: Place) -> None:
     )
 
 
-def test_each_ledger_and_each_kind_is_told_once_in_order(run: Place) -> None:
+def test_each_ledger_and_each_kind_is_reported_once_in_order(run: Place) -> None:
     """Kinds in the order of the catalogue, ledgers ascending."""
     record = topic(
         "t", 7, 8, cursors={"s": Cursor(8, Position(6, 3)), "u": Cursor(8, Position(6, 3))}
