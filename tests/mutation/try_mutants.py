@@ -271,17 +271,17 @@ def compared(
         here, there = survived[identity], wanted.get(identity, 0)
         if here > there:
             found.append(
-                f"{_described(identity)}\n    survives ({here}), and {there or 'none'} explained"
+                f"{_shown(identity)}\n    survives ({here}), and {there or 'none'} explained"
             )
         elif here < there:
             found.append(
-                f"{_described(identity)}\n    is explained ({there}), and {here or 'none'} survives:"
+                f"{_shown(identity)}\n    is explained ({there}), and {here or 'none'} survives:"
                 " take the entry out"
             )
     return found
 
 
-def _described(identity: Identity) -> str:
+def _shown(identity: Identity) -> str:
     file, function, before, after = identity
     lines = [
         f"{file} {function}",

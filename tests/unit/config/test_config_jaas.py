@@ -103,7 +103,7 @@ def test_a_later_option_replaces_an_earlier_one() -> None:
         (f"A {{\n M required password=a\n {CANARY}; }};", 3, 'in the place of the "="'),
         (f'A {{ M required password="{CANARY}', 1, "a quote or comment without an end"),
         (f'A {{ M required password="{CANARY}\n"; }};', 1, "a quote or comment without an end"),
-        (f"A {{ M required password=/{CANARY}; }};", 1, "a character that cannot stand here"),
+        (f"A {{ M required password=/{CANARY}; }};", 1, "a character not allowed here"),
         ("\n\n/* open", 3, "a quote or comment without an end"),
         (f'A {{ "{CANARY}" required; }};', 1, "in the place of the class of a login module"),
         ("A { M required {", 1, "in the place of an option"),

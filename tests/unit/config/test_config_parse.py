@@ -206,7 +206,7 @@ def test_a_placement_policy_needs_a_topology(word):
     )
     java = Layers(flags={"placement_policy": word, "placement_compat": "java"})
     assert PlacementRule(Policy(word), java_compatible=True) == parse(java).placement_rule()
-    assert "is none of none, rack, region, zone" in refusal(
+    assert "is not one of none, rack, region, zone" in refusal(
         Layers(flags={"placement_policy": "rak"})
     )
 
