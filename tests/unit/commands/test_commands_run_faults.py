@@ -1,4 +1,4 @@
-"""What `auditor run` says of an error that nobody foresaw."""
+"""What `auditor run` says of an unforeseen error."""
 
 from __future__ import annotations
 

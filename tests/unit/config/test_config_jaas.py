@@ -1,4 +1,4 @@
-"""JAAS files: what Java's own parser takes, and what is said of anything else."""
+"""JAAS files: what Java's own parser accepts, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ SPACES = st.sampled_from([" ", "\n", "\t ", " // x\n", "/* } ; */", "\r\n"])
 
 @given(st.dictionaries(VALUES, MODULES, max_size=3), st.lists(SPACES, min_size=1, max_size=5))
 def test_what_is_written_is_read(sections: dict[str, list[object]], spaces: list[str]) -> None:
-    """Whatever stands between the words."""
+    """The white space and comments between the words do not matter."""
     tokens: list[str] = []
     for name, modules in sections.items():
         tokens += [quote(name), "{"]

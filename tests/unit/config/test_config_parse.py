@@ -148,7 +148,7 @@ def test_settings_have_a_field_for_each_setting_and_no_other():
 
 
 def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
-    """Whoever builds limits without settings gets the documented defaults."""
+    """Limits built without settings have the documented defaults."""
     assert BookieLimits() == parse().bookie_limits()
     assert ZooKeeperLimits() == parse().zookeeper_limits(readers=1)
 

@@ -185,6 +185,6 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
     ],
 )
 def test_what_would_secure_nothing_is_refused(given: dict[str, str], why: str) -> None:
-    """Nobody may believe in a security that there is not."""
+    """Such settings suggest a protection that does not exist."""
     with pytest.raises(ConfigError, match=why):
         settings(**given)

@@ -143,7 +143,7 @@ def test_what_is_no_http_url_is_refused(text):
 
 
 def test_credentials_are_masked():
-    """What stands between // and @ never shows."""
+    """The text between // and @ is never shown."""
     assert (
         units.without_credentials("push to http://joe:s3cr3t@host:9091/x failed")
         == "push to http://***@host:9091/x failed"

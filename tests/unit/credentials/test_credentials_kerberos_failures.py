@@ -1,4 +1,4 @@
-"""What is said of each way in which Kerberos gives no ticket."""
+"""The sentence for each way in which Kerberos gives no ticket."""
 
 from __future__ import annotations
 

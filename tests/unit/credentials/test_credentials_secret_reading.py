@@ -57,7 +57,7 @@ def test_a_file_that_is_missing_or_too_long_is_named(tmp_path: Path) -> None:
 
 
 def test_a_variable_is_read_when_the_secret_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not before: and where it is not set, that is said."""
+    """It is not read before; if it is not set, the error says so."""
     source = SecretSource(WHAT, VARIABLE)
     with pytest.raises(ConfigError, match=f"{VARIABLE} is not set here"):
         read_secret(source)

@@ -1,4 +1,4 @@
-"""TLS contexts out of PEM files, and what is said of files that are none."""
+"""TLS contexts from PEM files, and the errors for other files."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ AUTH = wire.Authenticate(3, "p", b"x")
 def test_what_a_lister_does_not_do_is_a_bad_request(
     request_: wire.Request | wire.WrongVersion, expected: bytes
 ) -> None:
-    """It neither reads nor adds; whoever logs in is let in."""
+    """It neither reads nor adds entries; it accepts every login."""
     assert expected == Scene(Reader()).answer(request_)
 
 
@@ -173,7 +173,9 @@ def test_what_a_lister_does_not_do_is_a_bad_request(
 def test_it_says_who_it_is_and_how_old_its_oldest_view_is(
     ages: tuple[int | None, ...], oldest: int | None
 ) -> None:
-    """To whoever asks, and to its metrics; the disks are those of all ledger directories."""
+    """It says so to every client, and to its metrics; the disks are those of all ledger
+    directories.
+    """
     scene = Scene(*(Reader(view_age_ms=age) for age in ages))
     said = wire.encode_info(INFO, Status.EOK, 107, 43)
     assert with_identity(said, ListerIdentity("b1", "i", oldest)) == scene.answer(INFO)

@@ -105,7 +105,7 @@ def test_files_of_its_own_go_before_the_bookies() -> None:
 def test_what_would_secure_nothing_is_refused(
     flags: dict[str, str], bookie: dict[str, str], why: str
 ) -> None:
-    """Nobody may believe in a security that there is not."""
+    """Such settings suggest a protection that does not exist."""
     with pytest.raises(ConfigError, match=why):
         tls_configuration(settings(**flags), bookie, "conf")
 

@@ -102,7 +102,7 @@ def test_other_numbers_than_those_of_the_first_screen_are_explained():
 
 
 def test_a_run_without_an_earlier_one_says_so():
-    """Or that the earlier one could not be read, or that nobody compared."""
+    """It says also if the earlier one could not be read, or if nothing was compared."""
     assert any("no earlier run" in line for line in _left_out(changes=None))
     problem = {"since": None, "problem": "gone"}
     assert any("not known: gone" in line for line in _left_out(problem))

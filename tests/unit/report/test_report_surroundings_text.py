@@ -26,7 +26,7 @@ def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
 
 
 def test_bookies_in_maintenance_are_reported_with_how_they_were_found():
-    """And what that costs; one that answers is said to be back."""
+    """The sentence has the cost; one that answers is described as back."""
     text = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
     said = flat(maintenance=text)
     assert (

@@ -138,7 +138,7 @@ def test_every_critical_kind_has_its_witness_on_the_screen(kind):
 
 
 def test_every_finding_on_a_bookie_says_what_is_the_matter():
-    """A bare name sends nobody anywhere."""
+    """A bare name would not help a person."""
     found = [stories.finding(Kind.BOOKIE_LOST_UNNOTICED, f"b{n}") for n in range(3)]
     text = flat(
         render(
@@ -392,7 +392,7 @@ def test_commands_are_reported_finding_by_finding():
 
 
 def test_no_change_is_shown_whose_looks_were_cut():
-    """Whoever cannot see the whole question is not handed the answer."""
+    """A person who cannot see all looks must not get commands that change something."""
     commands = [f"bookkeeper shell look {n}" for n in range(COMMANDS_OF_A_FINDING_MAX + 1)]
     found = [
         stories.finding(
@@ -454,7 +454,7 @@ def test_color_is_only_paint():
 
 
 def test_every_reason_has_its_words():
-    """Nobody meets a fixed word without its meaning."""
+    """No fixed word is shown without its meaning."""
     assert set(Unknown) == set(UNKNOWN_WORDS) and all(
         words.means and words.do for words in UNKNOWN_WORDS.values()
     )

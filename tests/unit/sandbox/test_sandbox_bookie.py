@@ -333,7 +333,7 @@ def test_silent_bookie_accepts_and_says_nothing() -> None:
 
 
 def test_questions_that_come_together_are_answered_in_another_order() -> None:
-    """Nobody may count on the order of answers."""
+    """A client must not rely on the order of answers."""
     with connected(Bookie()) as connection:
         connection.send(*[info_request(3, n) for n in range(50)])
         order = [connection.receive().header.txnId for _ in range(50)]

@@ -24,7 +24,7 @@ from auditor.wire.layout import LedgerLayout
 
 
 class Demo:
-    """The demo's cluster as ZooKeeper and the bookies tell it, asked by other code than the
+    """The demo's cluster as ZooKeeper and the bookies show it, asked by other code than the
     auditor's.
     """
 

@@ -79,7 +79,7 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
 
 
 def test_nobody_is_gone_where_nobody_has_a_cookie():
-    """Then cookies tell nothing."""
+    """Then cookies prove nothing."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
     assert ([], 0, 0) == (
         gone_bookies(records),
@@ -110,7 +110,7 @@ def test_few_of_many_that_are_away_are_named():
     ],
 )
 def test_how_a_bookie_in_maintenance_was_found_is_reported(found: str, name: str):
-    """Also that it answers, and that there is none of that name."""
+    """This includes that it answers, and that no bookie has the name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
     as_json = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
     assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == as_json

@@ -102,7 +102,7 @@ def test_the_standings_add_up_to_the_ledgers_listed():
 
 
 def test_every_word_of_the_contract_is_counted_zero_included():
-    """A reason that nobody has is a zero, not a gap."""
+    """A reason that no ledger has is a zero, not a gap."""
     said = summary(*MIXED)
     assert {
         r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt
@@ -244,7 +244,7 @@ def test_the_outcome_ignores_fail_on(
 @pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ...], complete: bool):
-    """Whatever was found and judged: an auditor that is wrong vouches for none of it."""
+    """It takes precedence over every finding and verdict: a wrong auditor cannot vouch for them."""
     assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
     assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
 
@@ -359,7 +359,7 @@ def test_each_standing_and_severity_has_its_word():
 
 
 def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
-    """A slip in a list of ids is no clean bill of health."""
+    """A mistake in a list of ids must not look like a sound cluster."""
     done = summary(
         verdict(7, "exempt", exempt="deleted"),
         partial=True,

@@ -594,7 +594,7 @@ def test_lines_that_cannot_be_read_are_malformed(lines: bytes, offset: int) -> N
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(lines: bytes, reason: str) -> None:
-    """By what should stand there, and never by what does."""
+    """The error has what is expected there, and never what is there."""
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(HDR1 + lines)
     assert reason == error.value.reason

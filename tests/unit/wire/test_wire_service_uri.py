@@ -171,7 +171,7 @@ def test_an_error_on_nonsense_has_the_right_form(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("text", ["metadata-store:", "metadata-store:etcd:h:2379"])
 def test_an_error_on_a_name_like_pulsars_has_pulsars_form(text: str) -> None:
-    """Who wrote `metadata-store:` gets that form, and not BookKeeper's."""
+    """A text that begins with `metadata-store:` gets that form, and not BookKeeper's."""
     with pytest.raises(ConfigError) as error:
         service_uri.parse(text)
     assert service_uri.PULSAR_FORM in str(error.value)

@@ -36,7 +36,9 @@ def test_a_missing_ledger_is_reported_with_its_topic() -> None:
 
 
 def test_the_position_that_is_left_to_a_subscription_is_reported() -> None:
-    """Of a cursor whose ledger is missing; how many entries that held is nobody's question."""
+    """It is given for a cursor whose ledger is missing; the number of its entries does not
+    matter.
+    """
     use = USE.__class__(USE.topic, Role.CURSOR, "late", Position(6, 3))
     said = witness_of(
         Kind.REFERENCED_LEDGER_MISSING, some_uses=(use,), entries=None, size_bytes=None

@@ -129,7 +129,7 @@ def test_ledgers_that_cannot_be_read_are_counted_and_a_few_named(server: MemoryZ
 
 
 def test_a_ledger_that_vanishes_names_nobody(server: MemoryZooKeeper) -> None:
-    """Deleted between list and read, it is no ledger that could not be read."""
+    """Deleted between list and read, it does not count as unreadable."""
     add(server, 1)
     path = ROOT + znode_paths.ledger_path(H, 1)
 

@@ -66,8 +66,8 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
 
 
 def test_of_what_is_not_reported_no_bookie_is_a_cause():
-    """A run that died after one look knows what a ledger lacks and says nothing of it: it is no
-    hit, of no bookie.
+    """A run that died after one look knows what a ledger lacks but does not report it: it is not a
+    hit.
     """
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
@@ -128,7 +128,7 @@ def test_all_locks_of_a_worker_are_reported_and_those_found_as_last_read():
 
 
 def test_hits_are_kept_apart_by_family():
-    """What a bookie does to ledgers of one family is no hit of another."""
+    """A hit in one family does not count in another."""
     entry = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]]})
     mark = finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 8, missing_on={"b1": [[0, 1]]})
     seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
@@ -168,7 +168,7 @@ def test_a_ledger_is_born_once():
 
 
 def test_only_segments_that_fail_placement_misplace_bookies():
-    """A segment of another finding misplaces nobody; neither does a finding without one."""
+    """A segment of another finding does not count; neither does a finding without a segment."""
     seen = hits(
         finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
         finding(Kind.PLACEMENT_FAILED, 8, segment=None, missing_on={}),

@@ -65,7 +65,7 @@ def test_all_hit_alike_are_no_outliers():
 
 
 def test_a_small_group_with_a_large_share_hides_nobody():
-    """b9 touches one ledger, which is hit: no evidence by itself, and no screen before b1."""
+    """b9 touches one ledger, which is hit: this proves nothing about b9, and does not hide b1."""
     found = outliers(
         {"b9": Group(1, 1), "b1": Group(30, 40), "b2": Group(1, 40), "b3": Group(0, 40)}, 4
     )

@@ -45,7 +45,7 @@ from auditor.summary.previous_run import NO_PREVIOUS
 
 
 def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
-    """Nobody asks bookies about them. Where the evidence says that somebody did, the finding is
+    """Bookies are not asked about them. If the evidence has such a question, the finding is
     withheld.
     """
     ensemble = (Segment(0, ("b1", "g")),)

@@ -84,7 +84,7 @@ def judged(
 
 
 def test_each_bookie_that_lost_a_log_is_found() -> None:
-    """By its own lists and reads; one bookie's doubt is no other's."""
+    """Its own lists and reads count; a doubt about one bookie does not affect another."""
     both = [Finding(Kind.ENTRY_LOG_LOST, FACTS, bookie_id=bookie) for bookie in ("b1", "b2")]
     assert both == judged(LISTS, READ)
     assert both[1:] == judged(LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)])

@@ -119,7 +119,7 @@ def test_the_next_run_is_held_against_the_last_one_that_was_not_short(
 def test_a_finding_on_which_the_checkers_differ_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    """The next run is held against the same one all the same, and what was not judged is said."""
+    """The next run is still compared with the same one, and a sentence says what was not judged."""
     listed(run, FIRST, 10)
     listed(run, AGAIN, 80)
     ON_BOOKIES_AND_CLUSTER["one ledger less is listed"].plant(monkeypatch, CHECKER)

@@ -230,7 +230,7 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
 def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
     scene: Scene, status: RecordStatus
 ) -> None:
-    """Whatever the reason: no listed ledger stands for it."""
+    """The reason does not matter: no listed ledger replaces it."""
     scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
     result, found = scene.found()
     assert ([], False) == (found, result.is_complete)
@@ -715,7 +715,9 @@ def test_what_the_second_checker_denies_is_withheld(
 def test_a_ledger_on_which_the_checkers_differ_is_said_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A withheld finding says it; that its ledger is unknown to one of them too is no news."""
+    """A withheld finding says it; that its ledger is also unknown to one of them is not
+    repeated.
+    """
     withheld = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
     same, other = (withheld._replace(ledger_id=one, is_withheld=False) for one in (7, 8))
     count = same._replace(ledger_id=None)
