@@ -287,9 +287,9 @@ def test_a_kdc_that_goes_away_in_a_run_is_missed_only_where_tickets_expire(
     assert [(one["ledger_id"], one["bookie_id"]) for one in findings(tmp_path)] == [(LOST, None)]
     [path] = tmp_path.glob("run-*/summary.json")
     summary = json.loads(path.read_text())
-    told = [one for one in summary["withheld"] if f"{BOOKIE}: {NO_KDC}" in one]
-    assert len(told) == bool(undialled), summary["withheld"]
-    assert all("3 bookies were asked nothing at the last look" in one for one in told)
+    withheld = [one for one in summary["withheld"] if f"{BOOKIE}: {NO_KDC}" in one]
+    assert len(withheld) == bool(undialled), summary["withheld"]
+    assert all("3 bookies were asked nothing at the last look" in one for one in withheld)
     said = "not dialled" in " ".join(done.stdout.split()) or (
         "no KDC of the realm" in " ".join((path.parent / "report.txt").read_text().split())
     )

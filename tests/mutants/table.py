@@ -1688,7 +1688,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("        if answer.status == Status.EUA:\n            raise BookieRefused(NOT_ALLOWED)"),
         ("        if answer.status == Status.EUA:\n            return"),
         (
-            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_principal_that_is_not_admitted_is_told_without_waiting",
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_principal_that_is_not_admitted_is_reported_without_waiting",
         ),
     ),
     Mutant(

@@ -30,7 +30,7 @@ def clock() -> int:
 
 
 def said(*bookies: BookieRecord) -> str:
-    """What every bookie's refusal is told as, "" if an audit may begin."""
+    """Return the sentence for a refusal by every bookie, "" if an audit may begin."""
     error = asyncio.run(refusal_of_all(bookies, LIMITS, clock))
     assert error is None or type(error) is BookieRefused
     return str(error or "")

@@ -130,7 +130,7 @@ def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) ->
     assert KerberosExchange(login, "localhost").start()
 
 
-def test_why_a_key_tab_makes_no_new_ticket_is_told(kdc: Kdc) -> None:
+def test_why_a_key_tab_makes_no_new_ticket_is_reported(kdc: Kdc) -> None:
     """Not that the old one has expired, which is what the library says: a KDC that is away is asked
     again, and one that refuses is believed.
     """

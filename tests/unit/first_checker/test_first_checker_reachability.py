@@ -88,7 +88,7 @@ def test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent() -> None:
     assert [] == kinds([look(WELL, UNDIALLED), look(WELL, MUTE)])
 
 
-def test_bookies_that_were_not_dialled_in_the_end_are_told_in_one_sentence() -> None:
+def test_bookies_that_were_not_dialled_in_the_end_are_named_in_one_sentence() -> None:
     """With the first, and why; not those that were dialled later, or are silent or refuse."""
     refused = bookie("never", greeting=Greeting.REFUSED, greeting_detail=f"{NOT_DIALLED}x")
     [said] = not_dialled([look(WELL), look(WELL, UNDIALLED, refused)])

@@ -183,7 +183,7 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
 
 
-def test_a_bookie_that_was_not_dialled_is_told_and_not_accused(run: Place):
+def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
     """Both checkers hold a bookie that was dialled in vain against it, and only such a one."""
     for detail, kinds, said in (
         ("no connection", ["BOOKIE_SILENT_YET_REGISTERED"], 0),
