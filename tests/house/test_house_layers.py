@@ -214,7 +214,7 @@ def modules() -> list[tuple[str, str, ast.Module]]:
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Return the top-level names of everything that a module imports, at any place in it."""
+    """Yield the top-level names of everything that a module imports, at any place in it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -317,7 +317,7 @@ BYTES_READ_MAX = 2**20
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Return every text file of the repository, without what git ignores."""
+    """Yield every text file of the repository, without what git ignores."""
     for folder, folders, files in os.walk(PROJECT):
         folders[:] = [
             name
