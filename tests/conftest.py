@@ -1,5 +1,5 @@
-"""Puts `tests/` on the path, so that shared support is importable as `support.xyz`; and the one
-Spark session of all tests.
+"""Put `tests/` on the path, so that `support.xyz` can be imported; and provide the one Spark
+session of all tests.
 """
 
 import sys
@@ -17,7 +17,7 @@ _contract_cases: dict[str, int] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the directories; within one the order stays."""
+    """Order the directories; the order within one stays."""
     from support.places import turn
 
     items.sort(key=lambda item: turn(item.nodeid))
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Where tests run in several processes, those of one `place` stay in one."""
+    """Run the tests of one `place` in one process, if there are several."""
     from support.places import place
     from xdist.scheduler import LoadScopeScheduling
 
@@ -34,14 +34,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             return place(nodeid.partition("::")[0])
 
     config.option.loadscopereorder = (
-        False  # by the number of tests, the dearest files would come last
+        False  # by the number of tests, the slowest files would come last
     )
     return ByPlace(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell how many contract cases each implementation passed to whoever prints the end of the
-    run.
+    """Report the contract cases that each implementation passed to the process that prints the end
+    of the run.
     """
     from support.bookie_contract import CASES_RUN
 
@@ -53,13 +53,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A process of several is done: what it told."""
+    """Collect the results of a worker process that has ended."""
     _contract_cases.update(getattr(node, "workeroutput", {}).get("contract_cases", {}))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many contract cases each implementation passed; `test_bookie_contract` fails when they
-    differ.
+    """Print how many contract cases each implementation passed; `test_bookie_contract` fails if
+    they differ.
     """
     if _contract_cases:
         terminalreporter.section("bookie contract: cases per implementation")
@@ -69,10 +69,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    """The one Spark session of the test run: starting one costs as much as a whole audit.
+    """Yield the one Spark session of the test run: starting one takes as long as a whole audit.
 
-    Its JVM compiles quickly rather than well, as in a run: what is compiled well is hardly used
-    before the tests are over, and it took a quarter of the CPU time.
+    Its JVM compiles quickly rather than well, as in a run. Well-compiled code is hardly used before
+    the tests end, and compiling it took a quarter of the CPU time.
     """
     from auditor.spark.session import spark_session
     from auditor.stop import StopRequest

@@ -1,7 +1,7 @@
 """The login to a bookie by SASL GSSAPI, with a Kerberos ticket.
 
-A bookie says nothing to a ticket that it does not accept, and nothing to our last message whether
-it admits us or not: a request behind it tells.
+A bookie does not answer a ticket that it does not accept. It never answers our last message,
+whether it admits us or not: the answer to a further request shows which.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from auditor.wire.frames import Operation, Status
 TICKET_TIMEOUT_S = 30.0
 """Longest wait for a ticket, in seconds. The library gives up a silent KDC after some 25 s."""
 ROUNDS_MAX = 4
-"""Tokens of a bookie that are answered. Two is what it takes."""
+"""Most tokens of a bookie that are answered. A login takes two."""
 
 NO_KERBEROS = "the bookie does not offer SASL GSSAPI"
 OFFERS_DIGEST = f"{NO_KERBEROS}, but DIGEST-MD5 (--bookie-sasl digest-md5)"
@@ -116,7 +116,9 @@ class GssapiLogin:
             raise BookieRefused(f"the login to the bookie failed: {error}") from None
 
     async def _finish(self, link: Link, replies: Replies, response: bytes) -> None:
-        """Send our last message, which is never answered, and behind it a request that tells."""
+        """Send our last message, which is never answered, and a request whose answer shows whether
+        we are admitted.
+        """
         link.send(link.wire.ask_auth(response)[1])
         answer = await ask_info(link, replies)
         if answer.operation == Operation.AUTH:

@@ -33,7 +33,7 @@ class CompletedText(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the words that begin so, or tell the shell to complete a path."""
+        """Return the words that begin with the text, or ask the shell to complete a path."""
         if self.path_kind is not None:
             return [CompletionItem(incomplete, type=self.path_kind)]
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]

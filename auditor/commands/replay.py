@@ -164,5 +164,5 @@ def _exit_code(summary: Mapping[str, Any]) -> int:
 def _open_run(run_dir: str) -> Place:
     run = replace(place(run_dir), missing_is_empty=True)
     if run.read_text("run.json") is None:
-        raise ConfigError(f"{run_dir} is no run's directory: it has no run.json")
+        raise ConfigError(f"{run_dir} is not a run directory: it has no run.json")
     return run

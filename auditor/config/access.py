@@ -14,8 +14,8 @@ class SecretSource:
     """Where a secret is: in a file, printed by a command, in an environment variable, or in a
     section of a JAAS file.
 
-    `what` names the secret in messages. The file goes before the command, both before the variable.
-    The JAAS file is read if it is named: it is named where no other place is.
+    `what` names the secret in messages. The file has precedence over the command, and both over the
+    variable. The JAAS file is read if it is named, which it is only without any other place.
     """
 
     what: str

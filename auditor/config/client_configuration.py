@@ -54,7 +54,7 @@ _FILES = frozenset(
 def settings_of_client(
     properties: Mapping[str, str], name: str, *, is_tls_decided: bool = False
 ) -> dict[str, str]:
-    """Return our settings, by key, that these properties of a client amount to. Pure.
+    """Return our settings, by key, that correspond to these properties of a client. Pure.
 
     `name` is the file, for messages. Raises ConfigError for an authentication plug-in that is not
     SASL, and for properties that prepare TLS without switching it on, unless `is_tls_decided`

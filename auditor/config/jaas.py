@@ -4,7 +4,7 @@ The grammar is that of Java's ConfigFile (sun.security.provider):
 
     SECTION { MODULE_CLASS FLAG OPTION=VALUE ...; ... };
 
-An error names the line and what was expected there, and nothing that stands in the file: it may be
+An error names the line and what was expected there. It quotes nothing from the file, which may have
 a password.
 """
 
@@ -82,7 +82,7 @@ class _Parser:
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                raise self._error(line, "a character that cannot stand here, or a quote or comment"
+                raise self._error(line, "a character not allowed here, or a quote or comment"
                                         " without an end")  # fmt: skip
             kind, value = match.lastgroup or "", match[match.lastgroup or 0]
             if kind in ("double", "single"):

@@ -16,7 +16,7 @@ PASSWORD_KEY = "bookie_sasl_password"  # noqa: S105 - the key, not the secret
 
 
 def read_login(path: str, section: str) -> dict[str, str]:
-    """Return our settings, by key, that the login in a section amounts to.
+    """Return our settings, by key, for the login in a section.
 
     A password is not among them: the value of PASSWORD_KEY only says that there is one. Raises
     ConfigError if the file cannot be read, or the login is of another sort.

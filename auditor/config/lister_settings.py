@@ -104,7 +104,7 @@ LISTER_SETTINGS = (
     Setting(
         "listen", _LISTER, TEXT, None,
         "HOST:PORT to listen on; port 0: any free port, which is printed.",
-        "No default: without TLS the lister answers whoever connects, in clear text, so its "
+        "No default: without TLS the lister answers every client, in clear text, so its "
         "address is chosen on purpose.",
         commands=_SERVING, required=frozenset({"lister"}),
     ),

@@ -41,8 +41,8 @@ class Layers:
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
     client: Mapping[str, str] = field(default_factory=dict)
-    """Settings by key that a BookKeeper client's configuration and its JAAS file amount to. All
-    others go before them. The key of a secret says that the JAAS file has it.
+    """Settings by key from a BookKeeper client's configuration and its JAAS file. All other
+    settings override them. The key of a secret says that the JAAS file has it.
     """
     client_name: str = "the client's configuration"
     jaas_keys: frozenset[str] = frozenset()
@@ -135,7 +135,7 @@ def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
         flag = "--" + key.replace("_", "-")
         if key not in known:
             raise ConfigError(
-                f"{flag} is no setting{_nearest(flag, (s.flag for s in known.values()))}"
+                f"{flag} is not a setting{_nearest(flag, (s.flag for s in known.values()))}"
             )
         if value is None or key == CONFIG_FILE.key:
             continue
@@ -156,7 +156,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
             continue  # Read where it is used, and kept nowhere.
         if variable not in known:
             raise ConfigError(
-                f"{variable} in the environment is no setting{_nearest(variable, known)}"
+                f"{variable} in the environment is not a setting{_nearest(variable, known)}"
             )
         if variable != CONFIG_FILE.variable:
             found[known[variable].key] = _Raw(
@@ -175,7 +175,7 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
                 f" {CONFIG_FILE.variable}"
             )
         if key not in _BY_KEY:
-            raise ConfigError(f"{name} is no setting{_nearest(key, _BY_KEY)}")
+            raise ConfigError(f"{name} is not a setting{_nearest(key, _BY_KEY)}")
         found[key] = _Raw(Origin("file", name), value)
     return found
 

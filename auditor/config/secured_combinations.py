@@ -23,9 +23,9 @@ def drop_overridden(
 ) -> dict[str, str]:
     """Return what counts of a client's own configuration beside the settings that are `given`.
 
-    What belongs together gives way together: a certificate with its key and password, the places of
-    a password, a login with its user and password or key tab, and all of TLS where it is off.
-    `variables` are those that are set. Pure.
+    Settings that belong together are dropped together: a certificate with its key and password, the
+    places of a password, a login with its user and password or key tab, and all of TLS where it is
+    off. `variables` are those that are set. Pure.
     """
     dropped: set[str] = set()
     if _PAIR & given.keys():
@@ -53,7 +53,7 @@ def _is_off(raw: object) -> bool:
 
 
 def refuse_half_secured(settings: Settings, *, is_jaas_unread: bool = False) -> None:
-    """Raise ConfigError if an operator could believe in a security that there is not.
+    """Raise ConfigError for settings that suggest a protection that does not exist.
 
     With `is_jaas_unread` the login to bookies is not checked: the rest of it is in the JAAS file.
     """

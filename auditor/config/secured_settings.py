@@ -63,7 +63,7 @@ def _tls_settings(
             f"{peer}_tls_hostname_verification", section, ON_OFF, "on",
             f"Check that the certificates of {whose} name the host that was dialled. The CA is "
             "checked in any case.",
-            "On: without it whoever has any certificate of the CA can answer in the place of "
+            "On: without it the holder of any certificate of the CA can answer in the place of "
             "another. BookKeeper's "
             "own client has it off (tlsHostnameVerificationEnabled), so certificates may lack the "
             "names.",

@@ -209,7 +209,7 @@ def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
         if refused and isinstance(raw, str) and raw.strip() in refused:
             raise ValueError(refused[raw.strip()])
         raise ValueError(
-            f"is none of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}"
+            f"is not one of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}"
         )
 
     return Unit("|".join(words), parse, show_plain)

@@ -58,7 +58,7 @@ _failed: dict[KerberosLogin, _Failure] = {}
 _caches_left: Counter[KerberosLogin] = Counter()
 """How many caches in memory each login with a key tab has left behind."""
 _one_at_a_time = threading.Lock()
-"""Held while a ticket is made: who wants the same one waits, and finds it in the cache."""
+"""Held while a ticket is made: other threads wait, and find the ticket in the cache."""
 
 
 class KerberosFailed(Exception):
@@ -192,7 +192,7 @@ def _leave_cache(login: KerberosLogin, left: int) -> None:
 def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
     """Raise GSSError if the key tab cannot be read, or lacks the principal. Asks no KDC.
 
-    For credentials to ask with, the library says of both that there is no ticket cache.
+    When it makes credentials for a request, the library reports both as a missing ticket cache.
     """
     gssapi.Credentials(
         name=_name(gssapi, login),

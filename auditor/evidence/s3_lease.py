@@ -1,11 +1,11 @@
 """A lock in S3: an object that its holder rewrites every few seconds, and that lapses if it does
 not.
 
-The store decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`). No
-clock is compared with another: who waits for a lease takes it over when the object has not changed
-for LEASE_S by its own clock. latest.json is replaced under the condition that it is still the one
-that was there when the lease began. A holder that slept past its lease cannot replace the result
-of a run that followed it.
+The store decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`).
+Clocks are never compared. A run that waits for a lease takes it over when the object has not
+changed for LEASE_S by that run's own clock. latest.json is replaced under the condition that it is
+still the one that was there when the lease began. A holder that slept past its lease cannot replace
+the result of a run that followed it.
 """
 
 from __future__ import annotations

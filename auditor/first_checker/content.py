@@ -78,7 +78,7 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
     return [
         f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked"
         " about; as these were named by an operator, that says nothing about the rest of what it"
-        " should hold: run over all ledgers to tell"
+        " should hold: run over all ledgers to find out"
         for bookie, one in sorted(contents.items())
         if is_lost(one)
     ]

@@ -75,7 +75,7 @@ def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
     """
     return [
         f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by"
-        " an operator, that says nothing about its other ledgers: run over all ledgers to tell"
+        " an operator, that says nothing about its other ledgers: run over all ledgers to find out"
         for bookie, one in sorted(refusals.items())
         if is_failing(one)
     ]

@@ -1,10 +1,10 @@
 """Ledgers that Pulsar's topics reference: missing, or cut short.
 
 Verified: at two looks a topic referenced the ledger, and the znode of the ledger, read after the
-reference, was missing or ended too early. What a broker trimmed meanwhile has no reference at the
-second look: it removes the reference first. What a broker deleted with its topic has none either if
-the deletion was over by then: it deletes the ledgers first. Not verified: who deleted or cut the
-ledger, and what long-term storage holds.
+reference, was missing or ended too early. A ledger that a broker trimmed meanwhile has no reference
+at the second look, because the broker removes the reference first. A broker that deletes a topic
+deletes its ledgers first: they have no reference if the deletion was over by then. Not verified:
+who deleted or cut the ledger, and what long-term storage holds.
 """
 
 from __future__ import annotations

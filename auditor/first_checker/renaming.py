@@ -89,7 +89,7 @@ def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
 
 
 def holds(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) -> bool:
-    """Return whether a bookie holds all entries that are `due`, by what `reads_due` asks for."""
+    """Return whether a bookie holds all entries that are `due`, given the reads of `reads_due`."""
     wanted = reads_due(due, answer)
     if answer.status is AnswerStatus.UNSUPPORTED:
         is_whole = bool(wanted)

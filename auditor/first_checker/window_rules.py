@@ -39,7 +39,7 @@ class WindowView:
         return [place for place in self.locations if place is not None]
 
     def unplaced_counts(self) -> dict[BookieId, int]:
-        """Return how often each member without location stands here. Empty in Java mode."""
+        """Return how often each member without location occurs. Empty in Java mode."""
         if self.rule.java_compatible:
             return {}
         return Counter(
@@ -174,7 +174,9 @@ def _without(unplaced: int) -> str:
 
 
 def _depths(places: set[str]) -> str:
-    """Return a clause if depths differ. /r1 and /region/r1 are two racks, which is seldom meant."""
+    """Return a clause if depths differ. /r1 and /region/r1 are two racks, which is rarely
+    intended.
+    """
     return ", at different depths," if len({len(_parts(place)) for place in places}) > 1 else ""
 
 

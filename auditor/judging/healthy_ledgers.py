@@ -14,8 +14,9 @@ A ledger is found healthy when all of this is certain:
    give (`_is_as_expected`).
 4. Nothing else was said with these lists (`_lists_given`).
 
-Of such a ledger `auditor.judging.settle` gives `healthy_verdict`, and nothing is left to do. That
-is the reference: it judges every other ledger, and of these a sample (docs/decisions/0040).
+For such a ledger `auditor.judging.settle` returns `healthy_verdict`, and nothing is left to do.
+`settle` is the reference: it judges every other ledger, and a sample of the healthy ones
+(docs/decisions/0040).
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
 
 
 def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
-    """Return how many looks read a wrong digest since the last look that read the copy well or
-    found none.
+    """Return how many looks read a wrong digest since the last look that read a good copy or found
+    none.
     """
     times = 0
     for look in chain:

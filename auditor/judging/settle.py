@@ -87,8 +87,8 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
 
 
 def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
-    """Return which bookies to ask for lists. At the first look this is so for every ledger,
-    whatever its verdict will be, later only for those for which `settle` demanded lists.
+    """Return which bookies to ask for lists. At the first look every ledger gets questions,
+    whatever its verdict will be; later only those for which `settle` demanded lists.
 
     Does not judge, which saves four fifths of the cost of `settle`. Raises whatever a ledger may
     cause.

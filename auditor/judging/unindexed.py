@@ -17,7 +17,7 @@ FLUSHED_AFTER_MS = 600_000
 
 
 def denying_bookies(ledgers: Iterable[LedgerEvidence]) -> frozenset[BookieId]:
-    """Return the bookies that contradicted their listers, about whichever of these ledgers."""
+    """Return the bookies that contradicted their listers about any of these ledgers."""
     return frozenset(
         answer.bookie_id
         for evidence in ledgers

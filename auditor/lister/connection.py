@@ -84,7 +84,9 @@ class Connection:
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
         self._replies = asyncio.Semaphore(min(max(2, desk.directories), CLIENT_REPLIES_MAX))
-        """Held by whoever asks the desk. A client that takes nothing must leave it to others."""
+        """Held while the desk is asked. A client that does not read must not keep it from
+        others.
+        """
         self._waiting = [deque[wire.ListEntries]() for _ in range(desk.directories)]
         self._has_requests = [asyncio.Event() for _ in range(desk.directories)]
         self._workers = 2 if in_work_max >= HALVES_FROM else 1

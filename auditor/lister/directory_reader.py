@@ -53,8 +53,7 @@ class Report:
 class DirectoryReader:
     """The reader of one directory. May be called from many tasks of one event loop.
 
-    `on_report` is called with what each request came to, from threads of the reader's own, one at a
-    time.
+    `on_report` gets the result of each request, one at a time, in threads of the reader.
     """
 
     def __init__(
@@ -186,7 +185,7 @@ class DirectoryReader:
     def _end(self, process: subprocess.Popen[bytes]) -> bool:
         """End a process, and return whether it was the one in use. May be called again.
 
-        It is killed first: who writes to it holds the lock until it reads, or is dead.
+        It is killed first, because a writer holds the lock until the process reads or is dead.
         """
         process.kill()
         with self._sending:

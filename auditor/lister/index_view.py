@@ -151,8 +151,8 @@ class IndexView:
     def _check_tables(self, stamp: Stamp) -> None:
         """Raise IndexInDoubt if the view lacks an old table file that is on disk.
 
-        A secondary that cannot read a table goes back to the newest version that needs none of the
-        unreadable ones, and raises nothing: all later tables would be missing too.
+        A secondary that cannot read a table silently falls back to the newest version without
+        unreadable tables. All later tables would then be missing, too.
         """
         now = self._monotonic()
         if self._checked is not None:

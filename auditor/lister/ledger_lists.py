@@ -144,7 +144,7 @@ class LedgerLists:
         return self._encode(runs, encoder), frozenset(named)
 
     def _encode(self, runs: Runs, encoder: ListEncoder | None) -> bytes:
-        """Return the list of what the encoder has and of these runs behind it."""
+        """Return the list of the runs in the encoder, followed by these runs."""
         if encoder is None and len(runs) == 1 and self.limits.answer_bytes_max >= ONE_RUN_BYTES:
             return encode_one_run(*runs[0])
         encoder = encoder or ListEncoder(self.limits.answer_bytes_max)

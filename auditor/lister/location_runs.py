@@ -1,9 +1,9 @@
 """Read the runs of entries that a `locations` index (RocksDB) has of one ledger.
 
 A key is ledger id and entry id, a value entry log id and offset, all big-endian. rocksdict's
-`items` hides an error of the iteration: it only ends. It never goes on behind one, so the keys of a
-ledger are whole if it reached a key of a later one. If it did not, `_check_end` tells an error from
-the end of the index.
+`items` hides an error of the iteration: it ends there. The keys of a ledger are therefore complete
+if it reached a key of a later ledger. If it did not, `_check_end` distinguishes an error from the
+end of the index.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Run(NamedTuple):
 class RunReader:
     """Reads the runs of ledgers from an index that does not change meanwhile. For one thread.
 
-    Keys are read many at a time, and those behind the ledger's are kept: whoever asks for ledgers
-    in ascending order pays one iteration for all of them. No step of Python is taken for a key.
+    Keys are read many at a time, and those behind the ledger's are kept: requests in ascending
+    order of ledgers cost one iteration in all. No Python code runs for a single key.
     """
 
     def __init__(self, db: Any) -> None:
@@ -147,7 +147,7 @@ class RunReader:
             on_keys(len(chunk))
             keys, values = zip(*chunk, strict=True)
             if {*map(len, keys)} != {KEY_BYTES} or {*map(len, values)} != {VALUE_BYTES}:
-                raise IndexInDoubt(f"a key of ledger {ledger_id} or its value is no location")
+                raise IndexInDoubt(f"a key of ledger {ledger_id} or its value is not a location")
             start = keys[-1] + b"\0"
             yield _runs_of_chunk(keys, values)
         if next(items, None) is None:

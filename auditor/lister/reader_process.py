@@ -55,8 +55,8 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
 
     The answer ends early when it has REPLY_BYTES_MAX or took REPLY_S; at least one ledger is
     answered. A ledger of which nothing may be said has size -1 and a reason. Without a whole view
-    that is so of all of them: the view is not tried again for each. `missing` has the logs that a
-    list leaves out, by the number of its ledger in the answer.
+    this applies to every ledger: the view is tried only once. `missing` has the logs that a list
+    leaves out, by the number of its ledger in the answer.
     """
     began, keys_before = lists.monotonic(), lists.keys_read
     sizes: list[int] = []

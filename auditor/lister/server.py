@@ -35,8 +35,8 @@ REPLIES_HELD_MAX = 8
 """Replies of reader processes that are held at once, over all connections, until their clients have
 taken them. Each has at most REPLY_BYTES_MAX (1 MiB) and one list (--lister-answer-bytes-max, 64
 MiB): 520 MiB in all, whatever clients do, and some copies of the lists being sent. One client holds
-one a directory, two at least and CLIENT_REPLIES_MAX at most: others are served beside one that
-stalls.
+one for each directory, at least two and at most CLIENT_REPLIES_MAX, so that others are served while
+it stalls.
 """
 REASONS_LOGGED_MAX = 5
 """Ledgers named in the log for one request to a reader process."""

@@ -21,7 +21,7 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
             if "causes" in summary
             else ("Causes: the version that wrote this run did not store any.")
         )
-    if not contents.bookies and not _is_told(contents, "Bookies"):
+    if not contents.bookies and not _is_explained(contents, "Bookies"):
         yield "Bookies: the run stored none."
     if not view["topics"]:
         yield "Topics: none were looked for, or none were found."
@@ -33,9 +33,9 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
         )
     if not view["history"] and contents.history is not None:
         yield _no_history(summary)
-    if not view["margin"] and not _is_told(contents, "Margin"):
+    if not view["margin"] and not _is_explained(contents, "Margin"):
         yield _no_margin(summary)
-    if not view["changes"] and not _is_told(contents, "Changes"):
+    if not view["changes"] and not _is_explained(contents, "Changes"):
         yield _no_changes(summary)
     yield from contents.problems
 
@@ -46,7 +46,7 @@ def _no_history(summary: Summary) -> str:
     return "History: no other finished run of this cluster, as old or older, is beside this one."
 
 
-def _is_told(contents: PageContents, what: str) -> bool:
+def _is_explained(contents: PageContents, what: str) -> bool:
     """Return whether a problem already says why this part is missing."""
     return any(problem.startswith(what) for problem in contents.problems)
 

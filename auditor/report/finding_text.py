@@ -65,5 +65,5 @@ def _entries(finding: FindingRow, width: int) -> Iterator[str]:
 
 
 def _more_ranges(stored: Sequence[Sequence[int]]) -> str:
-    """Return what stands behind stored ranges that may go on: nobody counts those beyond them."""
+    """Return the words after stored ranges that may not be all: further ranges are not counted."""
     return " ..." if len(stored) >= RANGES_MAX else ""

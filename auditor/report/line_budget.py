@@ -96,7 +96,7 @@ def _share(sections: Sequence[Section], lines_max: int) -> list[int]:
 
 
 def _cost(sections: Sequence[Section], shown: Sequence[int]) -> int:
-    """Return how many lines they take: those of which nothing is shown have one line together."""
+    """Return how many lines they take. Sections of which nothing is shown share one line."""
     own = sum(
         section.cost(number) for section, number in zip(sections, shown, strict=True) if number
     )

@@ -262,7 +262,7 @@ def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
 
 def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterator[str]:
     """Yield what the answer rests on, and what it leaves out."""
-    of_what = "the ledgers that the run was told to audit" if basis.is_partial else "the cluster"
+    of_what = "the ledgers that the run was asked to audit" if basis.is_partial else "the cluster"
     sentences = [
         f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
         f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."

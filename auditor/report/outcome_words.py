@@ -121,7 +121,7 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
 
 
 def _nothing_wrong(summary: Mapping[str, Any]) -> str:
-    """Return that nothing was found, but for the missing copies that a mark within grace
+    """Return the claim that nothing was found, except missing copies that a mark within grace
     excuses.
     """
     beside = " beside what is marked under-replicated" if _has_excused_marks(summary) else ""
@@ -256,6 +256,6 @@ def _fault(summary: Mapping[str, Any]) -> str:
         why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}"
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
-        " please report it. What else was found stands below."
+        " please report it. Other findings are below."
         f"{_unjudged_words(summary['ledgers'])}"
     )

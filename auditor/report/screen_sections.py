@@ -179,7 +179,7 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
 
 
 def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return that auto-recovery is disabled, and which bookies are therefore not reported as
+    """Return the section on disabled auto-recovery, and the bookies therefore not reported as
     lost.
     """
     sentence = upgrade_sentence(summary) or (

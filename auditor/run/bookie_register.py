@@ -77,7 +77,7 @@ class BookieRegister:
     _silent: set[BookieId] = field(default_factory=set)
     """Bookies that were silent, or refused, in their newest conversation of this run."""
     _denied: dict[BookieId, str] = field(default_factory=dict)
-    """By bookie, what it denied in this run of its lister's lists."""
+    """By bookie, what it contradicted in its lister's lists in this run."""
     _searches: Counter[BookieId] = field(default_factory=Counter)
     """Reads on each bookie in this run of entries that it should not hold."""
     _new_answers: NewRows = field(init=False)

@@ -148,7 +148,9 @@ def _read_suspects_again(
 
 
 def _unread_references(later: TopicRecord, dropped: frozenset[LedgerId]) -> frozenset[LedgerId]:
-    """Return which of the suspects that a topic seems to have dropped it may still reference."""
+    """Return the suspects that a topic may still reference although it seems to have dropped
+    them.
+    """
     return dropped if later.problems else frozenset()
 
 
@@ -160,7 +162,7 @@ def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:
 
 
 def _leave_unsettled(record: LedgerRecord) -> Seen:
-    """Return a suspect about which the two looks do not say the same."""
+    """Return a suspect on which the two looks disagree."""
     verdict = Verdict(record.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
     return replace(record, status=RecordStatus.UNREADABLE, metadata=None), verdict
 
@@ -168,7 +170,7 @@ def _leave_unsettled(record: LedgerRecord) -> Seen:
 def _merge_looks(record: TopicRecord, later: TopicRecord | None) -> TopicRecord:
     """Return a topic as it was first read, with the problems of both looks.
 
-    A topic that is gone at the second look is as it is then.
+    A topic that is gone at the second look is returned as gone.
     """
     if later is None:
         return record

@@ -64,7 +64,7 @@ class Entries(NamedTuple):
 class Worst(NamedTuple):
     """One entry with its copies: a ledger's worst (`Tally.worst`), or one with a corrupt copy.
 
-    Of two, the one that is less is the worse.
+    The smaller one of two is the worse.
     """
 
     possible: int

@@ -26,7 +26,7 @@ that are examined whole."""
 BLOCKS_KEPT_MAX = 8
 """Lengths of which the set of all entries is kept: a ledger's bookies share its blocks."""
 FEW = 16
-"""Pieces of a set that are put together by shifting; of more, each is written into an array."""
+"""Most pieces of a set that are combined by shifting. More pieces are written into an array."""
 WINDOW = 64
 """Entries looked through for runs at first. Each further window is twice as long."""
 WINDOW_MAX = 65_536
@@ -122,7 +122,7 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
 class BitCounts:
     """A number for each entry of a block, as binary digits.
 
-    `digits` has a set for each digit, the lowest first: of the entries whose number has it.
+    `digits` has for each digit, the lowest first, the set of the entries whose number has it.
     """
 
     everything: Bits

@@ -27,7 +27,8 @@ DEFAULT_PLACE = {
 def candidate_places(count: int, known: Places, rule: PlacementRule) -> set[str]:
     """Return every place that makes a difference.
 
-    It is where others are, in another domain of theirs, somewhere new, or the default.
+    These are the places of other members, another domain in their zones, a new place, and the
+    default one.
     """
     there = {place for place in known.values() if place is not None}
     new = {f"/new {number}" for number in range(count)}

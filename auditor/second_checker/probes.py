@@ -24,10 +24,10 @@ from auditor.second_checker.entry_bits import positions_of
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANKED_MAX = 2**31
-"""Of a bookie that should hold more entries of one ledger, none is read by rank."""
+"""Most entries of one ledger that a bookie should hold to be read by rank."""
 
 ENDS_MAX = 128
-"""Ends of stretches read on one bookie. Of more, the outer two and a drawn choice are read."""
+"""Most ends of stretches read on one bookie: the outer two and a drawn choice if there are more."""
 
 
 NO_ENTRIES: NDArray[np.int64] = np.empty(0, np.int64)

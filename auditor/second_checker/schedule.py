@@ -26,7 +26,9 @@ bookies that the write sets of a single ensemble fill the memory of a task."""
 def _write_sets(
     ensemble: tuple[BookieId, ...], write_quorum: int
 ) -> tuple[tuple[BookieId, ...], ...]:
-    """Return the distinct bookies of each write set, in its order: of entries 0, 1, ... E - 1."""
+    """Return the distinct bookies of the write sets of entries 0, 1, ... E - 1, each in its
+    order.
+    """
     return tuple(_write_set(ensemble, write_quorum, entry) for entry in range(len(ensemble)))
 
 

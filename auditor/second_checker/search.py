@@ -209,7 +209,7 @@ def _some_spoke(
 class _Said(NamedTuple):
     """What a bookie said of some entries: those it holds, and what is missing of its word.
 
-    `is_silent`: of some entry it said nothing. `is_wrong`: it sent some entry wrongly.
+    `is_silent`: it said nothing of some entry. `is_wrong`: it sent some entry wrongly.
     """
 
     held: set[EntryId]

@@ -37,7 +37,7 @@ def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[i
 def silence_accumulators(context: SparkContext) -> None:
     """Keep the server of accumulators from printing a traceback when the JVM ends first.
 
-    Nothing here accumulates anything. Where PySpark has no such server, nothing is done.
+    This program uses no accumulator. Where PySpark has no such server, nothing is done.
     """
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:

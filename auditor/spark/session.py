@@ -136,8 +136,8 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
 def _s3_settings() -> dict[str, str]:
     """Return what leads Hadoop's S3A to the server that the variables of the AWS SDK name.
 
-    S3A reads the credentials from these variables, but neither endpoint nor region. What the
-    operator sets for Spark goes before it.
+    S3A reads the credentials from these variables, but neither endpoint nor region. Settings that
+    the operator gives to Spark have precedence.
     """
     endpoint, region = s3_endpoint(), s3_region()
     settings: dict[str, str] = {}

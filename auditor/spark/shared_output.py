@@ -51,7 +51,7 @@ def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -
 
 
 def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
-    """Return what showed that the place is not shared; None where nothing did."""
+    """Return the evidence that the place is not shared; None if there is none."""
     tasks = min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
     place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
 

@@ -23,10 +23,10 @@ PROBLEMS_MAX = 50
 class Topology:
     """Where bookies are.
 
-    `located` has every bookie that was asked for, once, by id; `locations` also those that a source
-    names by id and nobody asked for. `areas` locate by host and network the bookies that only
-    ledgers name: what each source says, in order, up to the first that must be asked (a script).
-    `problems` are sentences on what sources could not say.
+    `located` has every bookie that was asked for, once, by id; `locations` also has bookies that a
+    source names by id and that were not asked for. `areas` locate, by host and network, bookies
+    that only ledgers name. They have what each source says, in order, up to the first one that must
+    be asked (a script). `problems` are sentences on what sources could not say.
     """
 
     located: tuple[Located, ...] = ()

@@ -43,7 +43,9 @@ class Source(Protocol):
         """Return all bookies that the source knows by id, requested or not."""
 
     def areas(self) -> Areas | None:
-        """Return the hosts and networks it knows; None where only asking it can tell."""
+        """Return the hosts and networks it knows; None if the source must be asked for each
+        bookie.
+        """
 
 
 class PlacesSource:

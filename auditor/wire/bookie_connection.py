@@ -241,7 +241,7 @@ class BookieConnection:
         return Answered(txn_id, _LIST, 0, frame[at:], len(frame) + LENGTH_BYTES, question[4])
 
     def _answer(self, frame: bytes) -> Answered | None:
-        """Return the response in a frame, None for a second one to START_TLS."""
+        """Return the response in a frame, None for the ignored second response to START_TLS."""
         operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
         question = self._questions.pop(txn_id, None)
         ignored = (_START_TLS, self._ignored_start_tls, Status.EIO)

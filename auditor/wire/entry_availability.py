@@ -31,8 +31,8 @@ _NO_RESERVED = bytes(56)
 _PLAIN_HEADERS = tuple(_HEADER.pack(0, count, _NO_RESERVED) for count in range(64))
 """Headers of small lists as every real bookie sends them. Comparing them saves decoding them."""
 _RUNS_FED_SINGLY = 4
-"""Runs of a periodic group fed one by one. The first may touch or end what came before, the second
-may stand alone, the third confirms the group's own progression, and the last is still open."""
+"""Runs of a periodic group that are fed one by one. The first may touch or end the run before, the
+second may stand alone, the third confirms the progression, and the last one stays open."""
 
 _pack = _GROUP.pack
 
@@ -140,7 +140,9 @@ def _is_whole(payload: bytes, count: int, groups_max: int) -> bool:
 
 
 def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
-    """Return the number of groups and if a reserved byte is set; or raise MalformedAvailability."""
+    """Return the number of groups, and whether a reserved byte is set. Raises
+    MalformedAvailability.
+    """
     length = len(payload)
     if length < HEADER_BYTES:
         raise MalformedAvailability(
@@ -176,7 +178,8 @@ def _of_ordered(groups: Iterable[Group]) -> tuple[bytes, bool] | None:
     """Return canonical bytes of ascending, disjoint, valid groups; None if they break a rule.
 
     The loop holds the written groups, the progression that may continue and the run that may grow.
-    The second value: a group of one run has a period. Real lists are runs only: that path is short.
+    The second value is True if a group of one run has a period. Real lists are runs only: that path
+    is short.
     """
     out = bytearray()
     put_right = False

@@ -77,5 +77,5 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
 
 
 def _is_name(name: object) -> TypeGuard[str]:
-    """Return whether this is text that can be written down. JSON can name half of a character."""
+    """Return whether this text can be stored. JSON can have a lone surrogate, which cannot."""
     return isinstance(name, str) and name.isprintable()

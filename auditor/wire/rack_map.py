@@ -96,7 +96,7 @@ def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str
     if not isinstance(rack, str) or not isinstance(info, dict):
         problems.append(f"{where} is not text")
         return None
-    if not bookie_id.isprintable():  # JSON can name half of a character, which no file can hold
+    if not bookie_id.isprintable():  # JSON can have a lone surrogate, which no file can hold
         problems.append(f"{where} is left out: a bookie id has no character that cannot be printed")
         return None
     rack = rack.strip()

@@ -141,7 +141,7 @@ def _host(text: str) -> str:
     if text.startswith("["):
         name, bracket, port = text[1:].partition("]")
         if not bracket or (port and not port.startswith(":")) or not _is_ipv6(name):
-            _refuse("what stands in brackets is not an IPv6 address: write [2001:db8::1]:2181")
+            _refuse("the text in brackets is not an IPv6 address: write [2001:db8::1]:2181")
         return f"[{name}]:{_port(port)}"
     if text.count(":") > 1:
         _refuse(

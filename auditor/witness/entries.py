@@ -122,7 +122,9 @@ def _search_sentences(search: Search, looks: Sequence[Look]) -> Iterator[str]:
 
 
 def _found_words(search: Search, looks: Sequence[Look]) -> str:
-    """Say who holds the entries: a bookie that sent one has it, one that only names it lists it."""
+    """Say which bookies hold the entries: one that sent an entry "has" it, one that names it
+    "lists" it.
+    """
     if not search.found_on:
         if search.corrupt_on:
             return "none holds a good copy"

@@ -21,7 +21,7 @@ _MORE_WRITE_SETS = {
     Kind.PLACEMENT_FAILED: ("does not adhere either", "do not adhere either"),
     Kind.PLACEMENT_SOFT: ("adheres only softly too", "adhere only softly too"),
 }
-"""What a witness says of write sets that are only counted: of a single one, of several."""
+"""The words for write sets that are only counted: for a single one, and for several."""
 
 
 def _duplicate_sentences(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:

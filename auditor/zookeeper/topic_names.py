@@ -1,5 +1,5 @@
-"""Lists topics that Pulsar's metadata names elsewhere than among the ledgers of topics: in schemas,
-and in partitioned topics. Read-only.
+"""List topics that occur only in Pulsar's schemas or partitioned topics, and not among topics with
+ledgers. Read-only.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from auditor.zookeeper.topics import TopicStore
 
 
 class Partitions(NamedTuple):
-    """The partitions that the partitioned topics of a namespace have by their own metadata, in
-    order, and why some could not be read.
+    """The partitions in the metadata of a namespace's partitioned topics, in order, and why some
+    could not be read.
     """
 
     names: tuple[TopicName, ...]

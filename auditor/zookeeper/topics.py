@@ -229,8 +229,8 @@ def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
     """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside
     ROOT.
 
-    Never above: topics at the top would be another Pulsar's if ROOT is not directly below it, and
-    all that they reference would seem to be missing.
+    Never above it. Unless ROOT is directly below the top, topics at the top belong to another
+    Pulsar, and all ledgers that they reference would seem to be missing.
     """
     return tuple(dict.fromkeys((*filter(None, (uri.chroot,)), root.rpartition("/")[0])))
 
@@ -273,7 +273,7 @@ def _subscription(znode: Znode, problems: list[str]) -> Subscription | None:
 def _decode_znode(
     znode: Znode, decode: Callable[[bytes], _Value], problems: list[str]
 ) -> _Value | None:
-    """Return what a znode says, or None if it is missing or says nothing that can be read."""
+    """Return the decoded znode, or None if it is missing or cannot be decoded."""
     if znode.error == NO_NODE:
         return None
     if znode.error != OK:

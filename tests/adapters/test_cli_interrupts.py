@@ -1,5 +1,5 @@
-"""Stopped at any stage, a command ends with the signal's exit code, leaves no process and no files
-of its own behind.
+"""A command that is stopped at any stage ends with the signal's exit code, and leaves no process
+and no file of its own.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "the audit starts": (signal.SIGTERM, says("An embedded cluster with ")),
     "ask": (signal.SIGTERM, output("run-*/evidence/answers")),
 }
-"""Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit
-is that of `run`.
+"""Where `auditor demo` is stopped, by which signal, and how to see that it is there. Its audit is
+that of `run`.
 """
 STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "Spark starts": (signal.SIGTERM, output("run-*/evidence/listing")),
@@ -51,24 +51,24 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "second look": (signal.SIGTERM, output("run-*/steps/look-2-judging-*")),
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
-"""Likewise of `auditor run`, which has more to lose: an earlier result."""
+"""The same for `auditor run`, which has an earlier result to lose."""
 IMPATIENT = (
     *("--zookeeper-connect-timeout", "5s", "--zookeeper-session-timeout", "4s"),
     *("--zookeeper-retries", "0"),
 )
-"""How a demo that is stopped before its audit reads is told to give a server up soon: a signal to
-the group ends its ZooKeeper too, and what waits for it then would wait for 40 s.
+"""Settings with which a demo that is stopped before its audit soon gives a server up. A signal to
+the group ends its ZooKeeper, too, and the demo would wait 40 s for it.
 """
 LIKE_ANOTHER = frozenset({"load", "second look", "report"})
-"""Stages of a run at which it has Spark, as at "ask": the long form stops there too."""
+"""Stages of a run at which it has Spark, like "ask": the long form stops there, too."""
 IN_PROCESS = frozenset({"between the looks"})
-"""Stages of a run at which it is stopped without Spark."""
+"""Stages at which a run is stopped without Spark."""
 OF_THE_AUDIT = frozenset({"ask"})
-"""Stages of a demo at which it is stopped as a run is, and as one that is killed: the long form."""
+"""Stages at which a demo is stopped like a run, and like a killed one: the long form."""
 
 
 def quick_but(stages: Iterable[str], long: frozenset[str]) -> list[Any]:
-    """Return the parameters of a test, those in `long` marked so."""
+    """Return the parameters of a test, with those in `long` marked so."""
     return [
         pytest.param(stage, marks=pytest.mark.long if stage in long else ()) for stage in stages
     ]
@@ -76,8 +76,8 @@ def quick_but(stages: Iterable[str], long: frozenset[str]) -> list[Any]:
 
 @pytest.mark.parametrize("stage", quick_but(STAGES, OF_THE_AUDIT))
 def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
-    """SIGINT to the whole group (Ctrl-C) is 130, SIGTERM (a scheduler) 143; no process, no
-    temporary file, no result.
+    """SIGINT to the whole group (Ctrl-C) gives 130, SIGTERM (a scheduler) 143; there is no process,
+    no temporary file, no result.
     """
     number, there = STAGES[stage]
     words = () if stage in OF_THE_AUDIT else IMPATIENT
@@ -89,7 +89,7 @@ def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
 
 
 def stopped(command: Started, number: signal.Signals) -> None:
-    """It ends as told, in a sentence, and nothing of it goes on."""
+    """Assert that it ended with this code, in a sentence, and that no process of it is left."""
     os.killpg(command.pid, number)
     assert 128 + number == command.ended(), command.said()
     assert [] == command.survivors()
@@ -103,7 +103,7 @@ def left_behind(temporary: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """A suspect, so that there is a second look."""
+    """Yield a cluster with a suspect, so that there is a second look."""
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), 3) as cluster:
         for ledger_id in range(1, 20):
             cluster.place(
@@ -119,7 +119,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(
     cluster: SandboxCluster, tmp_path: Path, stage: str
 ):
-    """latest.json to the byte, no summary, no temporary file; the cluster goes on."""
+    """latest.json is unchanged to the byte, there is no summary and no temporary file; the cluster
+    runs on.
+    """
     number, there = STAGES_OF_A_RUN[stage]
     delay = "30s" if stage == "between the looks" else "2s"
     words = ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", delay]
@@ -165,7 +167,7 @@ def test_a_run_outside_its_window_asks_no_bookie_and_can_be_stopped(
 def test_a_demo_that_is_killed_leaves_no_process(
     tmp_path: Path, words: tuple[str, ...], running: int
 ):
-    """SIGKILL to the auditor alone: ZooKeeper, the JVM and the workers end by themselves."""
+    """After SIGKILL to the auditor alone, ZooKeeper, the JVM and the workers end by themselves."""
     with started(tmp_path, "demo", "--second-look-delay", "30s", *words) as command:
         command.reach(output("run-*/evidence/answers"))
         assert len(in_session(command.pid)) >= running, (

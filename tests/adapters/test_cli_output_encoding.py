@@ -1,5 +1,5 @@
-"""What stdout and stderr cannot carry is escaped, and a reader that goes away is no fault: as a
-shell sees it.
+"""Characters that stdout and stderr cannot encode are escaped, and a reader that closes the pipe is
+not an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from auditor.model.finding import Kind
 
 PATHS = {"bmp": "日本", "latin-1": "Zürich", "astral": "x\U0001f600"}
 UNDECODABLE = "x\udcff"
-"""A name with a byte that is not UTF-8, as Python shows it."""
+"""A name with a byte that is not UTF-8, as Python represents it."""
 ENCODINGS = {
     "ascii": {"PYTHONIOENCODING": "ascii"},
     "ascii, strict": {"PYTHONIOENCODING": "ascii:strict"},
@@ -28,7 +28,7 @@ ENCODINGS = {
 
 
 def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """`python -m auditor` in a process of its own; what it says as bytes."""
+    """Run `python -m auditor` in a process of its own; its output is bytes."""
     line = [sys.executable, "-m", "auditor", *arguments]
     env = environment_of(**environment)
     return subprocess.run(
@@ -37,7 +37,7 @@ def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A line of bash, in which `auditor` is the command; its last words are those of `echo`."""
+    """Run a line of bash, in which `auditor` is the command; its last words are those of `echo`."""
     script = f'set -o pipefail; auditor() {{ "{sys.executable}" -m auditor "$@"; }}; {line}'
     env = environment_of(**environment)
     return subprocess.run(
@@ -53,8 +53,8 @@ def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run in a directory with a name that ASCII cannot carry; its finding is on a topic
-    with such a name.
+    """Return a finished run in a directory with a name that ASCII cannot encode; its finding is on
+    a topic with such a name.
     """
     directory = tmp_path_factory.mktemp("監査") / "run-20260101T030000Z-000001"
     directory.mkdir()
@@ -75,8 +75,8 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_setting_is_shown_whatever_stdout_can_carry(encoding: str):
-    """Every sort of character in one path: exit 0, in the encoding that was asked for, and nothing
-    on stderr.
+    """With every sort of character in one path: exit 0, in the requested encoding, and nothing on
+    stderr.
     """
     done = auditor("config", "--output", "-".join(PATHS.values()), **ENCODINGS[encoding])
     assert (0, b"") == (done.returncode, done.stderr)
@@ -89,14 +89,14 @@ def test_a_setting_is_shown_whatever_stdout_can_carry(encoding: str):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_json_stays_json(path: str):
-    """A backslash escape of Python is no JSON: JSON escapes by itself."""
+    """A backslash escape of Python is not valid JSON; JSON has its own escapes."""
     done = auditor("config", "--format", "json", "--output", PATHS[path], PYTHONIOENCODING="ascii")
     assert PATHS[path] == json.loads(done.stdout)["output"]["value"]
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_stored_run_is_rendered_whatever_stdout_can_carry(run_dir: Path, format: str):
-    """Its directory and its topic have names that ASCII lacks."""
+    """Its directory and its topic have names that ASCII cannot encode."""
     done = auditor("report", str(run_dir), "--full", "--format", format, PYTHONIOENCODING="ascii")
     assert (1, b"") == (done.returncode, done.stderr)
     assert b"\\u8a71\\u984c" in done.stdout and done.stdout.isascii()
@@ -105,7 +105,7 @@ def test_a_stored_run_is_rendered_whatever_stdout_can_carry(run_dir: Path, forma
 @pytest.mark.parametrize("encoding", ["ascii", "C"])
 @pytest.mark.parametrize("path", [*PATHS.values(), UNDECODABLE], ids=ascii)
 def test_a_usage_error_names_what_was_written(path: str, encoding: str):
-    """By the auditor and by click: one sentence on stderr, exit 2."""
+    """The auditor and click write one sentence on stderr: exit 2."""
     for arguments in (["report", path], ["config", "--bogus" + path], ["config", "--config", path]):
         done = auditor(*arguments, **ENCODINGS[encoding])
         assert (2, b"") == (done.returncode, done.stdout), done.stderr
@@ -116,7 +116,7 @@ def test_a_usage_error_names_what_was_written(path: str, encoding: str):
 
 
 def test_a_directory_that_has_no_name_in_utf_8_is_a_usage_error():
-    """Parquet and Spark name files in UTF-8: said before anything is contacted."""
+    """Parquet and Spark name files in UTF-8, so it is refused before anything is contacted."""
     done = auditor("report", UNDECODABLE)
     assert (2, b"x\\udcff is not valid UTF-8") == (
         done.returncode,
@@ -130,8 +130,8 @@ def test_a_directory_that_has_no_name_in_utf_8_is_a_usage_error():
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "C"])
 @pytest.mark.parametrize("log_format", ["console", "json"])
 def test_the_log_is_escaped_too(log_format: str, encoding: str):
-    """A metadata service that nobody serves, with a root that ASCII lacks: exit 5, in the report
-    and in the log.
+    """No server listens at a metadata service with a non-ASCII root: exit 5, with the root in the
+    report and in the log.
     """
     uri = "zk+hierarchical://127.0.0.1:1/日本"
     flags = [
@@ -155,13 +155,13 @@ def test_the_log_is_escaped_too(log_format: str, encoding: str):
     ids=lambda text: text.replace(" ", "_"),
 )
 def test_a_reader_that_goes_away_changes_no_exit_code(arguments: str):
-    """`| head -1`: the code is that of the command, and stderr stays empty."""
+    """With `| head -1` the code is that of the command, and stderr stays empty."""
     done = in_shell(f'auditor {arguments} | true; echo "${{PIPESTATUS[0]}}"')
     assert ("0\n", "") == (done.stdout, done.stderr)
 
 
 def test_an_error_that_nobody_reads_keeps_its_code():
-    """stderr is closed at the other end: 2 stays 2, by the auditor and by click."""
+    """stderr is closed at the other end: 2 stays 2, from the auditor and from click."""
     for arguments in ("report /nowhere", "config --bogus"):
         done = in_shell(f'(sleep 0.2; auditor {arguments}) 2>&1 | true; echo "${{PIPESTATUS[0]}}"')
         assert "2\n" == done.stdout

@@ -12,7 +12,7 @@ PICTURE = PROJECT / "docs" / "pictures" / "first-screen.svg"
 
 
 def test_the_picture_in_the_readme_is_what_the_demo_shows(tmp_path: Path):
-    """A demo of today has the same first screen, but for what no two runs have in common. `make
+    """Today's demo has the same first screen, apart from what differs between any two runs. `make
     picture` draws it again.
     """
     done = command("demo", "--output", str(tmp_path))
@@ -26,14 +26,14 @@ def test_the_picture_in_the_readme_is_what_the_demo_shows(tmp_path: Path):
 
 
 def test_a_picture_has_every_word_of_its_screen():
-    """Also where a line is wrapped or coloured, and where a word looks like markup."""
+    """This includes a word that is wrapped or coloured, or that looks like markup."""
     screen = f"\x1b[31mVIOLATED\x1b[0m: <b> & 'x'\n\n  found  {'long ' * 30}\nlast\n"
     plain = re.sub(r"\x1b\[\d+m", "", screen)
     assert plain.split() == words_of(draw_screen(screen))
 
 
 def test_the_picture_needs_nothing_but_itself():
-    """It names no address but that of the SVG name space, and no script."""
+    """It names no address except that of the SVG name space, and no script."""
     text = PICTURE.read_text(encoding="utf-8")
     assert {"http://www.w3.org/2000/svg"} == set(re.findall(r"https?://[^\s\"')<]+", text))
     assert "<script" not in text

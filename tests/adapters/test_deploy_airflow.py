@@ -1,5 +1,5 @@
-"""The Airflow DAG: always as text; before Airflow itself with TEST_AIRFLOW=1, which installs it
-beside us (some 200 MB).
+"""The Airflow DAG: always as text; against Airflow itself with TEST_AIRFLOW=1, which installs it
+beside the auditor (some 200 MB).
 """
 
 import ast
@@ -38,7 +38,7 @@ print("SAID " + json.dumps(said))
 
 
 def constant(name: str) -> object:
-    """The value of a constant of the DAG's module, without running it."""
+    """Return the value of a constant of the DAG's module, without running the module."""
     for node in ast.parse(DAG.read_text()).body:
         if (
             isinstance(node, ast.Assign)
@@ -50,8 +50,8 @@ def constant(name: str) -> object:
 
 
 def test_the_dag_compiles_and_imports_airflow_alone():
-    """Nothing but Airflow and the standard library: the auditor is a process, in an environment of
-    its own.
+    """It imports only Airflow and the standard library: the auditor is a process, in an environment
+    of its own.
     """
     tree = ast.parse(DAG.read_text())
     compile(tree, str(DAG), "exec")
@@ -69,14 +69,14 @@ def test_the_dag_compiles_and_imports_airflow_alone():
 
 
 def test_the_dag_calls_the_auditor_as_it_can_be_called():
-    """A command and options that exist."""
+    """The command and its options exist."""
     command = constant("COMMAND")
     assert isinstance(command, list)
     assert "run" == command[1] and set() == unknown_flags(command[2:])
 
 
 def test_every_exit_code_of_the_command_has_its_end():
-    """0 to 5, each once; findings and our own faults are never tried again."""
+    """0 to 5, each once; findings and our own faults are never retried."""
     final, again = constant("FINAL"), constant("AGAIN")
     assert isinstance(final, dict) and isinstance(again, dict)
     assert [0, 1, 2, 3, 4, 5] == sorted([constant("SOUND"), *final, *again])
@@ -85,7 +85,7 @@ def test_every_exit_code_of_the_command_has_its_end():
 
 @pytest.fixture(scope="session")
 def airflow_python() -> Path:
-    """A Python with Airflow, in .cache; made by the first run that asks for it."""
+    """Return a Python with Airflow, in .cache; the first call makes it."""
     if os.environ.get("TEST_AIRFLOW") != "1":
         pytest.skip("TEST_AIRFLOW=1 is not set: the DAG is not imported by Airflow itself")
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
@@ -107,8 +107,8 @@ def airflow_python() -> Path:
 
 @pytest.mark.timeout(INSTALL_S + RUN_S)
 def test_airflow_imports_the_dag_and_each_exit_code_ends_as_it_says(airflow_python, tmp_path):
-    """One DAG, no import error; 0 returns the report's last line, 1, 2 and 4 fail for good, 3, 5
-    and 143 are tried again.
+    """There is one DAG, and no import error; 0 returns the report's last line, 1, 2 and 4 fail for
+    good, 3, 5 and 143 are retried.
     """
     dags = tmp_path / "dags"
     dags.mkdir()

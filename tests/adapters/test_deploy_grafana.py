@@ -1,5 +1,5 @@
-"""The dashboard: as its code makes it, with queries that Prometheus parses over metrics that
-exist.
+"""The dashboard: equal to what its code makes, with queries that Prometheus parses over metrics
+that exist.
 """
 
 from __future__ import annotations
@@ -29,21 +29,23 @@ def stored() -> dict[str, Any]:
 
 
 def queries() -> Iterator[str]:
-    """Every expression, with a cluster in place of the variable."""
+    """Yield every expression, with a cluster in place of the variable."""
     for panel in stored()["panels"]:
         for target in panel.get("targets", ()):
             yield target["expr"].replace("$cluster", "prod")
 
 
 def test_the_file_is_what_the_code_makes():
-    """`python -m auditor.telemetry.dashboard > deploy/grafana/dashboard.json` after a change."""
+    """Run `python -m auditor.telemetry.dashboard > deploy/grafana/dashboard.json` after a
+    change.
+    """
     assert dashboard() == stored()
     assert DASHBOARD.read_text() == json.dumps(dashboard(), indent=2) + "\n"
 
 
 def test_panels_have_ids_of_their_own_and_do_not_overlap():
-    """Numbered once each, within the grid, no two in one place; each has a title, and each picture
-    says what it shows.
+    """Each has its own number, is within the grid, and overlaps no other; each has a title, and
+    each picture says what it shows.
     """
     panels = stored()["panels"]
     assert list(range(1, len(panels) + 1)) == [panel["id"] for panel in panels]
@@ -59,7 +61,9 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap():
 
 
 def lost(written: Any, read: Any, where: str = "") -> Iterator[str]:
-    """Where Grafana's types, which drop what they do not know, lack or change something."""
+    """Yield the places where Grafana's types, which drop unknown fields, lack or change
+    something.
+    """
     if isinstance(written, dict):
         for key, value in written.items():
             yield from lost(
@@ -73,20 +77,20 @@ def lost(written: Any, read: Any, where: str = "") -> Iterator[str]:
 
 
 def read_by_grafana(made: dict[str, Any]) -> dict[str, Any]:
-    """The dashboard as Grafana's types for Python read and write it."""
+    """Return the dashboard as Grafana's types for Python read and write it."""
     register_default_plugins()
     read: dict[str, Any] = json.loads(JSONEncoder().encode(Dashboard.from_json(made)))
     return read
 
 
 def test_grafanas_own_types_know_every_field():
-    """Nothing is lost but the text of a query that Grafana's editor shows."""
+    """Nothing is lost except the text of a query that Grafana's editor shows."""
     known_to_the_editor = "/templating/list/1/definition"
     assert [known_to_the_editor] == list(lost(stored(), read_by_grafana(stored())))
 
 
 def test_a_misspelt_field_is_lost():
-    """The test above can fail: of a panel's kind, of a query, of a colour's step."""
+    """The test above can fail: for a field of a panel, of a query, and of a colour's step."""
     broken = stored()
     panel = next(one for one in broken["panels"] if one["type"] == "timeseries")
     panel["fieldConfig"]["defaults"]["units"] = "short"
@@ -96,7 +100,7 @@ def test_a_misspelt_field_is_lost():
 
 
 def checked(tmp_path: Path, expressions: list[str]) -> int:
-    """Promtool's exit code for rules with these expressions."""
+    """Return promtool's exit code for rules with these expressions."""
     rules = [{"record": f"panel:{number}", "expr": one} for number, one in enumerate(expressions)]
     (tmp_path / "rules.json").write_text(
         json.dumps({"groups": [{"name": "panels", "rules": rules}]})
@@ -105,7 +109,7 @@ def checked(tmp_path: Path, expressions: list[str]) -> int:
 
 
 def test_prometheus_parses_every_query(tmp_path: Path):
-    """And would refuse a broken one."""
+    """It refuses a broken one."""
     expressions = list(queries())
     assert len(expressions) >= 15
     assert 0 == checked(tmp_path, expressions)
@@ -113,8 +117,8 @@ def test_prometheus_parses_every_query(tmp_path: Path):
 
 
 def test_every_metric_of_a_query_exists():
-    """By docs/names.md, which is held against the code. Each metric of an audit is shown, or left
-    out on purpose.
+    """docs/names.md, which is compared with the code, has it. Each metric of an audit is shown, or
+    left out on purpose.
     """
     named = set(
         re.findall(r"^\| `(bookkeeper_\w+)` \|", (ROOT / "docs/names.md").read_text(), re.MULTILINE)
@@ -135,7 +139,7 @@ def test_every_metric_of_a_query_exists():
 
 
 def test_only_the_dashboards_own_variables_are_used():
-    """A variable that is not there is an empty text, and so an empty panel."""
+    """An undefined variable is an empty text, and so an empty panel."""
     text = DASHBOARD.read_text()
     variables = {one["name"] for one in stored()["templating"]["list"]}
     assert {"datasource", "cluster"} == variables == set(re.findall(r"\$\{?(\w+)", text))

@@ -1,5 +1,5 @@
-"""The recipes of images: hadolint has nothing to say, and each runs as nobody with what is
-pinned.
+"""The recipes of images: hadolint has no complaint, and each image is pinned and runs as an
+unprivileged user.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_hadolint_would_say_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_an_image_is_slim_pinned_and_runs_as_nobody(path: Path) -> None:
-    """No root, versions of constraints.txt, extras and files that exist."""
+    """It has no root user, versions from constraints.txt, and extras and files that exist."""
     text = path.read_text()
     assert re.search(r"^FROM python:3\.\d+-slim$", text, re.MULTILINE)
     assert "--constraint /src/constraints.txt" in text
@@ -53,7 +53,7 @@ def test_an_image_is_slim_pinned_and_runs_as_nobody(path: Path) -> None:
 
 
 def test_the_image_of_a_run_has_java_and_no_health_check() -> None:
-    """A run ends by itself: nothing is to be asked while it works."""
+    """A run ends by itself: no check is needed while it works."""
     text = (DEPLOY / "docker/auditor.Dockerfile").read_text()
     assert (
         "[jdk,lister,s3,hdfs]" in text

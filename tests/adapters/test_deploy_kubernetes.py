@@ -1,5 +1,5 @@
-"""The files for Kubernetes and the Spark Operator: of the form of their schemas, and of options,
-paths and names that agree.
+"""The files for Kubernetes and the Spark Operator: they match their schemas, and their options,
+paths and names agree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def load(path: Path) -> Any:
 
 
 def test_kubernetes_takes_each_resource():
-    """Known fields of the right types, by the schemas that come with kubernetes-validate."""
+    """Fields are known and have the right types, by the schemas that come with
+    kubernetes-validate.
+    """
     done = program("kubernetes-validate", "--strict", "--quiet", *map(str, KINDS_OF_KUBERNETES))
     assert 0 == done.returncode, done.stdout + done.stderr
 
@@ -59,7 +61,9 @@ def test_kubernetes_would_refuse_a_misspelt_field(tmp_path: Path):
 
 
 def unknown_fields(given: Any, kept: Any, at: str = "") -> list[str]:
-    """What a document has and its model dropped: the models take unknown fields without a word."""
+    """Return what a document has and its model dropped: the models silently accept unknown
+    fields.
+    """
     if isinstance(given, dict) and isinstance(kept, dict):
         lost = [f"{at}.{name}" for name in given if name not in kept]
         return lost + [
@@ -82,7 +86,7 @@ def understood(document: dict[str, Any]) -> list[str]:
 
 
 def test_the_spark_operator_takes_the_schedule():
-    """By the operator's own models: required fields, types, and no field that they do not know."""
+    """By the operator's own models it has the required fields, types, and no unknown field."""
     assert [] == understood(load(SPARK))
 
 
@@ -95,7 +99,9 @@ def test_the_spark_operator_would_refuse_a_misspelt_field():
 
 @pytest.mark.parametrize("path", KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_a_kustomization_names_files_that_are_there(path: Path):
-    """Resources, patches and files of the configuration; every file of its folder is named."""
+    """They are resources, patches and files of the configuration; every file of the folder is
+    named.
+    """
     found = load(path)
     named = [
         *found.get("resources", ()),
@@ -110,7 +116,7 @@ def test_a_kustomization_names_files_that_are_there(path: Path):
 
 
 def test_yamllint_has_nothing_to_say():
-    """About any of these files."""
+    """It has no complaint about any of these files."""
     done = program("yamllint", "--strict", str(KUBERNETES))
     assert (0, "") == (done.returncode, done.stdout + done.stderr)
 
@@ -127,8 +133,8 @@ def pod() -> dict[str, Any]:
 
 
 def test_commands_paths_and_names_agree():
-    """Options of `run`, mounts of the same volumes, the config map and the claim of the base, the
-    image of the recipe.
+    """The options of `run`, mounts of the same volumes, the config map and the claim of the base,
+    and the image of the recipe agree.
     """
     (container,), template = pod()["containers"], load(SPARK)["spec"]["template"]
     for arguments in (container["args"], template["arguments"]):
@@ -158,7 +164,7 @@ def test_commands_paths_and_names_agree():
 
 
 def test_only_an_exit_code_that_another_try_may_change_is_tried_again():
-    """As deploy/README.md says: 1, 2 and 4 stay as they are."""
+    """As deploy/README.md says: 1, 2 and 4 are not retried."""
     job = load(CRONJOB)["spec"]["jobTemplate"]["spec"]
     (codes,) = [
         rule["onExitCodes"]["values"]
@@ -174,8 +180,8 @@ def test_only_an_exit_code_that_another_try_may_change_is_tried_again():
 
 
 def test_the_pod_may_do_little():
-    """Not as root, no token, no privilege, nothing writable but its volumes; the user is the
-    image's.
+    """It does not run as root, and has no token, no privilege, and nothing writable except its
+    volumes; the user is the image's.
     """
     own, (container,) = pod()["securityContext"], pod()["containers"]
     assert own["runAsNonRoot"] and pod()["automountServiceAccountToken"] is False

@@ -1,5 +1,5 @@
-"""The unit and the sidecar of a lister: what an operator copies is what works, and no more than it
-needs.
+"""The unit and the sidecar of a lister: the files that an operator copies work, and have no more
+rights than they need.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FLAGS = {
 
 
 def settings_of(words: list[str]) -> Any:
-    """The settings of `auditor lister` with these options; an unknown one fails."""
+    """Return the settings of `auditor lister` with these options; an unknown one fails."""
     flags: dict[str, object] = {}
     while words:
         flag, _, value = words.pop(0).partition("=")
@@ -35,7 +35,7 @@ def settings_of(words: list[str]) -> Any:
 
 
 def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
-    """Known sections, keys and values."""
+    """Its sections, keys and values are known."""
     text = SERVICE.read_text().replace(
         "/opt/bookkeeper-auditor/bin/auditor", str(stub(tmp_path / "bin", 0))
     )
@@ -45,9 +45,7 @@ def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_unit_calls_the_lister_as_it_can_be_called() -> None:
-    """Options that exist. It is started again until the bookie has a cookie, and nothing may be
-    written.
-    """
+    """Its options exist. It is restarted until the bookie has a cookie, and may write nothing."""
     text = SERVICE.read_text()
     found = re.search(r"^ExecStart=\S+/auditor lister (.*)$", text, re.MULTILINE)
     assert found is not None
@@ -62,7 +60,7 @@ def test_the_unit_calls_the_lister_as_it_can_be_called() -> None:
 
 
 def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
-    """Options that exist, and the directories that are mounted."""
+    """Its options exist, and so do the directories that are mounted."""
     command = re.findall(
         r"^            - (\S+)$",
         SIDECAR.read_text().split("command:")[1].split("env:")[0],
@@ -76,7 +74,7 @@ def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
 
 
 def test_the_image_is_the_one_that_the_sidecar_names() -> None:
-    """It has the extra, copies what is there, and runs as the sidecar's user."""
+    """The image has the extra, copies files that exist, and runs as the sidecar's user."""
     text = IMAGE.read_text()
     tag = re.search(r"--tag (\S+) \.$", text, re.MULTILINE)
     assert tag is not None and f"image: {tag[1]}\n" in SIDECAR.read_text()
@@ -104,6 +102,6 @@ def test_the_image_is_the_one_that_the_sidecar_names() -> None:
     ],
 )
 def test_the_sidecar_may_do_nothing_but_read(line: str) -> None:
-    """Not as root, no volume of the bookie writable, no privilege."""
+    """It does not run as root, can write no volume of the bookie, and has no privilege."""
     assert line in SIDECAR.read_text()
     assert 1 == SIDECAR.read_text().count("readOnly: true")

@@ -1,5 +1,5 @@
-"""The alerts in deploy/prometheus before Prometheus' own judge: their own stories, and what the
-auditor really exports.
+"""The alerts in deploy/prometheus, checked by promtool with their own stories, and with what the
+auditor exports.
 """
 
 import json
@@ -25,15 +25,13 @@ DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
 RULES = DEPLOY / "rules.yml"
 WAIT_S = 60
 ABOUT_SILENCE = {"BookKeeperAuditAbsent", "BookKeeperAuditVanished"}
-"""Alerts that no run's own metrics can raise: they are about metrics that are not there.
-rules_test.yml tells their story.
+"""Alerts that no run's own metrics can raise: they are about missing metrics. rules_test.yml has
+their story.
 """
 
 
 def promtool(*arguments: str, cwd: Path = DEPLOY) -> subprocess.CompletedProcess[str]:
-    """What promtool makes of it. Without promtool the test is skipped, loudly; in CI that is a
-    failure.
-    """
+    """Run promtool. Without promtool the test is skipped, with a message; in CI it fails."""
     found = shutil.which("promtool")
     if found is None:
         reason = (
@@ -48,7 +46,7 @@ def promtool(*arguments: str, cwd: Path = DEPLOY) -> subprocess.CompletedProcess
 
 
 def alerts(text: str | None = None) -> dict[str, dict[str, str]]:
-    """Expression and severity of each alert of the rules, by name."""
+    """Return expression and severity of each alert of the rules, by name."""
     found: dict[str, dict[str, str]] = {}
     for block in re.split(r"^ {6}- alert: ", text or RULES.read_text(), flags=re.MULTILINE)[1:]:
         name = block.split("\n", 1)[0].strip()
@@ -59,26 +57,26 @@ def alerts(text: str | None = None) -> dict[str, dict[str, str]]:
 
 
 def alert_of(kind: Kind) -> str:
-    """The alert's name: ENTRY_WITHOUT_REPLICA is BookKeeperEntryWithoutReplica."""
+    """Return the alert's name: ENTRY_WITHOUT_REPLICA is BookKeeperEntryWithoutReplica."""
     return "BookKeeper" + "".join(word.capitalize() for word in kind.value.split("_"))
 
 
 def test_promtool_accepts_the_rules():
-    """Syntax, names, templates."""
+    """It accepts syntax, names and templates."""
     done = promtool("check", "rules", "rules.yml")
     assert (0, "") == (done.returncode, done.stderr), done
     assert f"SUCCESS: {len(alerts())} rules found" in done.stdout
 
 
 def test_each_alert_fires_on_its_story_and_is_silent_on_the_twin():
-    """rules_test.yml, where prod and its twin differ in one fact."""
+    """In rules_test.yml prod and its twin differ in one fact."""
     done = promtool("test", "rules", "rules_test.yml")
     assert (0, "") == (done.returncode, done.stderr.strip()), done.stdout + done.stderr
 
 
 def test_every_alert_has_a_story():
-    """Each is expected to fire in rules_test.yml, in prod (or where there is no cluster), never in
-    the twin.
+    """Each is expected to fire in rules_test.yml, in prod (or without a cluster), and never in the
+    twin.
     """
     rules_tests = (DEPLOY / "rules_test.yml").read_text()
     blocks = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels: \{(.*)\}", rules_tests)
@@ -92,12 +90,12 @@ def test_every_alert_has_a_story():
 
 
 def never_fires(expr: str) -> str:
-    """An expression that is never true, in place of any."""
+    """Return an expression that is never true, in place of any."""
     return "vector(0) > 1"
 
 
 def without_its_comparison(expr: str) -> str:
-    """The expression without its last comparison; itself where it ends with none."""
+    """Return the expression without its last comparison, if it ends with one."""
     return re.sub(r" (>|<|==) [0-9.* ]+$", "", expr)
 
 
@@ -108,7 +106,7 @@ CHANGES = (never_fires, without_its_comparison)
 def complaints(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Callable[[str], str], str]:
-    """A change, and what promtool says of rules_test.yml where every alert is changed so: no alert
+    """Return what promtool says of rules_test.yml when every alert is changed in this way: no alert
     depends on another.
     """
     change: Callable[[str], str] = request.param
@@ -128,8 +126,8 @@ def complaints(
 
 @pytest.mark.parametrize("name", list(alerts()))
 def test_the_stories_bite(complaints: tuple[Callable[[str], str], str], name: str):
-    """With an alert that never fires, and with one whose last comparison is gone, rules_test.yml
-    fails on that alert.
+    """With an alert that never fires, or one without its last comparison, rules_test.yml fails on
+    that alert.
     """
     change, said = complaints
     expr = alerts()[name]["expr"]
@@ -142,7 +140,7 @@ def test_the_stories_bite(complaints: tuple[Callable[[str], str], str], name: st
 
 @pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
 def test_every_kind_of_the_catalogue_has_an_alert(kind):
-    """With its own name, on its own kind, with the catalogue's severity."""
+    """It has the kind's name, is on that kind, and has the catalogue's severity."""
     rule = alerts().get(alert_of(kind))
     assert rule is not None, (
         f"no alert {alert_of(kind)} in {RULES}: a kind that joins the catalogue needs one, and its"
@@ -158,7 +156,7 @@ def test_every_kind_of_the_catalogue_has_an_alert(kind):
 
 @pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
 def test_the_alert_on_a_kind_names_its_page(kind):
-    """The annotation `runbook_url` is the finding's own field `runbook`, and the page is there."""
+    """The annotation `runbook_url` is the finding's own field `runbook`, and the page exists."""
     block = RULES.read_text().split(f"- alert: {alert_of(kind)}\n")[1].split("- alert: ")[0]
     named = re.findall(r"^ +runbook_url: (\S+)$", block, re.MULTILINE)
     assert [runbook(kind)] == named
@@ -166,7 +164,7 @@ def test_the_alert_on_a_kind_names_its_page(kind):
 
 
 def test_every_alert_has_a_page():
-    """Those about the audit itself have a section of docs/operating.md."""
+    """Alerts about the audit itself have a section of docs/operating.md."""
     assert len(alerts()) == len(
         re.findall(r"^ +runbook_url: docs/", RULES.read_text(), re.MULTILINE)
     )
@@ -174,7 +172,7 @@ def test_every_alert_has_a_page():
 
 
 def test_no_alert_is_about_a_kind_that_is_gone():
-    """Kinds named by the rules are of the catalogue, severities its words."""
+    """The rules name only kinds and severities of the catalogue."""
     named = set(re.findall(r'kind="(\w+)"', RULES.read_text()))
     assert {kind.value for kind in CATALOGUE} == named
     assert {rule["severity"] for rule in alerts().values()} <= {
@@ -197,7 +195,7 @@ def samples(text: str) -> list[Any]:
 
 
 def series_of(text: str) -> list[dict[str, str]]:
-    """An exposition as series for promtool: the same values for four days."""
+    """Return an exposition as series for promtool: the same values for four days."""
     out = []
     for sample in samples(text):
         labels = ", ".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
@@ -209,7 +207,7 @@ def series_of(text: str) -> list[dict[str, str]]:
 
 
 def check_firing(tmp_path: Path, text: str, expected: Mapping[str, str]) -> None:
-    """Prometheus, fed with `text` for four days, has exactly these alerts firing: name ->
+    """Assert that Prometheus, fed with `text` for four days, fires exactly these alerts: name ->
     severity.
     """
     firing = [
@@ -245,7 +243,9 @@ MOSTLY_UNKNOWN = {
 
 
 def export_of_kind(kind: Kind) -> Export:
-    """One finding of this kind and nothing else raises the alert of the kind and no other."""
+    """Return one finding of this kind and nothing else; it raises the alert of the kind and no
+    other.
+    """
     found = [stories.finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1:3181")]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     text = metrics.exposition(summary, cluster="prod", spark_version="4.3.0")
@@ -253,7 +253,7 @@ def export_of_kind(kind: Kind) -> Export:
 
 
 def export_of_mute(muted: int, firing: Mapping[str, str]) -> Export:
-    """Two ledgers below the write quorum, of which so many are muted."""
+    """Return two ledgers below the write quorum, of which so many are muted."""
     found = [stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id) for ledger_id in (7, 8)]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     mutes = {"findings": muted, "by_kind": {"ENTRY_BELOW_WRITE_QUORUM": muted}}
@@ -270,7 +270,7 @@ def export_of_run(firing: Mapping[str, str], **fields: Any) -> Export:
 
 
 def export_of_failure(outcome: str, firing: Mapping[str, str], before: str = "") -> Export:
-    """What a run that failed exports, over what the run before it did."""
+    """Return what a failed run exports, on top of what the run before it did."""
     return Export(
         metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0"),
         firing,
@@ -325,7 +325,7 @@ EXPORTS = {
         "UNREACHABLE", {**UNREACHABLE, **STALE}
     ),
 }
-"""Every run whose metrics Prometheus is fed with here."""
+"""Every run whose metrics Prometheus gets here."""
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -335,13 +335,13 @@ def test_what_a_run_exports_raises_its_alerts_and_no_other(tmp_path, name):
 
 
 def test_a_wiped_bookie_raises_an_alert():
-    """Else nothing would show that a failed run keeps the alerts of the run before."""
+    """Otherwise nothing would show that a failed run keeps the alerts of the run before."""
     assert OF_WIPED
 
 
 def test_every_alert_is_raised_by_an_export_or_is_about_silence():
-    """The exports above, which the test before feeds to Prometheus, reach every alert but those on
-    metrics that are absent.
+    """The exports above, which the previous test feeds to Prometheus, reach every alert except
+    those on missing metrics.
     """
     raised = {name for export in EXPORTS.values() for name in export.firing}
     assert set(alerts()) == raised | ABOUT_SILENCE

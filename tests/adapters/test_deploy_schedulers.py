@@ -1,4 +1,4 @@
-"""Cron, systemd and the sample configuration: what an operator copies is what works."""
+"""Cron, systemd and the sample configuration: the files that an operator copies work."""
 
 import os
 import re
@@ -21,7 +21,7 @@ FIELD = r"(\*|\d+)"
 
 
 def test_the_sample_configuration_is_accepted_whole():
-    """Every key is a setting, every value in range, the cluster's URI readable."""
+    """Every key is a setting, every value is in range, and the cluster's URI is valid."""
     settings = parse(
         Layers(file=tomllib.loads((DEPLOY / "auditor.toml").read_text())), command="run"
     )
@@ -32,7 +32,9 @@ def test_the_sample_configuration_is_accepted_whole():
 
 
 def cron_line() -> re.Match[str]:
-    """The one entry of the crontab, in the form of /etc/cron.d: five fields, a user, a command."""
+    """Return the only entry of the crontab, in the form of /etc/cron.d: five fields, a user, a
+    command.
+    """
     lines = [
         line
         for line in CRONTAB.read_text().splitlines()
@@ -47,8 +49,8 @@ def cron_line() -> re.Match[str]:
 
 
 def test_the_crontab_is_one_cron_can_read():
-    """Minute and hour in range; no % in the command, which cron makes a line break; a line break at
-    the end.
+    """Minute and hour are in range; there is no % in the command, which cron takes for a line
+    break; a line break is at the end.
     """
     found = cron_line()
     assert 0 <= int(found[1]) <= 59 and 0 <= int(found[2]) <= 23
@@ -60,7 +62,9 @@ def test_the_crontab_is_one_cron_can_read():
     ("code", "mailed"), [(0, ""), (1, "the report\nauditor run ended with exit code 1\n")]
 )
 def test_cron_mails_only_what_needs_somebody(tmp_path, code, mailed):
-    """Cron mails what is printed: nothing of a sound cluster, else the report and the exit code."""
+    """Cron mails what is printed: nothing for a sound cluster, else the report and the exit
+    code.
+    """
     stub(tmp_path, code)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(
@@ -79,9 +83,7 @@ def test_cron_mails_only_what_needs_somebody(tmp_path, code, mailed):
 
 
 def systemd_analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What systemd makes of it. Without systemd the test is skipped, loudly; in CI that is a
-    failure.
-    """
+    """Run systemd-analyze. Without systemd the test is skipped, with a message; in CI it fails."""
     found = shutil.which("systemd-analyze")
     if found is None:
         if os.environ.get("CI") == "true":
@@ -94,7 +96,7 @@ def systemd_analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def units(tmp_path: Path) -> list[str]:
-    """Both units, with a program that is there: systemd looks for it."""
+    """Return both units, with a program that exists: systemd looks for it."""
     text = SERVICE.read_text()
     (tmp_path / SERVICE.name).write_text(
         text.replace("/opt/bookkeeper-auditor/bin/auditor", str(stub(tmp_path / "bin", 0)))
@@ -104,7 +106,7 @@ def units(tmp_path: Path) -> list[str]:
 
 
 def test_systemd_has_nothing_to_say_about_the_units(units):
-    """Known sections, keys and values; the timer finds its service."""
+    """Sections, keys and values are known; the timer finds its service."""
     done = systemd_analyze("verify", "--man=no", *units)
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 
@@ -128,7 +130,7 @@ def test_the_timer_elapses_once_a_night():
 
 
 def test_the_service_calls_the_auditor_as_it_can_be_called():
-    """Options that exist; only an exit code that another try may change is tried again."""
+    """Its options exist. Only an exit code that another attempt may change is retried."""
     text = SERVICE.read_text()
     command = re.search(r"^ExecStart=\S+/auditor (.*)$", text, re.MULTILINE)
     assert (

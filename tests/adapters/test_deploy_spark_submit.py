@@ -1,4 +1,4 @@
-"""The wrapper around spark-submit: its own words, and a whole audit through it."""
+"""The wrapper around spark-submit: its own messages, and a whole audit through it."""
 
 import json
 import os
@@ -16,15 +16,13 @@ from auditor.sandbox.cluster import SandboxCluster
 WRAPPER = DEPLOY / "spark-submit/auditor-submit.sh"
 SUBMIT = Path(sys.executable).parent / "spark-submit"
 WAIT_S = 500
-"""How long one call may take on a machine that is busy with everything else; some 30 s
-otherwise.
-"""
+"""How long one call may take on a busy machine, in seconds; some 30 s otherwise."""
 
 
 def call(
     *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The wrapper, in an environment with nothing but PATH, HOME and `env`."""
+    """Run the wrapper, in an environment with only PATH, HOME and `env`."""
     kept = {
         name: os.environ[name]
         for name in ("PATH", "HOME", "JAVA_HOME", "TMPDIR")
@@ -38,8 +36,8 @@ def call(
 
 
 def fake_submit(folder: Path, code: int = 0) -> Path:
-    """A spark-submit that says which Python it was given and each of its arguments on a line, and
-    ends with `code`.
+    """Write a spark-submit that prints its Python and each of its arguments on a line, and ends
+    with `code`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "spark-submit"
@@ -50,8 +48,8 @@ def fake_submit(folder: Path, code: int = 0) -> Path:
 
 @pytest.mark.parametrize("script", [WRAPPER, ROOT / ".ci/run"], ids=lambda path: path.name)
 def test_shellcheck_has_nothing_to_say(script):
-    """At its strictest level. Without shellcheck the test is skipped, loudly; in CI that is a
-    failure.
+    """At its strictest level. Without shellcheck the test is skipped, with a message; in CI it
+    fails.
     """
     found = shutil.which("shellcheck")
     if found is None:
@@ -69,7 +67,7 @@ def test_shellcheck_has_nothing_to_say(script):
 
 
 def test_what_stands_before_the_dashes_is_sparks_and_the_rest_the_auditors(tmp_path):
-    """In order, one word a word, spaces and stars as they were."""
+    """Words keep their order, their spaces and their stars."""
     env = {"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": sys.executable}
     done = call(
         "--master",
@@ -102,7 +100,7 @@ def test_what_stands_before_the_dashes_is_sparks_and_the_rest_the_auditors(tmp_p
 
 
 def test_no_options_for_spark_are_none(tmp_path):
-    """The entry comes first then."""
+    """Then the entry comes first."""
     env = {"SPARK_SUBMIT": str(fake_submit(tmp_path, 75)), "PYSPARK_PYTHON": sys.executable}
     done = call("--", "doctor", env=env)
     assert 75 == done.returncode
@@ -110,7 +108,9 @@ def test_no_options_for_spark_are_none(tmp_path):
 
 
 def test_spark_home_and_the_python_beside_it_are_found(tmp_path):
-    """SPARK_HOME/bin/spark-submit; the Python in the same folder, as in a virtual environment."""
+    """They are SPARK_HOME/bin/spark-submit, and the Python in the same folder, as in a virtual
+    environment.
+    """
     fake_submit(tmp_path / "bin")
     python = tmp_path / "bin/python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -132,7 +132,7 @@ def test_without_dashes_and_a_command_it_says_how_to_call_it(arguments, tmp_path
 
 
 def test_a_spark_submit_that_is_not_there_is_exit_5(tmp_path):
-    """Spark could not be reached: where it was looked for, and what to set."""
+    """The message says where it was looked for, and what to set."""
     done = call("--", "run", env={"SPARK_HOME": str(tmp_path)})
     assert (
         5 == done.returncode
@@ -142,7 +142,7 @@ def test_a_spark_submit_that_is_not_there_is_exit_5(tmp_path):
 
 
 def test_a_python_without_the_auditor_is_exit_2(tmp_path):
-    """Said before a JVM is started, with the Python's name."""
+    """The message names the Python, before a JVM is started."""
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
@@ -155,8 +155,8 @@ def test_a_python_without_the_auditor_is_exit_2(tmp_path):
     ) and f"{python} cannot import the auditor" in done.stderr
 
 
-def test_cluster_mode_is_told_what_it_loses(tmp_path):
-    """It goes on, and says where the outcome is instead."""
+def test_cluster_mode_prints_what_it_loses(tmp_path):
+    """The wrapper continues, and says where to find the outcome instead."""
     env = {"SPARK_SUBMIT": str(fake_submit(tmp_path)), "PYSPARK_PYTHON": sys.executable}
     for options in (["--deploy-mode", "cluster"], ["--deploy-mode=cluster"]):
         done = call(*options, "--", "run", env=env)
@@ -175,7 +175,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def submitted(
     cluster: SandboxCluster, output: Path, *options: str
 ) -> subprocess.CompletedProcess[str]:
-    """A real audit through a real spark-submit, Spark's own four slots."""
+    """Run a real audit through a real spark-submit with four slots."""
     uri = cluster.metadata_service_uri
     words = ("--output", str(output), "--second-look-delay", "1s", "--ledgers-in-process-max", "0")
     arguments = ("run", "--metadata-service-uri", uri, *words, *options)
@@ -191,8 +191,8 @@ def submitted(
 @pytest.mark.spark
 @pytest.mark.timeout(WAIT_S + 60)
 def test_an_audit_through_spark_submit_ends_with_its_own_code_and_report(cluster, tmp_path):
-    """Exit 1 for the finding; stdout ends with the report, its last line for machines; the run's
-    directory is whole.
+    """Exit 1 for the finding; stdout ends with the report, whose last line is for machines; the
+    run's directory is complete.
     """
     done = submitted(cluster, tmp_path / "audits", "--full")
     assert 1 == done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
@@ -213,9 +213,7 @@ def test_an_audit_through_spark_submit_ends_with_its_own_code_and_report(cluster
 @pytest.mark.spark
 @pytest.mark.timeout(WAIT_S + 60)
 def test_what_goes_wrong_keeps_its_code_through_spark_submit(cluster, tmp_path):
-    """A setting that makes no sense is 2, a ZooKeeper out of reach 5: spark-submit passes both
-    on.
-    """
+    """An invalid setting gives 2, an unreachable ZooKeeper 5: spark-submit returns both."""
     done = submitted(cluster, tmp_path / "audits", "--looks-max", "1")
     assert (
         2 == done.returncode and "auditor: --looks-max" in done.stdout

@@ -1,4 +1,4 @@
-"""The documented way to a Spark cluster whose machines have nothing of the auditor: a packed
+"""The documented way to a Spark cluster whose machines do not have the auditor: a packed
 environment, made from the wheel, sent with `--archives`.
 """
 
@@ -38,7 +38,7 @@ def build(command: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """An environment with the wheel and its libraries, without PySpark, and its archive."""
+    """Return an environment with the wheel and its libraries, without PySpark, and its archive."""
     home = tmp_path_factory.mktemp("packed")
     build([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(home)])
     (wheel,) = home.glob("*.whl")
@@ -53,8 +53,8 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_a_cluster_without_the_auditor_runs_it_from_a_packed_environment(
     packed: tuple[Path, Path], tmp_path: Path
 ):
-    """A master, two workers in directories of their own: the audit ends with its own code, and each
-    worker unpacked the archive.
+    """With a master and two workers in directories of their own, the audit ends with its own code,
+    and each worker unpacks the archive.
     """
     environment, archive = packed
     output = tmp_path / "audits"

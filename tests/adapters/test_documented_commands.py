@@ -1,4 +1,6 @@
-"""Every command that a document shows is run here on a run of the demo, or it is known why not."""
+"""Every command that a document shows is run on a run of the demo, or the reason why it is not is
+known.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ LINES = shown_lines()
 NOTEBOOKS = sorted((PROJECT / "docs").rglob("*.ipynb"))
 WAIT_S = 120
 EXITS = {"margin": {1}, "replay": {1}, "report": {1}, "diff": {3}, "doctor": {0, 5}}
-"""Exit codes on the demo: it has findings, without b3 some ledgers have no copy, and the night
-after could not judge every ledger either. Of all other commands it is 0."""
+"""Exit codes on the demo: it has findings, without b3 some ledgers have no copy, and the next night
+could not judge every ledger either. All other commands end with 0."""
 RUN_DIR = re.compile(r"\S*/run-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
 class Nights(NamedTuple):
-    """Where two runs of the demo are, and the findings of the first that are on a ledger."""
+    """Where two runs of the demo are, and the findings of the first on ledgers."""
 
     home: Path
     earlier: str
@@ -36,7 +38,7 @@ class Nights(NamedTuple):
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
-    """A run of the demo below `audits`, and a copy of it as the night after."""
+    """Return a run of the demo below `audits`, and a copy of it as the next night."""
     home = tmp_path_factory.mktemp("documented")
     done = command("demo", "--output", str(home / "audits"))
     assert 1 == done.returncode, done.stderr
@@ -49,7 +51,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
 
 
 def typed(line: ShownLine, nights: Nights) -> list[str]:
-    """The line's words behind `auditor`, with the demo's names in place of the document's."""
+    """Return the line's words after `auditor`, with the demo's names in place of the document's."""
     first, second = nights.findings[:2]
     places = iter((nights.earlier, nights.later))
     names = {
@@ -65,8 +67,8 @@ def typed(line: ShownLine, nights: Nights) -> list[str]:
 
 
 def test_it_is_known_what_each_line_needs():
-    """A program that no rule knows fails here: its line is either run by a test, or named with what
-    it needs.
+    """A program that no rule knows fails here: each line is either run by a test, or has what it
+    needs.
     """
     needs = [line.needs for line in LINES]
     assert {"run", "cluster", "poison ledger", "host", "tree"} == set(needs)
@@ -82,7 +84,9 @@ def test_it_is_known_what_each_line_needs():
 def test_a_shown_command_does_what_it_says(
     line: ShownLine, nights: Nights, monkeypatch: pytest.MonkeyPatch
 ):
-    """With the exit code of its command, something to read, and no fault of the auditor."""
+    """It ends with the exit code of its command, prints something, and reports no fault of the
+    auditor.
+    """
     monkeypatch.chdir(nights.home)
     words = typed(line, nights)
     done = command_here(*words)
@@ -107,7 +111,7 @@ def test_a_shell_gets_its_completion(shell: str):
 
 
 def test_what_contributors_run_exists():
-    """Targets of the Makefile, and files and folders of the tree."""
+    """These are targets of the Makefile, and files and folders of the tree."""
     makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
     for line in LINES:
         if line.needs != "tree":
@@ -122,7 +126,7 @@ def test_what_contributors_run_exists():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_has_no_output_in_it(path: Path):
-    """It is of the form, and shows nothing of the machine that ran it last."""
+    """It is a valid notebook, and shows nothing of the machine that ran it last."""
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -131,8 +135,8 @@ def test_a_notebook_has_no_output_in_it(path: Path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(path: Path, nights: Nights, monkeypatch: pytest.MonkeyPatch):
-    """From its first cell to its last, on a run of the demo, without Spark; it finds what the run
-    found.
+    """It runs from its first cell to its last, on a run of the demo, without Spark, and finds what
+    the run found.
     """
     monkeypatch.setenv("PYTHONPATH", str(PROJECT))
     notebook = nbformat.read(path, as_version=4)

@@ -1,5 +1,5 @@
-"""`auditor ledger` on bookies that cannot list, with listers that are whole, early, silent,
-stopped, or lie.
+"""`auditor ledger` on bookies that cannot list, with listers that are complete, too early, silent,
+stopped, or wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIDDLE = {"b1": "150", "b2": "150", "b3": "150"}
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
-    """Three bookies that cannot list. The places of ledgers are left to the tests."""
+    """Yield three bookies that cannot list. Tests place the ledgers."""
     with SandboxCluster(
         tmp_path / "cluster", bookies=3, named=True, storage="DbLedgerStorage"
     ) as cluster:
@@ -42,7 +42,7 @@ def place(
     ledger_id: int,
     lose: dict[str, str] | None = None,
 ) -> None:
-    """The ledger on the bookies and in their indexes alike."""
+    """Put the ledger on the bookies and into their indexes."""
     metadata = cluster.ledger(METADATA)
     cluster.place(ledger_id, metadata, lose)
     listers.place(ledger_id, metadata, lose)
@@ -51,7 +51,7 @@ def place(
 def test_one_lost_entry_is_found_and_a_sound_ledger_is_sound(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """By lists: no copy is assumed."""
+    """Lists decide: no copy is assumed."""
     place(cluster, listers, LEDGER, MIDDLE)
     place(cluster, listers, OTHER)
     said = audit_ledgers(cluster, [LEDGER, OTHER], lister_map=str(listers.map))
@@ -82,7 +82,7 @@ def test_a_ledger_that_is_not_flushed_is_no_loss(
 def test_an_entry_that_only_the_index_lost_is_no_loss(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """The bookie serves it: a copy all the same."""
+    """The bookie serves the entry, so it is a copy."""
     metadata = cluster.ledger(METADATA)
     cluster.place(LEDGER, metadata)
     listers.place(LEDGER, metadata, {"b2": "151"})
@@ -93,8 +93,8 @@ def test_an_entry_that_only_the_index_lost_is_no_loss(
 def test_a_lister_that_lies_makes_its_lists_unknown(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """An old copy of the index: it lists what the bookie has lost. All ledgers it lists are
-    unknown, and not lost.
+    """With an old copy of the index it lists what the bookie has lost. All ledgers that it lists
+    are unknown, and not lost.
     """
     for ledger_id in (LEDGER, OTHER):
         place(cluster, listers, ledger_id)
@@ -106,7 +106,7 @@ def test_a_lister_that_lies_makes_its_lists_unknown(
 def test_a_lister_that_lied_at_one_look_is_not_believed_at_the_next(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """A second look draws another entry, which may be there."""
+    """A second look draws another entry, which may be present."""
     place(cluster, listers, LEDGER)
     cluster.bookie("b2").hold(LEDGER, [(1000, 1000)])
     said = audit_ledgers(
@@ -136,8 +136,8 @@ def test_a_ledger_that_a_bookie_lost_though_its_index_has_it_is_found(
 def test_a_lister_that_ends_between_the_looks_withholds_nothing(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """The second look probes what the first look listed: the loss is found, and no ledger is
-    accused of more.
+    """The second look probes what the first look listed: the loss is found, and nothing else is
+    reported.
     """
     place(cluster, listers, LEDGER, {**MIDDLE, "b1": ""})
     place(cluster, listers, OTHER)
@@ -154,7 +154,7 @@ def test_a_lister_that_ends_between_the_looks_withholds_nothing(
 def test_without_an_answer_bookies_are_probed(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """A stopped lister costs the lists of its bookie alone."""
+    """A stopped lister costs only the lists of its bookie."""
     place(cluster, listers, LEDGER)
     listers.stop("b2")
     said = audit_ledgers(cluster, [LEDGER], lister_map=str(listers.map))
@@ -166,7 +166,7 @@ def test_without_an_answer_bookies_are_probed(
 def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """What it listed before counts no more: a ledger that was sound by it is unknown."""
+    """Its earlier lists no longer count: a ledger that they showed to be sound is unknown."""
     place(cluster, listers, LEDGER, {"b1": "150"})
     place(cluster, listers, OTHER)
     said = audit_ledgers(
@@ -182,9 +182,7 @@ def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(
 def test_copies_in_a_missing_entry_log_are_unknown(
     cluster: SandboxCluster, listers: SandboxListers
 ) -> None:
-    """The lister leaves them out, and the bookie ends their reads in EIO: that is no proof of
-    absence.
-    """
+    """The lister omits them, and the bookie answers reads with EIO: that does not prove absence."""
     place(cluster, listers, LEDGER)
     place(cluster, listers, OTHER)
     listers.index["b2"].put(LEDGER, range(100, 150), log=5)

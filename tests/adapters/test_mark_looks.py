@@ -1,5 +1,5 @@
-"""Looking at marks of ledgers that were not listed, against a real ZooKeeper: what happens
-meanwhile accuses nobody.
+"""Looks at marks of ledgers that were not listed, against a real ZooKeeper: no change between the
+looks causes a finding.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Scene:
 
 @pytest.fixture
 def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
-    """Ledger 1 is listed and marked. 2, 3, 4 are marked since long ago and have no metadata; 5
-    since just now.
+    """Yield a scene: ledger 1 is listed and marked. 2, 3, 4 have old marks and no metadata; 5 has
+    a new one.
     """
     cluster.add_ledger(1, cluster.ledger(EMPTY))
     for ledger_id in (1, 2, 3, 4):
@@ -99,7 +99,7 @@ def test_marks_without_metadata_at_two_looks_are_seen_as_such(scene: Scene) -> N
 
 
 def test_what_changes_between_the_looks_accuses_nobody(scene: Scene) -> None:
-    """A ledger that was created after all, and a mark that was removed."""
+    """A ledger was created meanwhile, and a mark was removed."""
 
     def meanwhile() -> None:
         scene.cluster.add_ledger(2, scene.cluster.ledger(EMPTY))
@@ -111,7 +111,7 @@ def test_what_changes_between_the_looks_accuses_nobody(scene: Scene) -> None:
 
 
 def test_a_ledger_created_after_the_listing_is_not_accused(scene: Scene) -> None:
-    """It is marked and was not listed, and its znode is there when it is read by itself."""
+    """It is marked and was not listed, but its znode exists when it is read by itself."""
     scene.cluster.add_ledger(2, scene.cluster.ledger(EMPTY))
     scene.first()
     scene.again()
@@ -120,7 +120,7 @@ def test_a_ledger_created_after_the_listing_is_not_accused(scene: Scene) -> None
 
 
 def test_a_ledger_whose_metadata_cannot_be_decoded_has_metadata(scene: Scene) -> None:
-    """The znode is there: what is in it is another finding's matter."""
+    """The znode exists; its contents are the subject of another finding."""
     scene.cluster.set_raw(2, b"no metadata at all")
     scene.first()
     scene.again()
@@ -128,7 +128,9 @@ def test_a_ledger_whose_metadata_cannot_be_decoded_has_metadata(scene: Scene) ->
 
 
 def test_no_more_than_so_many_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest ones; the others stay as they were listed, so that they can be counted."""
+    """The oldest are looked at; the others keep the state in which they were listed, and can be
+    counted.
+    """
     monkeypatch.setattr(mark_looks, "MARKS_LOOKED_AT_MAX", 2)
     scene.first()
     scene.again()
@@ -138,7 +140,7 @@ def test_no_more_than_so_many_are_looked_at(scene: Scene, monkeypatch: pytest.Mo
 
 
 def test_a_run_of_a_part_looks_at_none(scene: Scene) -> None:
-    """It listed only what was named, so that a mark was not listed says nothing."""
+    """It listed only the named ledgers, so an unlisted mark means nothing."""
     scene.looks.is_partial = True
     scene.first()
     assert scene.again() is None
@@ -146,7 +148,7 @@ def test_a_run_of_a_part_looks_at_none(scene: Scene) -> None:
 
 
 def test_marks_that_could_not_all_be_listed_are_said_to_be_so(scene: Scene) -> None:
-    """What was listed is looked at all the same."""
+    """What was listed is still looked at."""
     marks = scene.store.marks()
     marks.problem = "the marks are not all known: znode /x may not be read"
     scene.looks.record_first(marks)
@@ -155,7 +157,7 @@ def test_marks_that_could_not_all_be_listed_are_said_to_be_so(scene: Scene) -> N
 
 
 def test_where_zookeeper_is_gone_at_the_second_look_nothing_is_accused(scene: Scene) -> None:
-    """A sentence, not the end of the run."""
+    """There is a sentence, and the run continues."""
     scene.first()
     scene.store.close()
     scene.looks.store = Gone()  # type: ignore[assignment]
@@ -164,7 +166,7 @@ def test_where_zookeeper_is_gone_at_the_second_look_nothing_is_accused(scene: Sc
 
 
 class Gone:
-    """A store that lost its ZooKeeper."""
+    """A store that has lost its ZooKeeper."""
 
     def sync(self) -> None:
         raise StoreUnavailable("gone")

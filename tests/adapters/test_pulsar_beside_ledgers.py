@@ -1,4 +1,4 @@
-"""Which topics a run takes for those of its ledgers, against a real ZooKeeper tree."""
+"""Which topics a run takes to belong to its ledgers, against a real ZooKeeper tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.also_in_memory
 
 
 def opened(server: Server, root: str) -> tuple[Any, list[str]]:
-    """What a run with these ledgers reads topics from, and what it warns of."""
+    """Return where a run with these ledgers reads topics, and its warnings."""
     warned: list[str] = []
     logger = SimpleNamespace(warning=lambda _, problem: warned.append(problem))
     settings = SimpleNamespace(
@@ -35,8 +35,8 @@ def opened(server: Server, root: str) -> tuple[Any, list[str]]:
 def test_another_pulsars_topics_are_not_judged_against_these_ledgers(
     server: Server, tree: Znodes
 ) -> None:
-    """Topics at the top do not belong to ledgers further down: each would seem to have lost all it
-    references.
+    """Topics at the top do not belong to ledgers further down: each would seem to have lost
+    everything it references.
     """
     put_topic(tree.put, "t/n/other", [closed(7)])
     pulsar, warned = opened(server, "/cluster-b/ledgers")
@@ -44,7 +44,7 @@ def test_another_pulsars_topics_are_not_judged_against_these_ledgers(
 
 
 def test_topics_beside_the_ledgers_come_before_all_others(server: Server, tree: Znodes) -> None:
-    """Whatever is at the top; nothing is warned of."""
+    """Topics at the top do not matter then, and there is no warning."""
     put_topic(tree.put, "t/n/other", [closed(7)])
     put_topic(tree.put, "t/n/own", [closed(8)], prefix="/cluster-b")
     pulsar, warned = opened(server, "/cluster-b/ledgers")
@@ -56,7 +56,7 @@ def test_topics_beside_the_ledgers_come_before_all_others(server: Server, tree: 
 def test_topics_at_the_top_belong_to_ledgers_directly_below_it(
     server: Server, tree: Znodes
 ) -> None:
-    """The usual cluster."""
+    """This is the usual cluster."""
     put_topic(tree.put, "t/n/own", [closed(7)])
     pulsar, warned = opened(server, "/ledgers")
     assert pulsar is not None and pulsar.store is not None

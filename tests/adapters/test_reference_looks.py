@@ -1,5 +1,5 @@
-"""Looking at what topics reference, against a real ZooKeeper: what happens meanwhile accuses
-nobody.
+"""Looks at what topics reference, against a real ZooKeeper: no change between the looks causes a
+finding.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ LIMITS = ZooKeeperLimits()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledgers 1 to 4; topic t references 1, 2 (which recorded more entries) and 70, which is not
-    there.
+    """Yield ledgers 1 to 4; topic t references 1, 2 (with more entries than it has) and 70, which
+    does not exist.
     """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=1, named=True) as made:
         for ledger_id in (1, 2):
@@ -82,7 +82,7 @@ class Scene:
         self.waits_s: list[float] = []
 
     def first(self, listed: tuple[int, ...] = (1, 2, 3)) -> None:
-        """The references, the listing, the unlisted ledgers, and the metadata of the listed
+        """Read the references, the listing, the unlisted ledgers, and the metadata of the listed
         ones.
         """
         self.result = self.looks.record_first() or {}
@@ -96,7 +96,7 @@ class Scene:
     def again(
         self, meanwhile: Callable[[], object] = lambda: None, topics_at: str | None = None
     ) -> ReferenceFindings:
-        """The second look; what happens while it waits."""
+        """Take the second look; the change happens while it waits."""
 
         def wait(seconds: float) -> None:
             self.waits_s.append(seconds)
@@ -123,13 +123,13 @@ def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
 
 
 def counted(found: ReferenceFindings) -> tuple[int, ...]:
-    """How many ledgers are missing, truncated, orphaned, unknown."""
+    """Return how many ledgers are missing, truncated, orphaned, unknown."""
     assert found.counts is not None
     return tuple(found.counts[name] for name in ("missing", "truncated", "orphaned", "unknown"))
 
 
 def test_what_stays_so_is_found(scene: Scene) -> None:
-    """After the whole delay."""
+    """The second look comes after the whole delay."""
     scene.first()
     assert (1, 1, 1, 0) == counted(scene.again())
     (waited,) = scene.waits_s
@@ -137,14 +137,14 @@ def test_what_stays_so_is_found(scene: Scene) -> None:
 
 
 def test_a_sound_topic_needs_no_second_look(scene: Scene, cluster: SandboxCluster) -> None:
-    """Nothing is waited for."""
+    """There is no delay."""
     put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(2), closed(3)])
     scene.first()
     assert ((0, 0, 0, 0), []) == (counted(scene.again()), scene.waits_s)
 
 
 def test_what_is_trimmed_meanwhile_is_no_finding(scene: Scene, cluster: SandboxCluster) -> None:
-    """The reference goes first, then the ledger: also of a ledger that was listed."""
+    """The reference is removed first, then the ledger. This includes a ledger that was listed."""
     scene.first()
     found = scene.again(lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1)]))
     assert (0, 0, 1, 0) == counted(found)
@@ -153,7 +153,7 @@ def test_what_is_trimmed_meanwhile_is_no_finding(scene: Scene, cluster: SandboxC
 def test_what_is_referenced_or_deleted_meanwhile_is_no_orphan(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Its topic names it by then."""
+    """At the second look its topic names it."""
     scene.first()
     found = scene.again(
         lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(3)])
@@ -162,7 +162,7 @@ def test_what_is_referenced_or_deleted_meanwhile_is_no_orphan(
 
 
 def test_a_ledger_that_the_listing_lacks_is_read_by_itself(scene: Scene) -> None:
-    """It was created or skipped while the listing went on: it is there, so nothing is missing."""
+    """It was created or skipped during the listing. It exists, so nothing is missing."""
     scene.first(listed=(2, 3))
     assert (1, 1, 1, 0) == counted(scene.again())
 
@@ -170,9 +170,7 @@ def test_a_ledger_that_the_listing_lacks_is_read_by_itself(scene: Scene) -> None
 def test_a_second_look_without_orphans_reads_the_same_ledgers(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Of ledgers that came back nothing is found; the ids are whole numbers, whatever else is
-    looked at.
-    """
+    """Ledgers that came back have no finding; ids are whole numbers, whatever else is looked at."""
     scene.first(listed=(1, 2))
     assert (1, 1, 0, 0) == counted(scene.again())
 
@@ -180,7 +178,7 @@ def test_a_second_look_without_orphans_reads_the_same_ledgers(
 def test_no_more_suspects_than_fit_are_read_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first ones, and as many orphans; the others are unknown."""
+    """The first ones are read, and as many orphans; the others are unknown."""
     monkeypatch.setattr(reference_looks, "SUSPECTS_MAX", 1)
     scene.first()
     assert (0, 1, 1, 1) == counted(scene.again())
@@ -189,7 +187,7 @@ def test_no_more_suspects_than_fit_are_read_again(
 def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """What it references by then is not known."""
+    """What it references now is unknown."""
     scene.first()
     found = scene.again(
         lambda: cluster.set_raw(topic_path(parse_topic("public/default/t")), b"\xff")
@@ -198,7 +196,7 @@ def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(
 
 
 def test_without_pulsar_at_the_second_look_everything_is_unknown(scene: Scene) -> None:
-    """A resumed run may not reach it: that is a problem, and no end of the run."""
+    """A resumed run may not reach Pulsar: that is a problem, but does not end the run."""
     scene.first()
     scene.looks.pulsar = PulsarTopics(None, None, "no connection")
     assert (0, 0, 0, 2) == counted(scene.again())
@@ -206,14 +204,14 @@ def test_without_pulsar_at_the_second_look_everything_is_unknown(scene: Scene) -
 
 
 def test_a_run_without_pulsar_writes_and_says_nothing(scene: Scene) -> None:
-    """No table, no counts."""
+    """It has no table and no counts."""
     scene.looks.pulsar = None
     scene.first()
     assert ReferenceFindings() == scene.again()
 
 
 def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
-    """Known from the start: the run says so and is not complete."""
+    """The run says so at once, and is not complete."""
     scene.looks.pulsar = PulsarTopics(None, None, "znode /managed-ledgers may not be read")
     scene.first()
     found = scene.again()
@@ -226,8 +224,8 @@ def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
 def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """It decodes to another's name, so what it references is not read: the run is not complete, and
-    no orphan is near it.
+    """The name decodes to another topic, so its references are not read: the run is not complete,
+    and reports no orphan of that namespace.
     """
     path = "/managed-ledgers/public/default/persistent/%74"
     cluster.set_raw(path, b"")
@@ -250,8 +248,8 @@ PARTITIONED = "/admin/partitioned-topics/public/default/persistent"
 def test_a_schema_is_read_where_its_topic_has_no_ledgers(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Nobody can decode what was written with it, once its ledger is gone. A topic whose partitions
-    were read has been read with its schemas.
+    """Once the ledger of a schema is gone, nothing written with it can be decoded. A topic whose
+    partitions were read has been read with its schemas.
     """
     at = encode_schemas((SchemaVersion(0, Position(71, 2)),))
     cluster.set_raw(SCHEMA, at)
@@ -275,7 +273,7 @@ def test_a_schema_is_read_where_its_topic_has_no_ledgers(
 def test_a_schema_that_cannot_be_read_again_clears_nobody(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Also where its topic has no znode of its own. No orphan is near what cannot be read."""
+    """This includes a topic without a znode of its own. No orphan is reported in its namespace."""
     cluster.set_raw(SCHEMA, encode_schemas((SchemaVersion(0, Position(71, 2)),)))
     try:
         scene.first()
@@ -288,8 +286,8 @@ def test_a_schema_that_cannot_be_read_again_clears_nobody(
 def test_a_ledger_of_a_partition_without_a_znode_is_no_orphan(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Pulsar names the partition: its ledgers may be all that is left of it. The run says which
-    partitions have no znode, and is complete: Pulsar deletes inactive ones.
+    """Pulsar names the partition: its ledgers may be all that is left of it. The run reports
+    partitions without a znode, and is complete: Pulsar deletes inactive ones.
     """
     owned = with_owner(cluster.ledger(TEXT), "p-partition-1")
     cluster.add_ledger(4, replace(owned, ctime_ms=1))
@@ -315,8 +313,8 @@ def test_a_ledger_of_a_partition_without_a_znode_is_no_orphan(
 def test_partitions_that_cannot_be_read_hide_orphans_alone(
     scene: Scene, cluster: SandboxCluster
 ) -> None:
-    """Whose ledgers are orphans is not known in that namespace. The run is complete: a partition
-    without a znode references nothing.
+    """Which topics own the namespace's ledgers is unknown. The run is complete: a partition without
+    a znode references nothing.
     """
     cluster.set_raw(f"{PARTITIONED}/p", b"two")
     try:
@@ -330,7 +328,7 @@ def test_partitions_that_cannot_be_read_hide_orphans_alone(
 def test_partitioned_topics_that_cannot_be_listed_leave_a_run_its_topics(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Topics were listed: no more is unknown than with a partitioned topic that cannot be read."""
+    """Topics were listed: no more is unknown than with one unreadable partitioned topic."""
 
     def refuse(*_: object) -> Partitions:
         raise StoreUnavailable("znode /admin/partitioned-topics may not be read")
@@ -350,7 +348,7 @@ def check_partitions_in_doubt(found: ReferenceFindings) -> None:
 
 
 def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:
-    """A run that goes on with another --pulsar-metadata-uri: its suspects are unknown, not
+    """If a run is resumed with another --pulsar-metadata-uri, its suspects are unknown, not
     cleared.
     """
     scene.first()
@@ -360,7 +358,7 @@ def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:
 
 
 def test_topics_that_are_all_gone_clear_nobody(scene: Scene) -> None:
-    """Somebody took away Pulsar's metadata in mid-run: nothing shows that the references were
+    """Pulsar's metadata was removed during the run: nothing shows that the references were
     dropped.
     """
     scene.first()
@@ -371,7 +369,7 @@ def test_topics_that_are_all_gone_clear_nobody(scene: Scene) -> None:
 
 
 def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -> None:
-    """Not a cluster without topics."""
+    """This is not a cluster without topics."""
     scene.topics.prefix = "/nowhere"
     scene.first()
     found = scene.again()
@@ -382,7 +380,7 @@ def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -
 
 
 def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:
-    """The same rows, but for the time; the last has the number of reads."""
+    """The rows are the same, except for the time; the last one has the number of reads."""
     names: list[TopicName] = list(scene.topics.topics_in(scene.topics.namespaces()))
     batch = table(NAMES, names)
     (read,) = reader(scene.address, 1)(iter([batch]))

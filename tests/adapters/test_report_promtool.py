@@ -1,4 +1,4 @@
-"""The metrics before Prometheus' own judges: promtool, and a real Pushgateway on loopback."""
+"""The metrics, checked by promtool and by a real Pushgateway on loopback."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ WAIT_S = 20
 
 
 def program(name: str) -> str:
-    """Where `name` is. Without it the test is skipped, loudly; in CI that is a failure."""
+    """Return where `name` is. Without it the test is skipped, with a message; in CI it fails."""
     found = shutil.which(name)
     if found is None:
         reason = f"{name} is not installed (Debian: prometheus, prometheus-pushgateway)"
@@ -47,7 +47,7 @@ def texts() -> dict[str, str]:
 
 @pytest.mark.parametrize("story", ["finished", "failed", "first_failed"])
 def test_promtool_finds_nothing_to_say(story):
-    """Names, types, help and units are as Prometheus wants them."""
+    """Names, types, help and units follow Prometheus' rules."""
     check = [program("promtool"), "check", "metrics"]
     done = subprocess.run(
         check, input=texts()[story], capture_output=True, text=True, timeout=WAIT_S, check=False
@@ -89,7 +89,7 @@ def get(url: str) -> str:
 
 @pytest.fixture
 def pushgateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The URL of a Pushgateway on a free loopback port, gone after the test."""
+    """Yield the URL of a Pushgateway on a free loopback port, which ends after the test."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     path = program("prometheus-pushgateway")
     with socket.socket() as probe:
@@ -112,7 +112,9 @@ def ours(text: str) -> set[str]:
 
 
 def test_a_push_replaces_the_group_of_its_cluster_alone(pushgateway):
-    """What was pushed is served; a second push replaces it whole; another cluster's group stays."""
+    """What was pushed is served; a second push replaces it completely; another cluster's group
+    stays.
+    """
     story = texts()
     other = metrics.exposition(stories.summary(), cluster="a/b")
     assert metrics_delivery.push(pushgateway, other, "a/b") is None
@@ -129,14 +131,14 @@ def test_a_push_replaces_the_group_of_its_cluster_alone(pushgateway):
 
 
 def test_a_push_the_gateway_refuses_is_a_sentence(pushgateway):
-    """A wrong path answers 404: a sentence to log."""
+    """A wrong path answers 404, which becomes a sentence for the log."""
     said = metrics_delivery.push(f"{pushgateway}/elsewhere", texts()["finished"], "prod")
     assert said is not None and "404" in said
 
 
 def test_credentials_go_into_the_header_alone(monkeypatch):
-    """user:password@ of the URL becomes Authorization, with %-escapes undone; the path names job
-    and cluster only.
+    """user:password@ of the URL becomes Authorization, with %-escapes decoded; the path has only
+    job and cluster.
     """
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     seen = []

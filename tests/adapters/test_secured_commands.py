@@ -1,5 +1,5 @@
-"""Commands on bookies that want TLS and a login: what gets in, what ends before the first look, and
-what is shown.
+"""Commands on bookies that require TLS and a login: which settings work, which errors end a command
+before the first look, and what is shown.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ def register(cluster: SandboxCluster, name: str, bookie: GuardedBookie) -> None:
 
 
 def test_doctor_greets_secured_bookies(world: World) -> None:
-    """With a key that is encrypted, and a password that a command prints."""
+    """The key is encrypted, and a command prints the password."""
     done = world.command("doctor", world.settings())
     assert done.stdout.count("(writable) answered") == 2, done.stdout
 
 
 def test_a_ledger_on_secured_bookies_is_audited(world: World) -> None:
-    """The secret may be in a variable; nothing but START_TLS was in clear."""
+    """The secret may be in a variable; only START_TLS was sent in clear."""
     settings = world.settings()
     del settings["bookie_sasl_password_command"]
     done = world.command(f"ledger {SOUND} {LOST}", settings, AUDITOR_BOOKIE_SASL_PASSWORD=PASSWORD)
@@ -122,7 +122,9 @@ def test_a_ledger_on_secured_bookies_is_audited(world: World) -> None:
 def test_what_every_bookie_refuses_ends_a_command_before_the_first_look(
     world: World, tmp_path: Path, wrong: dict[str, str], word: str
 ) -> None:
-    """Exit 5: `ledger`, and `run` before Spark starts. `doctor` says it of each bookie."""
+    """`ledger` ends with exit 5, and so does `run`, before Spark starts. `doctor` reports it for
+    each bookie.
+    """
     settings = world.settings(**wrong)
     for name in (f"ledger {SOUND}", f"run --output {tmp_path / 'out'}"):
         done = world.command(name, settings)
@@ -135,7 +137,7 @@ def test_what_every_bookie_refuses_ends_a_command_before_the_first_look(
 
 
 def test_one_bookie_that_refuses_is_unknown_and_the_other_is_audited(world: World) -> None:
-    """bookie_refused, and no finding on it."""
+    """The reason is bookie_refused, and there is no finding on the bookie."""
     with GuardedBookie(password=PASSWORD) as without_tls:
         register(world.cluster, "b2", without_tls)
         done = world.command(f"ledger {SOUND}", world.settings())
@@ -148,7 +150,7 @@ def test_one_bookie_that_refuses_is_unknown_and_the_other_is_audited(world: Worl
 def test_credentials_that_cannot_be_read_end_a_command_before_anything_is_contacted(
     world: World, command: str
 ) -> None:
-    """Exit 2, with the file; `doctor` says it as a thing that is missing."""
+    """Exit 2, with the file; `doctor` reports that it is missing."""
     digest = {"zookeeper_digest_file": "/no/such/file"}
     done = world.command(command, digest)
     assert done.returncode == (5 if command == "doctor" else 2)
@@ -156,7 +158,7 @@ def test_credentials_that_cannot_be_read_end_a_command_before_anything_is_contac
 
 
 def test_config_shows_where_secrets_are_and_none_of_them(world: World) -> None:
-    """A file and a command are named; the variable's content is not shown."""
+    """A file and a command are named; the content of the variable is not shown."""
     settings = world.settings()
     done = command_here(
         "config", *(f"--{key.replace('_', '-')}={value}" for key, value in settings.items())

@@ -1,4 +1,4 @@
-"""`auditor topology` against a real ZooKeeper, as a shell sees it, and what audits make of what it
+"""`auditor topology` against a real ZooKeeper, as a shell sees it, and how audits use what it
 found.
 """
 
@@ -27,8 +27,8 @@ NOWHERE = "zk://127.0.0.1:1/ledgers"
 
 @pytest.fixture(scope="module")
 def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    """A cluster in the chroot /pulsar: b1 writable, b2 read-only, b3 without an address, and the
-    cookie of one that is down.
+    """Yield a cluster in the chroot /pulsar: b1 is writable, b2 read-only, b3 has no address, and a
+    further bookie is down with its cookie.
     """
     root = "/pulsar/ledgers"
     with znodes(server.hosts) as client:
@@ -51,8 +51,8 @@ def topology(*arguments: str) -> Done:
 def test_each_bookie_has_a_row_with_where_its_location_is_from(
     server: ZooKeeperProcess, tree: Znodes, tmp_path: Path
 ) -> None:
-    """By table, rack map and script, in this order; all located is exit 0; another depth than the
-    others' is shown.
+    """The sources are table, rack map and script, in this order; exit 0 if all have a location; a
+    location of another depth is marked.
     """
     table = tmp_path / "racks"
     table.write_text("b3 /region/r3\n")
@@ -96,7 +96,9 @@ def test_each_bookie_has_a_row_with_where_its_location_is_from(
 
 
 def test_a_bookie_without_a_location_is_exit_3(server: ZooKeeperProcess, tree: Znodes) -> None:
-    """It is named, with what it is; a cluster in Pulsar's own form of the URI is read the same."""
+    """It is named with its state. A cluster with Pulsar's form of the URI is read in the same
+    way.
+    """
     done = topology(
         "--metadata-service-uri",
         f"metadata-store:zk:{server.hosts}/pulsar",
@@ -112,7 +114,7 @@ def test_a_bookie_without_a_location_is_exit_3(server: ZooKeeperProcess, tree: Z
 
 
 def test_no_bookie_and_no_rack_map(server: ZooKeeperProcess, tree: Znodes) -> None:
-    """Nothing is known, and that is said: exit 3."""
+    """The output says that nothing is known: exit 3."""
     tree.layout("/bare/x/ledgers", LedgerLayout.HIERARCHICAL)
     done = topology(
         "--metadata-service-uri", f"zk://{server.hosts}/bare/x/ledgers", "--topology", "zookeeper"
@@ -140,7 +142,7 @@ def test_no_bookie_and_no_rack_map(server: ZooKeeperProcess, tree: Znodes) -> No
     ],
 )
 def test_what_makes_no_sense_is_exit_2(tmp_path: Path, arguments: list[str], words: str) -> None:
-    """Before anything is contacted."""
+    """Nothing is contacted."""
     (tmp_path / "bad").write_text("b1 /r1\nb2 r2\n")
     done = topology(*(word.format(bad=tmp_path / "bad") for word in arguments))
     assert (2, "") == (done.returncode, done.stdout) and words in done.stderr, done.stderr
@@ -170,7 +172,7 @@ def test_nobody_at_the_address_is_exit_5(form: str) -> None:
 def test_a_znode_outside_of_root_is_read_whole_or_not_at_all(
     server: ZooKeeperProcess, tree: Znodes
 ) -> None:
-    """Bytes, none, and none with a sentence where it may not be read."""
+    """The result is its bytes, None, or None with a sentence if it may not be read."""
     tree.put("/elsewhere/shut", b"x", shut=True)
     with open_store(uri(server.hosts, "/pulsar/ledgers"), QUICK) as store:
         assert rack_map.decode(store.raw("/pulsar/bookies") or b"").locations["b1"] == "/r1"
@@ -182,7 +184,7 @@ def test_a_znode_outside_of_root_is_read_whole_or_not_at_all(
 
 
 def test_what_surrounds_the_ledgers(server: ZooKeeperProcess, tree: Znodes) -> None:
-    """Registrations, the assigned locations also of bookies that are down or only in the map, and
+    """Registrations; the assigned locations, also of bookies that are down or only in the map; and
     maintenance by rack.
     """
     settings = parse(Layers({"topology": "zookeeper", "maintenance": "/r2,10.0.0.4:3181,/r9"}))

@@ -1,4 +1,4 @@
-"""Bookies as a real ZooKeeper has them: registrations and cookies."""
+"""Bookies in a real ZooKeeper: registrations and cookies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def bookies(server: Server, root: str) -> list[BookieRecord]:
 
 
 def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None:
-    """Writable, read-only, registered without an address (the id is one), and gone but for its
-    cookie; sorted by id.
+    """Writable, read-only, registered without an address (the id is one), or gone with its cookie
+    left; sorted by id.
     """
     root = "/bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -44,8 +44,8 @@ def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None
 
 
 def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znodes) -> None:
-    """On its way to read-only a bookie is registered twice for a moment: one record, from the place
-    BookKeeper reads first.
+    """A bookie that becomes read-only is registered twice for a moment: one record, from the place
+    that BookKeeper reads first.
     """
     root = "/both/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -58,8 +58,8 @@ def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znod
 def test_a_registration_that_cannot_be_read_is_one_without_address(
     server: Server, tree: Znodes
 ) -> None:
-    """Undecodable, without a bookie's endpoint, under an odd name, or shut: registered all the
-    same, and why is said.
+    """The registration may be undecodable, without a bookie's endpoint, under an odd name, or
+    unreadable: the bookie is registered, and the reason is given.
     """
     root = "/odd-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -82,7 +82,7 @@ def test_a_registration_that_cannot_be_read_is_one_without_address(
 
 
 def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes) -> None:
-    """Cookies are listed by id; a cluster that has no such znode has none."""
+    """Cookies are listed by id; a cluster without such a znode has none."""
     root = "/cookies-only/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/cookies/b1", COOKIE)
@@ -97,7 +97,7 @@ def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes
 def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(
     server: Server, tree: Znodes, shut: str
 ) -> None:
-    """Not knowing which bookies there are is not "there are none"."""
+    """An unknown set of bookies is not an empty one."""
     root = f"/shut-{shut.replace('/', '-')}-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/{shut}", shut=True)

@@ -1,4 +1,4 @@
-"""Finding a cluster in a real ZooKeeper, and what is true of it as a whole."""
+"""Finding a cluster in a real ZooKeeper, and the facts about it as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTANCE_ID = "f3492f09-f19c-49d9-a9ff-2411c8025150"
 
 
 def test_a_cluster_is_found_at_the_path_of_its_uri(server: Server, tree: Znodes) -> None:
-    """ROOT is the path of the URI, LAYOUT names the layout, and the facts repeat what was found."""
+    """ROOT is the path of the URI, LAYOUT names the layout, and the facts repeat both."""
     root = "/a/b/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
     tree.put(f"{root}/INSTANCEID", INSTANCE_ID.encode())
@@ -38,8 +38,8 @@ def test_a_cluster_is_found_at_the_path_of_its_uri(server: Server, tree: Znodes)
 
 
 def test_settings_that_are_not_there_are_not_problems(server: Server, tree: Znodes) -> None:
-    """An old cluster has no instance id, and most have no delay: None, and nothing to complain
-    about.
+    """An old cluster has no instance id, and most have no delay: the values are None, without a
+    problem.
     """
     root = "/bare/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -54,8 +54,8 @@ def test_settings_that_are_not_there_are_not_problems(server: Server, tree: Znod
 
 
 def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Znodes) -> None:
-    """Junk and shut znodes leave the setting unknown and are told once, by path, however often the
-    facts are read.
+    """Undecodable and unreadable znodes leave the setting unknown. Each is reported once, by path,
+    however often the facts are read.
     """
     root = "/odd/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -100,8 +100,8 @@ def test_no_layout_is_no_cluster(server: Server) -> None:
 def test_a_layout_that_is_not_known_is_refused(
     server: Server, tree: Znodes, data: bytes, says: str
 ) -> None:
-    """Ledgers laid out in a way we can't list are not listed by guesswork; the znode and the reason
-    are named.
+    """Ledgers in an unknown layout are not listed by guesswork; the error has the znode and the
+    reason.
     """
     root = "/unknown-layout/ledgers"
     tree.put(f"{root}/LAYOUT", data)
@@ -111,7 +111,7 @@ def test_a_layout_that_is_not_known_is_refused(
 
 
 def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) -> None:
-    """Not authorised is not "no cluster": the error says which znode needs read permission."""
+    """Missing permission is not "no cluster": the error names the znode that must be readable."""
     tree.put("/shut/ledgers/LAYOUT", layout_wire.encode(LedgerLayout.FLAT), shut=True)
     with pytest.raises(
         StoreUnavailable,
@@ -121,9 +121,7 @@ def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) 
 
 
 def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
-    """A URI that names another layout than the cluster has is a problem to tell; LAYOUT is
-    believed.
-    """
+    """A URI that names another layout than the cluster has is a problem; LAYOUT is believed."""
     root = "/hint/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
     with open_store(uri(server.hosts, root, "zk+flat"), QUICK) as store:
@@ -133,8 +131,8 @@ def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
 
 
 def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Znodes) -> None:
-    """The chroot's own cluster is taken before one at /ledgers, which is named; alone, the one at
-    /ledgers is taken.
+    """The chroot's own cluster has precedence over one at /ledgers, which is named; alone, the one
+    at /ledgers is used.
     """
     pulsar = parse(f"metadata-store:zk:{server.hosts}/pulsar")
     tree.layout("/ledgers", LedgerLayout.HIERARCHICAL)
@@ -148,8 +146,8 @@ def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Zno
 
 
 def test_an_address_opens_the_same_store_elsewhere(server: Server, tree: Znodes) -> None:
-    """What goes into a Spark task is small, comes back equal, and opens the same cluster without
-    looking for it again.
+    """The address for a Spark task is small, survives pickling unchanged, and opens the same
+    cluster without a search.
     """
     root = "/address/ledgers"
     tree.layout(root, LedgerLayout.FLAT)

@@ -1,4 +1,4 @@
-"""Connecting to ZooKeeper, and what is said when that fails."""
+"""Connecting to ZooKeeper, and the errors when that fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_host_without_address_is_unavailable() -> None:
 
 @pytest.mark.timeout(60)
 def test_one_host_that_answers_is_enough(server: ZooKeeperProcess, tree: Znodes) -> None:
-    """A dead server in the list does not stand in the way."""
+    """A dead server in the list does not matter."""
     hosts = f"127.0.0.1:{free_port()},{server.hosts}"
     with connect(uri(hosts, "/ledgers"), QUICK) as session:
         assert session.is_connected
@@ -50,8 +50,8 @@ def test_one_host_that_answers_is_enough(server: ZooKeeperProcess, tree: Znodes)
 
 @pytest.mark.timeout(60)
 def test_a_server_without_its_quorum_is_not_read(tmp_path: Path) -> None:
-    """A server that serves read-only because its quorum is gone may be arbitrarily stale: it is no
-    metadata service to us.
+    """A server that serves read-only because its quorum is gone may be arbitrarily stale: it does
+    not count as a metadata service.
     """
     cut_off = ZooKeeperProcess(tmp_path / "zookeeper", cut_off_from_quorum=True)
     try:
@@ -68,8 +68,8 @@ def test_nothing_of_a_ledger_reaches_the_log(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """kazoo would log each answer at DEBUG, and metadata holds the password: with everything
-    logged, it is not there.
+    """kazoo logs each answer at DEBUG, and metadata has the password: even with everything logged,
+    it is not there.
     """
     root = "/quiet/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -94,7 +94,9 @@ def test_replies_out_of_order_are_a_line_of_the_log_and_the_read_is_repeated(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """kazoo's thread ends on such a reply: no traceback, and the next connection answers."""
+    """kazoo's thread ends on such a reply: there is no traceback, and the next connection
+    answers.
+    """
     unhandled: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", unhandled.append)
     port = int(server.hosts.rsplit(":", 1)[1])
@@ -112,7 +114,7 @@ def test_replies_out_of_order_are_a_line_of_the_log_and_the_read_is_repeated(
 
 
 def test_a_refused_read_says_how(server: ZooKeeperProcess, tree: Znodes) -> None:
-    """`ask` raises what the server said for a request it answered, and does not repeat it."""
+    """`ask` raises what the server said about a request it answered, and does not repeat it."""
     with connect(uri(server.hosts, "/ledgers"), QUICK) as session:
         with pytest.raises(NoNodeError):
             session.ask(GetData("/nope", None))
@@ -121,8 +123,8 @@ def test_a_refused_read_says_how(server: ZooKeeperProcess, tree: Znodes) -> None
 
 @pytest.mark.timeout(60)
 def test_a_sync_without_server_is_unavailable(tmp_path: Path) -> None:
-    """A second look that can't be synced is not taken: the error is raised within the repeats, and
-    again at once after.
+    """Without a sync the second look is not taken: the error is raised within the permitted
+    attempts, and at once afterwards.
     """
     with (
         zookeeper(tmp_path / "zookeeper") as own,

@@ -1,4 +1,4 @@
-"""Who the elected auditor is, as a real ZooKeeper has it."""
+"""The elected auditor, as a real ZooKeeper has it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.also_in_memory
 
 
 def elected(server: Server, root: str) -> tuple[str | None, list[str]]:
-    """The auditor, asked for twice, and the problems of having asked."""
+    """Return the auditor, read twice, and the problems of reading it."""
     with open_store(uri(server.hosts, root), QUICK) as store:
         first = store.elected_auditor()
         assert first == store.elected_auditor()
@@ -27,8 +27,8 @@ def vote(tree: Znodes, root: str, name: str, data: bytes, *, shut: bool = False)
 
 
 def test_the_smallest_sequence_number_is_the_auditor(server: Server, tree: Znodes) -> None:
-    """By number, not by name, and not by what the election's own znode says; names that are no
-    votes are passed over.
+    """The number decides, not the name, and not the data of the election's own znode; names that
+    are not votes are skipped.
     """
     root = "/elected/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -43,7 +43,7 @@ def test_the_smallest_sequence_number_is_the_auditor(server: Server, tree: Znode
 
 
 def test_without_votes_nobody_is_elected(server: Server, tree: Znodes) -> None:
-    """No election at all, or one in which nobody stands: None, and nothing odd."""
+    """There is no election, or no candidate: the result is None, without a problem."""
     root = "/unelected/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     assert (None, []) == elected(server, root)
@@ -55,7 +55,7 @@ def test_without_votes_nobody_is_elected(server: Server, tree: Znodes) -> None:
 def test_an_election_that_may_not_be_read_is_not_nobody(
     server: Server, tree: Znodes, shut: str
 ) -> None:
-    """There may well be an auditor: not known, and the problem says which znode to open, once."""
+    """There may be an auditor: it is unknown, and the problem names the unreadable znode, once."""
     root = f"/shut-election{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     vote(tree, root, "V_0000000001", underreplication_mark.encode_name("b1:3181"))
@@ -67,8 +67,8 @@ def test_an_election_that_may_not_be_read_is_not_nobody(
 
 
 def test_a_vote_that_names_nobody_is_somebody(server: Server, tree: Znodes) -> None:
-    """The first vote stands: the next in line is not the auditor because its predecessor cannot be
-    read.
+    """The first vote decides: the next candidate is not the auditor because its predecessor cannot
+    be read.
     """
     root = "/garbled-election/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)

@@ -54,9 +54,7 @@ def test_ledgers_are_found_in_each_layout(
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_each_metadata_format_is_read(server: Server, tree: Znodes, version: int) -> None:
-    """Formats 1, 2 and 3 say the same of the same ledger (format 1 knows neither digest nor custom
-    metadata).
-    """
+    """Formats 1, 2 and 3 give the same ledger (format 1 has neither digest nor custom metadata)."""
     root = f"/format-{version}/ledgers"
     tree.layout(root, H)
     tree.put(path_of(root, 5), ledger_bytes(version=version))
@@ -71,8 +69,8 @@ def test_each_metadata_format_is_read(server: Server, tree: Znodes, version: int
 
 
 def test_one_record_for_each_id_whatever_is_there(server: Server, tree: Znodes) -> None:
-    """Found, gone, malformed, too new, shut and impossible: each id has one record, in order, and
-    none hides another.
+    """Found, gone, malformed, too new, unreadable and impossible ids each have one record, in
+    order, and none hides another.
     """
     root = "/mixed/ledgers"
     tree.layout(root, H)
@@ -105,8 +103,8 @@ def test_one_record_for_each_id_whatever_is_there(server: Server, tree: Znodes) 
 
 
 def test_the_stamp_tells_writes_and_incarnations_apart(server: Server, tree: Znodes) -> None:
-    """Another write changes the version, another znode in its place the czxid; reading again
-    changes nothing.
+    """Another write changes the version, a recreated znode changes the czxid; reading again changes
+    nothing.
     """
     root = "/stamps/ledgers"
     tree.layout(root, H)
@@ -125,8 +123,8 @@ def test_the_stamp_tells_writes_and_incarnations_apart(server: Server, tree: Zno
 
 
 def test_the_stamp_has_the_time_of_the_last_write(server: Server, tree: Znodes) -> None:
-    """The znode's mtime moves with each write, its ctime does not; a malformed ledger's stamp has
-    both too.
+    """The znode's mtime changes with each write, its ctime does not; the stamp of a malformed
+    ledger has both, too.
     """
     root = "/mtimes/ledgers"
     tree.layout(root, H)
@@ -146,8 +144,8 @@ def test_the_stamp_has_the_time_of_the_last_write(server: Server, tree: Znodes) 
 
 
 def test_marks_come_with_their_ledgers(server: Server, tree: Znodes) -> None:
-    """Read with marks, each record has its own ledger's mark, a deleted ledger's too; without, none
-    has.
+    """Read with marks, each record has its own ledger's mark, including a deleted ledger's;
+    without, none has.
     """
     root = "/with-marks/ledgers"
     tree.layout(root, H)
@@ -175,8 +173,8 @@ def test_marks_come_with_their_ledgers(server: Server, tree: Znodes) -> None:
 
 
 def test_a_mark_comes_with_its_lock(server: Server, tree: Znodes) -> None:
-    """Who replicates the ledger since when; nobody where there is no lock; a lock on an unmarked
-    ledger marks nothing.
+    """It says who replicates the ledger since when; nobody if there is no lock. A lock on an
+    unmarked ledger is not a mark.
     """
     root = "/with-locks/ledgers"
     tree.layout(root, H)
@@ -199,7 +197,7 @@ def test_a_mark_comes_with_its_lock(server: Server, tree: Znodes) -> None:
 
 
 def test_a_lock_that_names_nobody_is_held_all_the_same(server: Server, tree: Znodes) -> None:
-    """The znode is the lock: bytes that hold no name leave the holder empty."""
+    """The znode is the lock: bytes without a name leave the holder empty."""
     root = "/nameless-locks/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [1])
@@ -211,8 +209,8 @@ def test_a_lock_that_names_nobody_is_held_all_the_same(server: Server, tree: Zno
 
 
 def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: Server, tree: Znodes) -> None:
-    """The ledger is read and marked; only who is at work on it is not known, and the mark says
-    which znode to open.
+    """The ledger is read and marked. Only its worker is unknown, and the mark names the unreadable
+    znode.
     """
     root = "/shut-lock/ledgers"
     tree.layout(root, H)
@@ -249,8 +247,8 @@ def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
 
 
 def test_a_mark_that_may_not_be_read_is_not_no_mark(server: Server, tree: Znodes) -> None:
-    """Whether the ledger is marked is unknown, so the record as a whole is not authorised, and says
-    which znode.
+    """Whether the ledger is marked is unknown, so the whole record is unauthorised, and names the
+    znode.
     """
     root = "/shut-mark/ledgers"
     tree.layout(root, H)
@@ -262,8 +260,8 @@ def test_a_mark_that_may_not_be_read_is_not_no_mark(server: Server, tree: Znodes
 
 
 def test_ids_the_layout_cannot_hold_are_gone(server: Server, tree: Znodes) -> None:
-    """An id with too many digits for its layout can't exist; it is a record all the same, also when
-    alone or last.
+    """An id with too many digits for its layout cannot exist. It still has a record, also alone or
+    at the end.
     """
     root = "/impossible/ledgers"
     tree.layout(root, LedgerLayout.LEGACY_HIERARCHICAL)
@@ -279,7 +277,7 @@ def test_ids_the_layout_cannot_hold_are_gone(server: Server, tree: Znodes) -> No
 
 
 def test_no_ids_no_records(server: Server, tree: Znodes) -> None:
-    """Nothing asked, nothing said."""
+    """Without ids there are no records."""
     root = "/nothing/ledgers"
     tree.layout(root, H)
     assert read(server, root, []) == []
@@ -287,7 +285,9 @@ def test_no_ids_no_records(server: Server, tree: Znodes) -> None:
 
 
 def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
-    """Several windows of batches keep order and lose nothing; the znodes asked are all counted."""
+    """Several windows of batches keep the order and lose nothing; each requested znode is
+    counted.
+    """
     root = "/windows/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, range(0, 3_000, 2))
@@ -303,8 +303,8 @@ def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
     )
 
 
-def test_passwords_are_told_only_when_asked(server: Server, tree: Znodes) -> None:
-    """The password reaches who asks for it by name, and no record."""
+def test_passwords_are_returned_only_on_request(server: Server, tree: Znodes) -> None:
+    """The password is returned only by the call that asks for it, and is in no record."""
     root = "/passwords/ledgers"
     tree.layout(root, H)
     tree.put(path_of(root, 1), ledger_bytes(password=b"hunter2"))

@@ -18,7 +18,7 @@ FLAT, LEGACY = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
 
 
 def listed(store: MetadataStore, parents_max: int = 2) -> tuple[list[int], int]:
-    """All ids in the order they come, and the number of unexpected znodes, over all partitions."""
+    """Return all ids in their order, and the number of unexpected znodes, over all partitions."""
     listing = store.listing_partitions(parents_max)
     ids: list[int] = []
     unexpected = listing.unexpected_znodes
@@ -65,7 +65,7 @@ def test_every_id_is_listed_once(
 
 
 def test_hierarchical_has_two_trees_and_an_id_belongs_to_one(server: Server, tree: Znodes) -> None:
-    """An id that lies in the wrong tree is no ledger: BookKeeper would never look there."""
+    """An id in the wrong tree is not a ledger: BookKeeper never looks there."""
     root = "/two-trees/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [7, 2_147_483_646, 2_147_483_647])
@@ -107,8 +107,8 @@ def test_junk_is_counted_and_never_an_id(server: Server, tree: Znodes) -> None:
 
 
 def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
-    """In the flat layout ledgers, housekeeping and junk are siblings; only ledgers are listed, only
-    junk is counted.
+    """In the flat layout ledgers, housekeeping and junk are siblings; only ledgers are listed, and
+    only junk is counted.
     """
     root = "/flat-junk/ledgers"
     tree.layout(root, FLAT)
@@ -125,7 +125,7 @@ def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
 def test_ten_thousand_ledgers_below_one_parent(
     server: Server, tree: Znodes, layout: LedgerLayout
 ) -> None:
-    """A full leaf parent, and a flat cluster of the same size, come in one piece and in order."""
+    """A full leaf parent, and a flat cluster of the same size, are listed at once and in order."""
     root = f"/many-{layout.value}/ledgers"
     tree.layout(root, layout)
     tree.ledgers(root, layout, range(10_000), b"")
@@ -153,7 +153,7 @@ def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
 def test_a_root_that_vanished_is_not_empty(
     server: Server, tree: Znodes, layout: LedgerLayout
 ) -> None:
-    """No ledger at all is no answer where the cluster itself is gone."""
+    """If the cluster itself is gone, an empty listing is not an answer."""
     root = f"/vanishing-root-{layout.value}/ledgers"
     tree.layout(root, layout)
     with open_store(uri(server.hosts, root), QUICK) as store:
@@ -163,7 +163,7 @@ def test_a_root_that_vanished_is_not_empty(
 
 
 def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:
-    """A fresh cluster lists nothing, without a complaint."""
+    """A fresh cluster lists nothing, without a problem."""
     root = "/fresh/ledgers"
     tree.layout(root, H)
     with open_store(uri(server.hosts, root), QUICK) as store:
@@ -174,8 +174,8 @@ def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:
 def test_a_list_that_may_not_be_read_ends_the_listing(
     server: Server, tree: Znodes, shut: str
 ) -> None:
-    """Ledgers below a shut znode would be left out unnoticed, so nothing is listed, and the znode
-    is named.
+    """Ledgers below an unreadable znode would be missed, so the listing fails, and names the
+    znode.
     """
     root = f"/shut-{shut.replace('/', '-')}/ledgers"
     tree.layout(root, H)
@@ -189,7 +189,7 @@ def test_a_list_that_may_not_be_read_ends_the_listing(
 
 
 def test_partitions_are_small_and_cover_all_parents(server: Server, tree: Znodes) -> None:
-    """Each parent is in one partition, in order, and no partition holds more than asked."""
+    """Each parent is in one partition, in order, and no partition has more than requested."""
     root = "/portions/ledgers"
     tree.layout(root, H)
     ids = [number * 10_000 for number in range(7)]

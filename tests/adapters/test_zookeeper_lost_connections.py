@@ -1,5 +1,5 @@
-"""Reading many znodes from a real ZooKeeper over connections that do not hold, and from one that
-has no multiRead.
+"""Reading many znodes from a real ZooKeeper over unreliable connections, and from a server without
+multiRead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SYNC = Sync.type
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[ZooKeeperProcess]:
-    """A server of the test's own, to be stopped and paused."""
+    """Yield a server for one test, to be stopped and paused."""
     with zookeeper(tmp_path / "zookeeper") as process:
         with znodes(process.hosts) as client:
             seed(client)
@@ -54,7 +54,7 @@ def seeded(tree: Znodes) -> Znodes:
 
 
 def test_a_restarted_server_costs_repeats_and_no_item(own_server: ZooKeeperProcess) -> None:
-    """The connection goes in the middle and comes back: every item is there, once, in order."""
+    """The connection is lost in the middle and restored: every item is there, once, in order."""
     patient = replace(QUICK, retries_max=30)
     with (
         connect(uri(own_server.hosts, "/data"), patient) as reader,
@@ -91,8 +91,8 @@ def test_an_expired_session_costs_repeats_and_no_item(own_server: ZooKeeperProce
 def test_a_server_gone_for_good_leaves_items_that_say_so(
     own_server: ZooKeeperProcess, as_one: bool
 ) -> None:
-    """What can't be read any more is lost, item by item, without a wait for each batch; once the
-    server is back, reads work.
+    """Unreadable items are lost one by one, without a wait for each batch; once the server is back,
+    reads work.
     """
     with connect(uri(own_server.hosts, "/data"), replace(QUICK, batch_paths=10)) as reader:
         if not as_one:
@@ -111,7 +111,7 @@ def test_a_server_gone_for_good_leaves_items_that_say_so(
 
 @pytest.mark.timeout(90)
 def test_a_silent_server_is_a_lost_one(own_server: ZooKeeperProcess) -> None:
-    """A server that keeps the connection and says nothing is given up as well; when it speaks
+    """A server that keeps the connection and does not answer is given up as well; when it answers
     again, reading works.
     """
     with session(own_server) as reader:
@@ -127,8 +127,8 @@ def test_a_silent_server_is_a_lost_one(own_server: ZooKeeperProcess) -> None:
 def test_ledgers_of_a_lost_store_are_unreadable_and_the_run_goes_on(
     own_server: ZooKeeperProcess,
 ) -> None:
-    """One record for each id, lost or not, with the reason; nothing is raised and no id is missing
-    or twice.
+    """Each id has one record, lost or not, with the reason; nothing is raised, and no id is missing
+    or doubled.
     """
     root = "/lost/ledgers"
     ids = list(range(2_000))
@@ -149,8 +149,8 @@ def test_ledgers_of_a_lost_store_are_unreadable_and_the_run_goes_on(
 def test_after_a_sync_no_read_is_older_even_over_another_connection(
     own_server: ZooKeeperProcess,
 ) -> None:
-    """A session that comes back may land on a server that is behind: it is synced again before the
-    first read.
+    """A session that reconnects may reach a server that is behind: it is synced before the first
+    read.
     """
     with session(own_server) as reader:
         reader.sync("/data")
@@ -166,8 +166,8 @@ def test_after_a_sync_no_read_is_older_even_over_another_connection(
 def test_a_server_that_drops_multi_reads_is_read_one_by_one(
     server: ZooKeeperProcess, seeded: Znodes
 ) -> None:
-    """No answer at all to multiRead, twice, while single reads are answered: it is not supported,
-    and not tried again.
+    """It does not answer multiRead twice, while single reads are answered: multiRead is not
+    supported, and not tried again.
     """
     with (
         refusing(server.port, MULTI_READ) as proxy,
@@ -199,7 +199,7 @@ def test_a_session_moved_to_an_older_server_falls_back(
 def test_an_error_code_kazoo_does_not_know_is_survived(
     server: ZooKeeperProcess, seeded: Znodes
 ) -> None:
-    """kazoo's thread dies of it; the session starts it again, and reading goes on."""
+    """The code ends kazoo's thread; the session restarts it, and reading continues."""
     with (
         refusing(server.port, error=-9_999) as proxy,
         connect(uri(proxy.hosts, "/data"), QUICK) as reader,
@@ -261,8 +261,8 @@ def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
 
 
 def expire(server: ZooKeeperProcess, reader: Session) -> None:
-    """Close the reader's session behind its back, as a server does that has not heard of it for
-    long; until it has another.
+    """Expire the reader's session, as a server does that has not heard from it for long; wait until
+    it has another.
     """
     session_id = reader._client.client_id
     twin = KazooClient(server.hosts, client_id=session_id)

@@ -1,4 +1,4 @@
-"""The tree of under-replication marks, read whole from a real ZooKeeper."""
+"""The tree of under-replication marks, read completely from a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def read_marks(server: Server, root: str) -> Marks:
 
 
 def test_all_marks_are_read_with_both_ages(server: Server, tree: Znodes) -> None:
-    """Each mark has the znode's creation time and its own; ids from one tree of hex digits to the
-    other end.
+    """Each mark has the znode's creation time and its own; ids are at both ends of the tree of hex
+    digits.
     """
     root = "/marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -46,7 +46,7 @@ def test_all_marks_are_read_with_both_ages(server: Server, tree: Znodes) -> None
 
 
 def test_a_malformed_mark_stands_and_says_so(server: Server, tree: Znodes) -> None:
-    """The znode is the mark: bytes that can't be read, or none, take nothing from it."""
+    """The znode is the mark: undecodable or empty bytes do not remove it."""
     root = "/malformed-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(root + znode_paths.mark_path(1), b"\xff\xfe not text")
@@ -58,7 +58,7 @@ def test_a_malformed_mark_stands_and_says_so(server: Server, tree: Znodes) -> No
 
 
 def test_names_that_mark_nothing_are_counted(server: Server, tree: Znodes) -> None:
-    """Junk at any level, and a mark at another ledger's path, are counted and mark nobody."""
+    """Junk at any level, and a mark at another ledger's path, are counted and mark no ledger."""
     root = "/junk-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(root + znode_paths.mark_path(7), underreplication_mark.encode([], None))
@@ -75,7 +75,7 @@ def test_names_that_mark_nothing_are_counted(server: Server, tree: Znodes) -> No
 
 
 def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
-    """A cluster that never marked a ledger, or has no auto-recovery at all, has no marks and no
+    """A cluster that never marked a ledger, or has no auto-recovery, has no marks and no
     problem.
     """
     root = "/no-marks/ledgers"
@@ -97,7 +97,9 @@ def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
 def test_what_may_not_be_read_makes_the_marks_unknown(
     server: Server, tree: Znodes, shut: str
 ) -> None:
-    """A shut part of the tree is a problem that names it, never "no marks"; the rest is read."""
+    """An unreadable part of the tree is a problem that names it, never "no marks"; the rest is
+    read.
+    """
     root = f"/shut-marks-{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     for ledger_id in (7, 70_000, 2**40):
@@ -110,8 +112,8 @@ def test_what_may_not_be_read_makes_the_marks_unknown(
 
 
 def test_marks_come_with_the_locks_on_them(server: Server, tree: Znodes) -> None:
-    """A lock on a marked ledger names the worker and since when; on an unmarked one, or misnamed,
-    it is passed over.
+    """A lock on a marked ledger names the worker and the time; one on an unmarked ledger, or with a
+    wrong name, is skipped.
     """
     root = "/locked-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -137,7 +139,7 @@ def test_marks_come_with_the_locks_on_them(server: Server, tree: Znodes) -> None
 
 
 def test_locks_that_may_not_be_listed_leave_the_marks_known(server: Server, tree: Znodes) -> None:
-    """Who works on them is not known, and said; which ledgers are marked is."""
+    """The workers are unknown, with a problem; the marked ledgers are known."""
     root = "/shut-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(root + znode_paths.mark_path(7), underreplication_mark.encode([], None))
@@ -152,8 +154,8 @@ def test_locks_that_may_not_be_listed_leave_the_marks_known(server: Server, tree
 def test_more_locks_than_are_read_are_said(
     server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bound holds, the first ones are read, and the rest is not passed off as unlocked. As many
-    as it are all read.
+    """The limit holds, the first locks are read, and the rest does not count as unlocked. Exactly
+    as many as the limit are all read.
     """
     root = "/many-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)

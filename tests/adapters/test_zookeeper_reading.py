@@ -1,4 +1,4 @@
-"""Reading many znodes: by multiRead and one by one, over connections that hold."""
+"""Reading many znodes over reliable connections: by multiRead and one by one."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_multi_read_is_the_single_reads_item_by_item(server: Server, seeded: Zno
 
 
 def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) -> None:
-    """Whatever the batch and the window, each path is read once, in order, and never more is asked
-    ahead than they allow.
+    """Whatever the batch and the window, each path is read once, in order, and never more is
+    requested ahead than they allow.
     """
     for batch_paths, inflight_max in ((1, 1), (7, 3), (200, 4), (10_000, 1)):
         limits = replace(QUICK, batch_paths=batch_paths, inflight_max=inflight_max)
@@ -66,7 +66,7 @@ def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) 
         with connect(uri(server.hosts, "/data"), limits) as reader:
             for position, item in enumerate(read_many(reader, paths())):
                 assert item.path == PATHS[position]
-                # One batch is being handed out, one is being gathered.
+                # One batch is being returned, one is being collected.
                 assert asked <= position + 1 + batch_paths * (inflight_max + 2), (
                     batch_paths,
                     inflight_max,
@@ -75,8 +75,8 @@ def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) 
 
 
 def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes) -> None:
-    """Long paths in large batches are split before a request is too large for a server, which would
-    drop the connection.
+    """Large batches of long paths are split before a request becomes too large for a server, which
+    would drop the connection.
     """
     paths = [f"/data/{number:04}" + "x" * 2_000 for number in range(2_000)]
     limits = replace(QUICK, batch_paths=100_000)
@@ -88,7 +88,7 @@ def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes)
 
 
 def test_reads_are_counted_by_outcome(server: Server, seeded: Znodes) -> None:
-    """A missing znode is an answer; one that may not be read is a failed read; bytes are the data
+    """A missing znode is an answer; an unreadable one is a failed read; bytes are the data
     received.
     """
     with session(server) as reader:
@@ -107,7 +107,7 @@ def test_reads_are_counted_by_outcome(server: Server, seeded: Znodes) -> None:
 
 
 def test_every_read_is_paced(server: Server, seeded: Znodes) -> None:
-    """Each znode asked for takes a permit, by multiRead and singly, however it is batched."""
+    """Each requested znode takes a permit, by multiRead and singly, however it is batched."""
 
     class Counting(Pace):
         taken = 0
@@ -125,9 +125,7 @@ def test_every_read_is_paced(server: Server, seeded: Znodes) -> None:
 
 
 def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
-    """Everything a store can do, with every request watched: no opcode among them that could
-    write.
-    """
+    """With every request of a store watched, no opcode among them could write."""
     root = "/watched/ledgers"
     seeded.layout(root, H)
     seeded.ledgers(root, H, [1])
@@ -157,7 +155,7 @@ def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
 def test_a_reader_that_stops_early_leaves_the_session_usable(
     server: Server, seeded: Znodes
 ) -> None:
-    """Answers nobody waits for any more do not end up with the next reader."""
+    """Answers that are no longer wanted do not reach the next reader."""
     with session(server) as reader:
         first = next(iter(read_many(reader, PATHS)))
         assert first.path == PATHS[0]

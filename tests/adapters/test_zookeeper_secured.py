@@ -1,5 +1,5 @@
-"""Sessions with a real ZooKeeper that has TLS, logins and ACLs: what gets in, and what is said to
-what does not.
+"""Sessions with a real ZooKeeper that has TLS, logins and ACLs: which credentials work, and the
+errors for all others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEDGERS = 300
 
 @dataclass
 class Guarded:
-    """A server, and how to get in."""
+    """A server, and its credentials."""
 
     server: ZooKeeperProcess
     tls_port: int
@@ -69,7 +69,9 @@ class Guarded:
         return self.server.hosts if access.tls is None else f"127.0.0.1:{self.tls_port}"
 
     def refusal(self, access: ZooKeeperAccess, hosts: str = "", **limits: Any) -> str:
-        """Why there is no store, and it came without waiting for the time-out of the connection."""
+        """Return why there is no store; assert that it did not wait for the connection's
+        time-out.
+        """
         began = time.monotonic()
         with pytest.raises(StoreUnavailable) as raised:
             open_store(
@@ -83,7 +85,9 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A tree below a chroot that only USER's login may change and only READER's digest may read."""
+    """Yield a tree below a chroot that only USER's login may change and only READER's digest may
+    read.
+    """
     folder = tmp_path_factory.mktemp("guarded")
     pki, port = Pki(folder / "pki"), free_port()
     settings = secured_zookeeper(pki, pki.issue("zookeeper", san="IP:127.0.0.1"), port)
@@ -115,7 +119,7 @@ def _plant(hosts: str) -> None:
 
 
 def access(guarded: Guarded, way: str) -> ZooKeeperAccess:
-    """Each way in."""
+    """Return settings for each kind of login."""
     ours = guarded.tls(guarded.pki.issue("auditor")) if way.startswith("tls") else None
     digest = guarded.secret(f"{READER}:{READER_PASSWORD}") if way.endswith("digest") else None
     return ZooKeeperAccess(ours, guarded.sasl() if way.endswith("sasl") else None, digest)
@@ -125,8 +129,8 @@ def access(guarded: Guarded, way: str) -> ZooKeeperAccess:
 def test_each_login_reads_what_its_acl_allows_also_below_a_chroot(
     guarded: Guarded, way: str
 ) -> None:
-    """Batched reads and single ones, more than fit into one TLS record, with nothing readable
-    above.
+    """Batched reads and single ones work, more than fit into one TLS record, with nothing readable
+    above the chroot.
     """
     with guarded.open(access(guarded, way)) as store:
         assert store.root == ROOT
@@ -136,7 +140,7 @@ def test_each_login_reads_what_its_acl_allows_also_below_a_chroot(
 
 @pytest.mark.parametrize("way", ["sasl", "tls digest"])
 def test_a_login_is_made_again_on_each_new_connection(guarded: Guarded, way: str) -> None:
-    """Also after the server was away."""
+    """This includes a server that was away."""
     with guarded.open(access(guarded, way)) as store:
         store._session._client._connection._socket.close()
         time.sleep(0.1)
@@ -145,7 +149,7 @@ def test_a_login_is_made_again_on_each_new_connection(guarded: Guarded, way: str
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "canary-wrong"), ("nobody", PASSWORD)])
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_a_wrong_login_is_told_at_once(
+def test_a_wrong_login_is_reported_at_once(
     guarded: Guarded, user: str, password: str, with_tls: bool
 ) -> None:
     """kazoo alone says that the connection was lost."""
@@ -156,7 +160,7 @@ def test_a_wrong_login_is_told_at_once(
 
 @pytest.mark.parametrize("digest", ["", "nobody:canary", f"{READER}:canary-wrong"])
 def test_a_wrong_digest_is_no_permission_on_the_znodes(guarded: Guarded, digest: str) -> None:
-    """ZooKeeper takes any digest; the path that may not be read is named, and what to set."""
+    """ZooKeeper accepts any digest. The error names the unreadable path, and what to set."""
     secret = guarded.secret(digest) if digest else None
     said = guarded.refusal(ZooKeeperAccess(digest=secret))
     assert f"{ROOT}{znode_paths.LAYOUT} may not be read by this session" in said
@@ -175,8 +179,8 @@ def test_a_wrong_digest_is_no_permission_on_the_znodes(guarded: Guarded, digest:
 def test_each_fault_of_certificates_has_its_word(
     guarded: Guarded, server_ca: str, ours: Any, why: str
 ) -> None:
-    """The server's CA, and ours missing, of another CA or expired. kazoo alone says that the time
-    was up.
+    """The server's CA is wrong, or our certificate is missing, of another CA, or expired. kazoo
+    alone reports a time-out.
     """
     issued = None if ours is None else guarded.pki.issue("ours", **ours)
     tls = guarded.tls(issued, ca=str(guarded.pki.ca(server_ca)))
@@ -195,8 +199,8 @@ def test_the_name_of_the_server_is_checked_unless_switched_off(guarded: Guarded)
     assert "not from a CA" in guarded.refusal(ZooKeeperAccess(other), hosts)
 
 
-def test_a_server_that_demands_logins_is_told(tmp_path: Path) -> None:
-    """It ends a session without one, and kazoo would connect again for ever."""
+def test_a_server_that_demands_logins_is_reported(tmp_path: Path) -> None:
+    """It ends a session without a login, and kazoo would reconnect for ever."""
     flags = [
         jaas_of_zookeeper(tmp_path, USER, PASSWORD),
         "-Dzookeeper.sessionRequireClientSASLAuth=true",
@@ -221,8 +225,8 @@ def test_a_server_that_demands_logins_is_told(tmp_path: Path) -> None:
         server.stop()
 
 
-def test_tls_to_a_port_without_it_is_told(guarded: Guarded) -> None:
-    """After the time-out of the connection: the server may also just be starting."""
+def test_tls_to_a_port_without_it_is_reported(guarded: Guarded) -> None:
+    """The error comes after the time-out of the connection: the server may also be starting."""
     tls = guarded.tls(guarded.pki.issue("auditor"))
     with pytest.raises(StoreUnavailable, match=r"secureClientPort|does not speak TLS"):
         connect(
@@ -231,7 +235,9 @@ def test_tls_to_a_port_without_it_is_told(guarded: Guarded) -> None:
         )
 
 
-def test_credentials_that_cannot_be_read_are_told_before_anything_is_sent(guarded: Guarded) -> None:
-    """In a task of Spark, where the file may be missing."""
+def test_credentials_that_cannot_be_read_are_reported_before_anything_is_sent(
+    guarded: Guarded,
+) -> None:
+    """This happens in a task of Spark, where the file may be missing."""
     missing = ZooKeeperAccess(digest=SecretSource("the digest", "AUDITOR_X", file="/no/such/file"))
     assert "the file with the digest /no/such/file cannot be read" in guarded.refusal(missing)

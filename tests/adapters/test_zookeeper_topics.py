@@ -47,7 +47,7 @@ def read(server: Server, prefix: str, *names: str) -> list[TopicRecord]:
 
 
 def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree: Znodes) -> None:
-    """Names decoded, in order; a topic named as before Pulsar 2.0 likewise."""
+    """Names are decoded, in order; a topic named as before Pulsar 2.0 likewise."""
     cursors = {"b one": Cursor(8, Position(5, 2)), "a/two": Cursor(None, Position(5, 9))}
     schemas = (SchemaVersion(0, Position(9, 0)),)
     for name in ("persistent://t/n/whole topic", "persistent://t/eu/n/old"):
@@ -65,7 +65,7 @@ def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree
 
 
 def test_every_topic_has_a_record_in_the_order_asked_for(server: Server, tree: Znodes) -> None:
-    """Also one that is not there, and more than fit in one batch."""
+    """This includes a topic that does not exist, and more topics than fit in one batch."""
     put_topic(tree.put, "t/n/there", [closed(1)], prefix="/order")
     names = [
         "t/n/there" if number % 2 else f"t/n/no-{number}" for number in range(TOPICS_AT_ONCE + 3)
@@ -105,7 +105,7 @@ def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(
 def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(
     server: Server, tree: Znodes
 ) -> None:
-    """Its subscriptions are not known either."""
+    """Its subscriptions are unknown, too."""
     path = "/secret" + topic_path(parse_topic("t/n/x"))
     tree.put(path, b"", shut=True)
     (record,) = read(server, "/secret", "t/n/x")
@@ -117,7 +117,7 @@ def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(
 
 
 def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> None:
-    """None of a topic in a namespace that is not there."""
+    """A topic in a missing namespace has none."""
     for name in ("t/n/p-partition-1", "t/n/p-partition-0", "t/n/other"):
         put_topic(tree.put, name, [closed(1)], prefix="/parts")
     with open_at(server, "/parts") as store:
@@ -130,7 +130,9 @@ def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> N
 def test_partitions_that_pulsar_names_are_listed_with_and_without_a_znode(
     server: Server, tree: Znodes
 ) -> None:
-    """In the order of their numbers; those of a namespace by its partitioned topics alone."""
+    """They are in the order of their numbers; those of a namespace come only from its partitioned
+    topics.
+    """
     root = "/named/admin/partitioned-topics/t/n/persistent"
     for number in (10, 12):
         put_topic(tree.put, f"t/n/p-partition-{number}", [closed(1)], prefix="/named")
@@ -161,7 +163,7 @@ def test_a_partitioned_topic_that_may_not_be_read_is_a_problem(
 
 
 def test_topics_with_schemas_are_listed_with_their_znodes(server: Server, tree: Znodes) -> None:
-    """Each name decoded, sorted; nothing where Pulsar has no schemas."""
+    """Each name is decoded, and they are sorted; there is nothing if Pulsar has no schemas."""
     for name in ("t/n/a", "t/n/b", "s/n/c d"):
         put_topic(tree.put, name, [], schemas=(SchemaVersion(0, Position(9, 0)),), prefix="/kept")
     tree.put("/kept/schemas/s/empty")
@@ -177,7 +179,7 @@ def test_topics_with_schemas_are_listed_with_their_znodes(server: Server, tree: 
 
 
 def test_each_znode_that_is_read_is_counted(server: Server, tree: Znodes) -> None:
-    """A topic's list, its own znode and its schemas, and one for each subscription."""
+    """A topic costs its list, its own znode and its schemas, and one read for each subscription."""
     put_topic(
         tree.put,
         "t/n/counted",
@@ -194,7 +196,7 @@ def test_each_znode_that_is_read_is_counted(server: Server, tree: Znodes) -> Non
 def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(
     server: Server, tree: Znodes
 ) -> None:
-    """The first place that has topics; without any, an error that says where it looked."""
+    """The first place that has topics counts; without any, the error says where it looked."""
     tree.put("/chroot/managed-ledgers")
     beside = prefixes_of(parse(f"zk://{server.hosts}/chroot/ledgers"), "/chroot/ledgers")
     inside = prefixes_of(parse_pulsar(f"zk:{server.hosts}/chroot"), "/ledgers")
@@ -206,7 +208,7 @@ def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(
 
 
 def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> None:
-    """By an address without secrets; a sync goes to the tree of topics."""
+    """It does so by an address without secrets; a sync goes to the tree of topics."""
     put_topic(tree.put, "t/n/x", [closed(3)], prefix="/address")
     with TopicsAddress(uri(server.hosts, "/ledgers"), "/address", QUICK).open() as store:
         store.sync()
@@ -217,8 +219,8 @@ def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> 
 
 
 def test_pulsars_znodes_are_beside_the_ledgers():
-    """Not above them: what is at the top there is another Pulsar's, and seems to have lost all its
-    ledgers here.
+    """They are not above them: the topics at the top belong to another Pulsar, and would seem to
+    have lost all their ledgers.
     """
     assert ("",) == prefixes_of(parse("zk://h/ledgers"), "/ledgers")
     assert ("/cluster-b",) == prefixes_of(parse("zk://h/cluster-b/ledgers"), "/cluster-b/ledgers")
@@ -235,7 +237,7 @@ def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znod
 def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(
     server: Server, tree: Znodes
 ) -> None:
-    """Each namespace and each topic once; whatever else lies there is no topic."""
+    """Each namespace and each topic occurs once; other znodes are not topics."""
     names = [
         "persistent://a/n/one",
         "persistent://a/n/t wo",
@@ -251,7 +253,7 @@ def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(
         namespaces = store.namespaces()
         lists = (
             1 + 4 + 5 + 2
-        )  # the root, tenants, what is below them, and what of that is not a namespace
+        )  # the root, tenants, what is below them, and which of that is not a namespace
         assert lists == store.counts.reads - before
         assert [
             "/managed-ledgers/a/eu/n/persistent",
@@ -273,9 +275,7 @@ def test_a_tree_that_may_not_be_listed_is_an_error(server: Server, tree: Znodes)
 def test_where_there_are_no_topics_none_are_found_and_the_reads_count(
     server: Server, tree: Znodes
 ) -> None:
-    """A cluster without Pulsar is no error; what was asked of it is counted with what the run
-    asks.
-    """
+    """A cluster without Pulsar is not an error; its reads are counted with the run's."""
     counts = ReadCounts()
     assert find_topics(uri(server.hosts, "/ledgers"), ("/nowhere",), QUICK, counts) is None
     assert counts.reads > 0 == counts.reads_failed
@@ -290,7 +290,9 @@ def test_where_there_are_no_topics_none_are_found_and_the_reads_count(
 def test_a_namespace_is_listed_with_the_znodes_that_pulsar_did_not_write(
     server: Server, tree: Znodes
 ) -> None:
-    """Such a name decodes to a topic whose znode is elsewhere: it is told apart, by its path."""
+    """Such a name decodes to a topic whose znode is elsewhere: it is listed separately, by its
+    path.
+    """
     space = "/managed-ledgers/t/n/persistent"
     for name in ("b", "a+one", "a%20two", "%C3%BC"):
         tree.put(f"/listed{space}/{name}")
@@ -307,7 +309,7 @@ def test_a_namespace_is_listed_with_the_znodes_that_pulsar_did_not_write(
 
 
 def test_topics_may_vanish_while_they_are_looked_at(server: Server, tree: Znodes) -> None:
-    """Gone is known, at the cost of one list; what may not be read is an error."""
+    """A vanished topic costs one list; an unreadable one is an error."""
     tree.put("/vanishing/managed-ledgers")
     with open_at(server, "/vanishing") as store:
         before = store.counts.reads
@@ -321,7 +323,7 @@ def test_topics_may_vanish_while_they_are_looked_at(server: Server, tree: Znodes
 
 
 def test_what_it_takes_to_find_the_topics_is_counted(server: Server, tree: Znodes) -> None:
-    """Each place looked at, also those without topics."""
+    """Each place that is looked at counts, also those without topics."""
     tree.put("/places/managed-ledgers")
     counts = ReadCounts()
     with open_topics(uri(server.hosts, "/ledgers"), ("/none", "/places"), QUICK, counts) as store:

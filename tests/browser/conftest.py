@@ -1,4 +1,6 @@
-"""One Chromium for all tests of a module, and what it needs: the program, and axe-core from npm."""
+"""One Chromium for all tests of a module, and its requirements: the program, and axe-core from
+npm.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ ARGUMENTS = [
 
 
 def missing(reason: str) -> str:
-    """Skip, loudly; in CI it is a failure."""
+    """Skip with a message; in CI fail."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -33,7 +35,7 @@ def missing(reason: str) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium of this module."""
+    """Yield a Chromium for this module."""
     program = shutil.which("chromium") or missing(
         "chromium is not installed (Debian: apt-get install chromium)"
     )
@@ -45,14 +47,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """The text of axe-core, as tests/browser/package.json names its version."""
+    """Return the text of axe-core, in the version that tests/browser/package.json names."""
     if not AXE.is_file():
         missing("axe-core is not installed (npm install --prefix tests/browser)")
     return AXE.read_text(encoding="utf-8")
 
 
 class Opened:
-    """A page in a browser, with what it said on the console and what it asked for."""
+    """A page in a browser, with its console messages and its requests."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -66,7 +68,7 @@ class Opened:
         page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
 
     def rows(self) -> list[str]:
-        """The subject of each row that the table has now."""
+        """Return the subject of each row that the table shows."""
         return self.page.locator(
             "#table > tbody > tr:not(.detail) > td:nth-child(2)"
         ).all_inner_texts()
@@ -74,8 +76,8 @@ class Opened:
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
-    """Opens the page of a run from a file, as a person does; `options` are those of a browser's
-    context.
+    """Yield a function that opens the page of a run from a file, as a person does; `options` are
+    those of a browser's context.
     """
     contexts = []
 

@@ -1,5 +1,5 @@
-"""report.html in a real Chromium: it loads nothing, says nothing on the console, and does what its
-controls say.
+"""report.html in a real Chromium: it loads nothing, writes nothing to the console, and its controls
+work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from auditor.page.contents import PageContents
 from auditor.report.layout import printable
 
 ROWS_SHOWN = 50
-"""As the page's script has it."""
+"""As in the page's script."""
 SERIOUS = {"serious", "critical"}
 IMAGE = "http://127.0.0.1:9/x.png"
 VIEWS = [(width, scheme) for width in (1280, 400) for scheme in ("light", "dark")]
@@ -26,7 +26,7 @@ Opens = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def hundred_thousand() -> PageContents:
-    """Findings on 100,000 ledgers, of four kinds."""
+    """Return findings on 100,000 ledgers, of four kinds."""
     return PageContents(
         report_stories.summary(outcome="VIOLATED", exit_code=1), many(100_000), "", "/run"
     )
@@ -36,7 +36,7 @@ def hundred_thousand() -> PageContents:
     "made", [contents(), sound(), contents(HOSTILE)], ids=["everything", "sound", "hostile names"]
 )
 def test_it_opens_offline_and_in_silence(opened: Opens, made: PageContents):
-    """The one thing that is asked for is the file; no message, no dialog, also when every finding
+    """The only request is for the file; there is no message and no dialog, also when every finding
     is opened.
     """
     seen = opened(made, offline=True)
@@ -47,9 +47,7 @@ def test_it_opens_offline_and_in_silence(opened: Opens, made: PageContents):
 
 
 def test_no_name_becomes_code_or_markup(opened: Opens):
-    """What the script puts on the page is the name, as text that a terminal and a reader can
-    bear.
-    """
+    """The script puts the name on the page as text that is safe for a terminal and a reader."""
     seen = opened(contents(HOSTILE))
     for button in seen.page.locator(".open").all():
         button.click()
@@ -92,7 +90,7 @@ def test_the_policy_stops_what_is_not_ours(opened: Opens):
 
 
 def test_filters_narrow_the_table(opened: Opens):
-    """Each one alone, and all together; cleared, everything is back."""
+    """This holds for each filter alone, and for all together; cleared, everything is back."""
     made = contents("b")
     seen = opened(made)
     page, total = seen.page, len(made.findings)
@@ -131,7 +129,7 @@ def test_muted_findings_are_marked_and_filtered(opened: Opens):
 
 
 def test_a_change_leads_to_its_finding(opened: Opens):
-    """Whatever is filtered; what is resolved leads nowhere."""
+    """Filters do not matter; a resolved finding has no link."""
     made = contents("b")
     page = opened(made).page
     page.fill("#search", "nothing has this")
@@ -143,7 +141,7 @@ def test_a_change_leads_to_its_finding(opened: Opens):
 
 
 def test_columns_sort_both_ways(opened: Opens):
-    """By number where it is one, whatever its size; the heading says how."""
+    """Numbers are sorted as numbers, whatever their size; the heading shows the direction."""
     ids = [7, 2**63 - 1, 10, 2**63 - 2, 100]
     found = [
         report_stories.finding(
@@ -167,8 +165,8 @@ def test_columns_sort_both_ways(opened: Opens):
 
 
 def test_the_keyboard_is_enough(opened: Opens):
-    """The slash goes to the search, the tab key on to the first finding; enter opens and closes it,
-    and the focus stays.
+    """The slash key goes to the search, the tab key on to the first finding; enter opens and closes
+    it, and the focus stays.
     """
     made = contents("b")
     page = opened(made).page
@@ -190,7 +188,9 @@ def test_the_keyboard_is_enough(opened: Opens):
 
 
 def test_an_opened_finding_tells_all_of_it(opened: Opens):
-    """Its witness, each look, what each bookie said of the entries, and its commands."""
+    """It shows its witness, each look, each bookie's answers about the entries, and its
+    commands.
+    """
     made = contents("b")
     place = next(
         n for n, found in enumerate(made.findings) if found["kind"] == "ENTRY_BELOW_WRITE_QUORUM"
@@ -208,7 +208,7 @@ def test_an_opened_finding_tells_all_of_it(opened: Opens):
 
 
 def test_a_command_is_copied_as_it_is_shown(opened: Opens):
-    """By its button."""
+    """Its button copies it."""
     page = opened(contents("b"), permissions=["clipboard-read", "clipboard-write"]).page
     page.locator(".open").first.click()
     page.locator(".detail .copy").first.click()
@@ -217,7 +217,7 @@ def test_a_command_is_copied_as_it_is_shown(opened: Opens):
 
 
 def test_an_address_names_a_finding(opened: Opens):
-    """It is opened, on whichever page of the table it is."""
+    """The finding is opened, on whichever page of the table it is."""
     made = PageContents(report_stories.summary(), many(200), "", "/run")
     seen = opened(made, fragment=f"#f-{made.findings[120]['id']}")
     assert 1 == seen.page.locator(".detail").count()
@@ -227,7 +227,7 @@ def test_an_address_names_a_finding(opened: Opens):
 def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(
     opened: Opens, hundred_thousand: PageContents
 ):
-    """However many there are, so many rows exist; filters and sorting work on all of them."""
+    """The number of rows is constant; filters and sorting work on all findings."""
     seen = opened(hundred_thousand)
     page = seen.page
     assert ("100,000 findings", ROWS_SHOWN) == (
@@ -255,8 +255,8 @@ def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_it_fits_and_axe_finds_no_serious_problem(opened: Opens, axe: str, width: int, scheme: str):
-    """At the width of a desk and of a telephone, in the light and in the dark, with findings open:
-    nothing is cut off.
+    """It fits at the width of a desk and of a telephone, in light and dark mode, with findings
+    open: nothing is cut off.
     """
     seen = opened(
         contents(), viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
@@ -285,7 +285,7 @@ def test_axe_does_bite(opened: Opens, axe: str):
 
 
 def test_a_printed_page_has_its_findings_and_no_controls(opened: Opens):
-    """Paper has no buttons."""
+    """Printed pages have no buttons."""
     page = opened(contents()).page
     page.emulate_media(media="print")
     assert page.locator("#table").is_visible() and page.locator(".headline").is_visible()

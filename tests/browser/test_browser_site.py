@@ -1,5 +1,5 @@
-"""The site in a real Chromium: it loads nothing, can be searched without a server, fits a phone,
-and stops on a link that leads nowhere.
+"""The site in a real Chromium: it loads nothing, can be searched without a server, and fits a
+phone; a broken link stops its build.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ sys.exit(small.build(Path({2!r})))
 
 
 def built(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where Sphinx is installed."""
+    """Run Python with Sphinx."""
     if importlib.util.find_spec("furo") is None:
         missing("the site's generator is not installed (make docs)")
     return subprocess.run(
@@ -42,7 +42,7 @@ def built(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole site, built as `make docs` does. A warning of Sphinx is an error."""
+    """Build the whole site as `make docs` does. A warning of Sphinx is an error."""
     output = tmp_path_factory.mktemp("built") / "site"
     done = built(str(BUILD), str(output))
     assert (0, "") == (done.returncode, done.stderr)
@@ -51,7 +51,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(browser: sync_api.Browser, site: Path) -> Iterator[Any]:
-    """Opens a page of the site from its file; `options` are those of a browser's context."""
+    """Yield a function that opens a page of the site from its file; `options` are those of a
+    browser's context.
+    """
     contexts = []
 
     def opens(page: str, **options: Any) -> Opened:
@@ -67,8 +69,8 @@ def reader(browser: sync_api.Browser, site: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("page", READ)
 def test_a_page_is_read_offline_and_by_everybody(reader: Any, axe: str, page: str):
-    """On a desk in the light and on a telephone in the dark: only files are asked for, nothing is
-    said on the console or cut off, and axe finds no serious problem.
+    """On a desk in light mode and on a telephone in dark mode, only files are requested, the
+    console is empty, nothing is cut off, and axe finds no serious problem.
     """
     for width, scheme in ((1280, "light"), (400, "dark")):
         seen = reader(page, viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -104,8 +106,8 @@ def test_the_site_is_searched_without_a_server(reader: Any):
 
 
 def test_what_leads_nowhere_stops_the_build(tmp_path: Path):
-    """A dead link, an anchor and a picture that are not there, and a page that no navigation has:
-    each is named. That a site without them is built is what the tests above stand on.
+    """A dead link, a missing anchor, a missing picture, and a page without navigation are each
+    named. The tests above build a site without them.
     """
     (tmp_path / "docs/pictures").mkdir(parents=True)
     links = "[a](three.md) [b](two.md#four) ![c](five.svg) [d](two.md#two)"

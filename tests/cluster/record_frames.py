@@ -1,4 +1,4 @@
-"""Records what real bookies say, into tests/cluster/recorded/: `.venv/bin/python
+"""Record what real bookies say, into tests/cluster/recorded/: `.venv/bin/python
 tests/cluster/record_frames.py`.
 """
 

@@ -1,8 +1,8 @@
-"""The sandbox's bookies and real ones do the same on the wire: one list of cases, run on each.
+"""The sandbox's bookies and real ones behave alike on the wire: one list of cases, run on each.
 
-A sandbox that drifts from BookKeeper would make every other test say less than it seems to. The
-cases and what they expect are in `support.contract_of_ledgers` and
-`support.contract_of_connections`; an expectation is never taken from an implementation.
+A sandbox that differs from BookKeeper would weaken every other test. The cases and their expected
+values are in `support.contract_of_ledgers` and `support.contract_of_connections`; an expected value
+is never taken from an implementation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from support.bookie_contract import CASES, CASES_RUN, BookieUnderTest, Case, che
 from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie
 
 IMPLEMENTATIONS = tuple(f"{maker}-{kind}" for maker in ("sandbox", "real") for kind in STORAGES)
-CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them enters their cases
+CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them adds their cases
 REAL = pytest.mark.real
 
 
@@ -26,7 +26,7 @@ REAL = pytest.mark.real
 def bookie(
     request: pytest.FixtureRequest, sandbox: dict[str, SandboxBookieUnderTest]
 ) -> BookieUnderTest:
-    """One bookie of each implementation in turn."""
+    """Return one bookie of each implementation in turn."""
     maker, _, kind = request.param.partition("-")
     return (
         sandbox[kind]
@@ -43,8 +43,8 @@ def test_bookie_keeps_the_contract(subject: Case, bookie: BookieUnderTest) -> No
 
 @REAL
 def test_every_implementation_ran_every_case() -> None:
-    """The same cases held on each implementation, and there were some. Comes last, and counts what
-    ran before it.
+    """The same cases passed on each implementation, and there were some. It runs last, and counts
+    what ran before it.
     """
     counts = {
         implementation: len(CASES_RUN.get(implementation, ())) for implementation in IMPLEMENTATIONS

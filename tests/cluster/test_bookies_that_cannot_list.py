@@ -1,5 +1,5 @@
-"""DbLedgerStorage, Pulsar's default, never lists what it holds: on the wire, and as the product's
-client takes it.
+"""DbLedgerStorage, Pulsar's default, never lists what it holds: on the wire, and in the product's
+client.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOK, NOW_MS = 1, 1_700_000_000_000
 def bookie(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BookieUnderTest]:
-    """A bookie with DbLedgerStorage that holds entries 0 to 2 of each ledger in HELD."""
+    """Yield a bookie with DbLedgerStorage that holds entries 0 to 2 of each ledger in HELD."""
     if request.param == "sandbox":
         with sandbox_bookies({"db": DB}) as bookies:
             yield seeded(bookies["db"])
@@ -44,8 +44,8 @@ def seeded(bookie: BookieUnderTest) -> BookieUnderTest:
 
 
 def test_the_list_of_a_held_ledger_is_never_answered(bookie: BookieUnderTest) -> None:
-    """Everything asked after it on the same connection is answered, ENOLEDGER too, and it itself is
-    not.
+    """Every later request on the same connection is answered, ENOLEDGER too; the request for the
+    list is not.
     """
     messages = [
         list_request(HELD[0], 1),
@@ -63,11 +63,11 @@ def test_the_list_of_a_held_ledger_is_never_answered(bookie: BookieUnderTest) ->
 
 
 def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
-    """The lane says UNSUPPORTED for every held ledger and asks three, and what the bookie lacks it
-    says; reads work.
+    """The lane answers UNSUPPORTED for every held ledger after three requests, and reports what the
+    bookie lacks; reads work.
 
-    One request at a time and a second's time-out each: paid for every ledger it would pass the
-    deadline and end SILENT.
+    One request at a time, with a time-out of a second each, for every ledger would exceed the
+    deadline and end as SILENT.
     """
     limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
     with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
@@ -86,8 +86,8 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
 
 
 def test_it_is_read_beside_a_list_that_is_overdue(bookie: BookieUnderTest) -> None:
-    """With the patience of `auditor ledger`, long before the time-out of a request; the list is
-    asked for once.
+    """With the patience of `auditor ledger` this is long before the time-out of a request; the list
+    is requested once.
     """
     limits = BookieLimits(rpc_timeout_ms=120_000)
     with Lane(

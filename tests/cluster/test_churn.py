@@ -1,6 +1,8 @@
-"""A real cluster that never stands still while it is audited: bookies come and go, auto-recovery
-copies what they held elsewhere, ledgers are deleted and made again. Nothing of that is a finding; a
-loss among it is one at every audit. The first audit is a whole run, which speaks of bookies too.
+"""A real cluster that changes all the time while it is audited.
+
+Bookies come and go, auto-recovery copies what they held elsewhere, ledgers are deleted and
+recreated. None of that is a finding; a real loss is one at every audit. The first audit is a whole
+run, which also reports on bookies.
 """
 
 from __future__ import annotations
@@ -40,16 +42,16 @@ from auditor.wire import ledger_metadata
 pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.long]
 
 CHURN_S = 30.0
-"""How long it is churned, in seconds; longer until AUDITS_MIN audits are done and auto-recovery has
-done its part.
+"""How long the cluster changes, in seconds; longer until AUDITS_MIN audits are done and
+auto-recovery has done its part.
 """
 CHURN_MAX_S = 240.0
-"""How long auto-recovery is waited for."""
+"""How long to wait for auto-recovery, in seconds."""
 AUDITS_MIN = 4
-"""The whole run among them."""
+"""Minimum number of audits, including the whole run."""
 VIOLATED = 1
-"""The exit code of each audit: of the ledger that is lost. What else could not be judged takes
-nothing from it.
+"""The exit code of each audit, because of the lost ledger. Ledgers that could not be judged do not
+change it.
 """
 FAULTS = {Unknown.POISON, Unknown.CHECKERS_DISAGREE}
 """Reasons that are faults of the auditor."""
@@ -59,14 +61,16 @@ LOST = 99
 STAYING, GOING = ("b1", "b2"), ("b3", "b4", "b5")
 STEP_S = 0.2
 AWAY_STEPS = 20
-"""Steps that a bookie stays away: auto-recovery copies some ledgers in that time, and not all."""
+"""Steps for which a bookie stays away: auto-recovery copies some ledgers in that time, and not
+all.
+"""
 ENTRIES = 12
 RECOVERY_MAIN = "org.apache.bookkeeper.replication.AutoRecoveryMain"
 
 
 @contextmanager
 def auto_recovery(cluster: RealCluster, home: Path) -> Iterator[JavaProcess]:
-    """BookKeeper's auditor and replication worker, which act at once when a bookie is gone."""
+    """Run BookKeeper's auditor and replication worker, which act at once when a bookie is gone."""
     home.mkdir()
     config = home / "autorecovery.conf"
     settings = {
@@ -81,7 +85,7 @@ def auto_recovery(cluster: RealCluster, home: Path) -> Iterator[JavaProcess]:
         "rwRereplicateBackoffMs": 200,
         "zkTimeout": (
             30_000
-        ),  # it ends when its session does, which a busy machine must not be the cause of
+        ),  # it ends with its session, which must not expire because the machine is busy
     }
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     command = java_command(
@@ -96,8 +100,8 @@ def auto_recovery(cluster: RealCluster, home: Path) -> Iterator[JavaProcess]:
 
 @dataclass
 class Churn:
-    """What changes the cluster, a step at a time. A ledger's entries are on their bookies before
-    its znode is there.
+    """Changes the cluster, step by step. A ledger's entries are on their bookies before its znode
+    exists.
     """
 
     cluster: RealCluster
@@ -105,20 +109,18 @@ class Churn:
     away: str = ""
     away_since_ms: int = 0
     were_away: list[tuple[str, int, int]] = field(default_factory=list)
-    """Each bookie that came back, with the time before it went and after it was back, in ms since
-    1970.
+    """Each bookie that came back, with the times, in ms since 1970, before it went and after it was
+    back.
     """
     steps_away: int = AWAY_STEPS
-    """At the first step one goes."""
+    """At the first step one bookie goes."""
     made: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The ensemble that each ledger was made with, those deleted not counted."""
+    """The original ensemble of each ledger that was not deleted."""
     replaced: int = 0
-    """Ledgers whose ensemble somebody else has changed: auto-recovery, nobody else writes
-    metadata.
-    """
+    """Ledgers whose ensemble changed: by auto-recovery, because nothing else writes metadata."""
 
     def make(self, ledger_id: int) -> None:
-        """A closed ledger on three bookies that are there; each entry on two."""
+        """Create a closed ledger on three present bookies, each entry on two."""
         here = [name for name in (*STAYING, *GOING) if name != self.away]
         ensemble = tuple(self.draw.sample(here, 3))
         metadata = self.cluster.ledger(f"e3 w2 a2  0:[{' '.join(ensemble)}]  closed {ENTRIES - 1}")
@@ -133,14 +135,12 @@ class Churn:
         del self.made[ledger_id]
 
     def ensemble(self, ledger_id: int) -> tuple[str, ...]:
-        """As it is now."""
+        """Return the present ensemble."""
         data, _ = self.cluster.zk.get(self.cluster.ledger_path(ledger_id))
         return tuple(ledger_metadata.decode(data).segments[0].ensemble)
 
     def step(self) -> None:
-        """A bookie goes or comes back when it is time; now and then a ledger is deleted, or one is
-        made again.
-        """
+        """Let a bookie go or come back when it is time; now and then delete or create a ledger."""
         self.steps_away += 1
         if self.steps_away >= AWAY_STEPS:
             self.steps_away = 0
@@ -161,7 +161,7 @@ class Churn:
         time.sleep(STEP_S)
 
     def away_in(self, from_ms: int, to_ms: int) -> set[str]:
-        """The bookies that were away at some time of it."""
+        """Return the bookies that were away at some time of the span."""
         now_away = [(self.away, self.away_since_ms, to_ms)] if self.away else []
         return {
             name
@@ -170,15 +170,15 @@ class Churn:
         }
 
     def count_replaced(self) -> int:
-        """How many ledgers auto-recovery has given another ensemble, up to now."""
+        """Count the ledgers that auto-recovery has given another ensemble so far."""
         return self.replaced + sum(
             ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items()
         )
 
 
 def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path):
-    """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the
-    ledger that does lack an entry; and none is at odds with itself.
+    """No audit accuses a complete ledger, or a bookie that was present; each finds the ledger that
+    lacks an entry; and no audit contradicts itself.
     """
     cluster: RealCluster = real_cluster(bookies=len(STAYING) + len(GOING))
     churn = Churn(cluster, random.Random(SEED))
@@ -227,8 +227,8 @@ def judged(outcome: Outcome) -> list[tuple[int, JudgedLedger]]:
 
 
 def only_true_of_bookies(churn: Churn, run: Outcome, said: str) -> None:
-    """What a whole run says of a bookie is that it is silent, or gone; and at each of its looks the
-    bookie was away.
+    """Assert that a whole run says of a bookie only that it is silent or gone, and that the bookie
+    was away at each of its looks.
     """
     looks = spans_of_looks(run)
     assert 2 <= len(looks), said
@@ -249,8 +249,8 @@ def only_true_of_bookies(churn: Churn, run: Outcome, said: str) -> None:
 
 
 def spans_of_looks(run: Outcome) -> list[tuple[int, int]]:
-    """From when a look read who is registered to its last question to a bookie, in ms since
-    1970.
+    """Return the spans of looks, from reading the registrations to the last question to a bookie,
+    in ms since 1970.
     """
     assert run.run_dir is not None
     evidence = place(str(run.run_dir))
@@ -264,12 +264,12 @@ def spans_of_looks(run: Outcome) -> list[tuple[int, int]]:
 
 
 def some_ledgers(cluster: RealCluster) -> Outcome:
-    """`auditor ledger`, which withholds what it would say of bookies."""
+    """Run `auditor ledger`, which withholds findings on bookies."""
     return audit_ledgers(cluster, [*LEDGERS, LOST], rpc_timeout="5s")
 
 
 def whole_run(cluster: RealCluster, tmp_path: Path) -> Outcome:
-    """`auditor run`, which waits for its second look: bookies go and come back meanwhile."""
+    """Run `auditor run`, which waits for its second look; bookies go and come back meanwhile."""
     return accounted(
         audit(
             cluster,
@@ -288,8 +288,8 @@ def churned(
     pool: ThreadPoolExecutor,
     audits: Iterator[Callable[[], Outcome]],
 ) -> list[Outcome]:
-    """The audits that were made one after another while the cluster changed; processes are started
-    by this thread alone.
+    """Return the audits that were made one after another while the cluster changed. Only this
+    thread starts processes.
     """
     outcomes: list[Outcome] = []
     churn.step()

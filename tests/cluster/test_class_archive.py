@@ -1,5 +1,5 @@
-"""The class-data archive of the tests' JVMs is used. A JVM that cannot use one is as right, only
-slower, and says nothing.
+"""The class-data archive of the tests' JVMs is used. A JVM that cannot use one works silently
+without it, only slower.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FROM_THE_ARCHIVE = re.compile(r"org\.apache\.bookkeeper\.\S+ source: shared obje
 @pytest.mark.real
 @pytest.mark.parametrize("classes", [None, Path("/nowhere")], ids=["alone", "with more"])
 def test_a_jvm_maps_classes_of_bookkeeper(classes: Path | None):
-    """Most of those that a bookie loads before it has read its configuration."""
+    """It maps most of the classes that a bookie loads before it has read its configuration."""
     jars = bookkeeper_jars()
     make_archive(jars)
     command = java_command(
@@ -43,7 +43,7 @@ def test_a_jvm_maps_classes_of_bookkeeper(classes: Path | None):
 
 
 def test_an_archive_is_of_one_folder_of_jars_as_it_is(tmp_path: Path):
-    """A copy elsewhere, a jar written anew and a jar more have another archive."""
+    """A moved copy, a rewritten jar and an added jar each have another archive."""
     jars, copy = tmp_path / "one" / "lib", tmp_path / "two" / "lib"
     jars.mkdir(parents=True)
     for name in ("b.jar", "a.jar"):

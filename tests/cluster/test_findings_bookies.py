@@ -1,5 +1,5 @@
-"""Bookies that were wiped, cannot list, or are all silent: real ones, and what one audit says of
-all their ledgers.
+"""Real bookies that were wiped, cannot list, or are all silent, and what one audit says of all
+their ledgers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from auditor.model.finding import Kind
 pytestmark = pytest.mark.real
 
 CONFIRMING_READS_MAX = 16
-"""The product's default: reads for one (ledger, bookie) at one look."""
+"""The product's default: reads of one ledger on one bookie at one look."""
 ASKED_LOOKS = 2
 
 NAMING_WIPED = {
@@ -31,9 +31,9 @@ NAMING_WIPED = {
     6: ("e2 w2 a2 0:[b2 b3] closed 1024 v2", Kind.ENTRY_BELOW_ACK_QUORUM, [[0, 1024]]),
 }
 BESIDE_WIPED = {101: "e2 w2 a2 0:[b1 b3] closed 9", 102: "e3 w1 a1 0:[b1 b3 b2] closed 1"}
-"""Ledgers without it, and one in which it should hold none of the entries there are."""
+"""Ledgers without it, and one in which it should hold none of the existing entries."""
 TWIN, ON_TWIN = 111, "e2 w2 a1 0:[b1 b3] closed 9"
-"""b3 never got entry 4 of this ledger, and has all that it should of the others."""
+"""b3 never got entry 4 of this ledger, and has everything else that it should."""
 MANY_ON_WIPED = range(7_000_000, 7_000_030)
 ON_WIPED = frozenset({*NAMING_WIPED, *MANY_ON_WIPED})
 ENTRIES_ON_WIPED = 10 + 10 + 10 + 4 + 10 + 1025 + 30 * 100
@@ -45,8 +45,8 @@ BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
 
 @pytest.fixture(scope="module")
 def wiped(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b2 is back with empty folders and answers ENOLEDGER to every question; b3 lacks one entry of
-    one ledger.
+    """Return an audit: b2 is back with empty folders and answers ENOLEDGER to every question; b3
+    lacks one entry of one ledger.
     """
     with RealCluster(tmp_path_factory.mktemp("wiped"), bookies=3) as cluster:
         texts = {ledger_id: text for ledger_id, (text, _, _) in NAMING_WIPED.items()} | BESIDE_WIPED
@@ -61,7 +61,7 @@ def wiped(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 @pytest.mark.parametrize("ledger_id", NAMING_WIPED)
 def test_each_ledger_on_a_wiped_bookie_is_found(wiped: Outcome, ledger_id: int) -> None:
-    """Exactly the entries it should hold are missing, on it alone."""
+    """Exactly the entries that it should hold are missing, and only on it."""
     _, kind, entries = NAMING_WIPED[ledger_id]
     found = wiped.one(ledger_id)
     assert (kind.value, entries, {"b2": entries}) == (
@@ -75,9 +75,7 @@ def test_each_ledger_on_a_wiped_bookie_is_found(wiped: Outcome, ledger_id: int) 
 
 
 def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
-    """One pass finds all of them, the bookie itself, the ledger of its twin, and nothing beside
-    them.
-    """
+    """One run finds all of them, the bookie itself, the ledger of its twin, and nothing else."""
     assert {*ON_WIPED, TWIN} == {found["ledger_id"] for found in wiped.findings} - {None}
     assert len(ON_WIPED) + 2 == len(wiped.findings)
     assert {"sound"} == set(wiped.standings(*BESIDE_WIPED))
@@ -85,7 +83,7 @@ def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
 
 
 def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
-    """Critical, with what it was asked and lacks, at both looks."""
+    """The finding is critical, with what the bookie was asked for and lacks, at both looks."""
     found = wiped.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
     ledgers = len(ON_WIPED)
@@ -100,13 +98,13 @@ def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
 
 
 def test_its_twin_that_lost_an_entry_did_not_lose_its_content(wiped: Outcome) -> None:
-    """A ledger's loss is that ledger's finding."""
+    """Its lost entry is a finding on the ledger."""
     assert [[], []] == [wiped.of("b1"), wiped.of("b3")]
     assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == wiped.one(TWIN)["kind"]
 
 
 def test_a_wiped_bookie_is_the_cause_of_its_ledgers(wiped: Outcome) -> None:
-    """One cause, its ledgers in a file, before any count in the report."""
+    """There is one cause, with its ledgers in a file, before any count in the report."""
     (cause,) = wiped.summary["causes"]
     assert ("bookie", "b2", len(ON_WIPED)) == (cause["cause"], cause["subject"], cause["ledgers"])
     assert wiped.run_dir is not None
@@ -116,15 +114,15 @@ def test_a_wiped_bookie_is_the_cause_of_its_ledgers(wiped: Outcome) -> None:
 
 
 def test_confirming_a_wiped_bookie_is_bounded(wiped: Outcome) -> None:
-    """Every suspect is read, none oftener than the limit a ledger and look."""
+    """Every suspect is read, and none more often than the limit for a ledger and look."""
     ledgers = len(ON_WIPED) + 1
     reads = wiped.summary["requests"]["confirming_reads"]
     assert ledgers * ASKED_LOOKS <= reads <= ledgers * ASKED_LOOKS * CONFIRMING_READS_MAX
 
 
 def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
-    """The report names the bookie and a handful of its ledgers, however many are hit;
-    findings.jsonl has all.
+    """The report names the bookie and a few of its ledgers, however many are hit; findings.jsonl
+    has all.
     """
     named = set(re.findall(r"\b70000\d\d\b", wiped.stdout.replace(",", "")))
     assert len(named) <= 10
@@ -134,8 +132,8 @@ def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
 
 @pytest.fixture(scope="module")
 def unable(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b3 has DbLedgerStorage, which never answers the question about a ledger it holds; no entry is
-    read in its place.
+    """Return an audit: b3 has DbLedgerStorage, which never lists a ledger it holds; no entry is
+    read instead.
     """
     storages = ["SortedLedgerStorage", "SortedLedgerStorage", "DbLedgerStorage"]
     with RealCluster(tmp_path_factory.mktemp("unable"), bookies=3, storage=storages) as cluster:
@@ -158,7 +156,7 @@ def unable(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_ledgers_of_a_bookie_that_cannot_list_are_unknown(unable: Outcome) -> None:
-    """INDETERMINATE(bookie_unsupported), each of them, and no finding on the bookie."""
+    """Each is INDETERMINATE(bookie_unsupported), and there is no finding on the bookie."""
     assert {"indeterminate: bookie_unsupported"} == set(unable.standings(*ON_UNABLE))
     assert [] == unable.of("b3")
     assert 1 == unable.summary["bookies"]["unsupported"]
@@ -166,9 +164,7 @@ def test_ledgers_of_a_bookie_that_cannot_list_are_unknown(unable: Outcome) -> No
 
 
 def test_others_are_judged_beside_a_bookie_that_cannot_list(unable: Outcome) -> None:
-    """Ledgers without it are judged in full, and what the others prove is found although it cannot
-    say.
-    """
+    """Ledgers without it are judged in full, and what the other bookies prove is found."""
     despite = unable.one(LOST_DESPITE_UNABLE)
     assert ["sound"] == unable.standings(BESIDE_UNABLE)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == unable.one(LOST_BESIDE_UNABLE)["kind"]
@@ -178,8 +174,8 @@ def test_others_are_judged_beside_a_bookie_that_cannot_list(unable: Outcome) -> 
 
 
 def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
-    """Its ledgers are not looked at again; where another bookie's word makes a second look, it is
-    not asked any more.
+    """Its ledgers are not looked at again. If another bookie's word causes a second look, it is not
+    asked any more.
     """
     assert unable.run_dir is not None
     mine = (pc.field("bookie_id") == "b3") & ~pc.field("ledger_id").is_null()
@@ -195,7 +191,7 @@ def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
 
 @pytest.fixture(scope="module")
 def all_silent(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Every bookie is registered and nobody listens."""
+    """Return an audit: every bookie is registered and none listens."""
     with RealCluster(tmp_path_factory.mktemp("silent"), bookies=2) as cluster:
         for ledger_id in (1, 2):
             cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"), {"b1": "3"})
@@ -206,9 +202,7 @@ def all_silent(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_no_finding_where_all_are_silent(all_silent: Outcome) -> None:
-    """That says something about this host, not about the bookies: exit 3, INCOMPLETE, not one
-    finding.
-    """
+    """The fault is this host's, not the bookies': exit 3, INCOMPLETE, no finding."""
     expected = (3, "INCOMPLETE", False)
     assert expected == (
         all_silent.exit_code,
@@ -227,5 +221,5 @@ def test_the_report_says_that_nobody_answered(all_silent: Outcome) -> None:
 
 
 def test_what_needs_no_bookie_is_judged_all_the_same(all_silent: Outcome) -> None:
-    """What has to be asked is INDETERMINATE(bookie_silent); the open ledger is open."""
+    """Ledgers that need a bookie are INDETERMINATE(bookie_silent); the open ledger is open."""
     assert ["indeterminate: bookie_silent"] * 2 + ["exempt: open"] == all_silent.standings(1, 2, 3)

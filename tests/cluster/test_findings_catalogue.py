@@ -1,10 +1,9 @@
-"""The kinds of the catalogue, provoked on real bookies beside a twin that differs in one fact, and
-found for what they are.
+"""The kinds of the catalogue, provoked on real bookies beside a twin that differs in one fact.
 
-One cluster, one audit, held to racks: b1 to b4 are well, b3 and b4 share a rack, b5 is killed and
-still registered, b6 and b7 are lost with registration and cookie, and only b7's ledger is marked.
-What takes a cluster of its own is provoked elsewhere: `ELSEWHERE` says where, and a test holds that
-it is so.
+One cluster and one audit, with a policy of racks: b1 to b4 run, b3 and b4 share a rack, b5 is
+killed and still registered, b6 and b7 have lost registration and cookie, and only b7's ledger is
+marked. Kinds that need another cluster are provoked elsewhere: `ELSEWHERE` says where, and a test
+checks it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ WAYS = [
     pytest.param({}, id="in process"),
     pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
 ]
-"""Who looks first: the driver, or Spark as in a large cluster."""
+"""Whether the driver takes the first look, or Spark, as in a large cluster."""
 
 BOOKIES = 7
 SILENT, LOST, LOST_AND_MARKED = "b5", "b6", "b7"
@@ -51,10 +50,10 @@ RACKS = {
     LOST: "/r6",
     LOST_AND_MARKED: "/r7",
 }
-"""No write set but that of the story on placement is made of b3 and b4 alone."""
+"""Only the story on placement has a write set of just b3 and b4."""
 STRANDED_ON = "b4"
 WORKER = "worker-7.example.com"
-"""Who holds the lock of the marked ledger that cannot be replicated."""
+"""The holder of the lock of the marked ledger that cannot be replicated."""
 ELSEWHERE = {
     Kind.ENTRY_CORRUPT: (
         "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses"
@@ -78,7 +77,7 @@ ELSEWHERE = {
         "test_findings_references.py::test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found",
     ),
 }
-"""Kinds that take another cluster, another policy or a second run, and the test here that provokes
+"""Kinds that need another cluster, another policy or a second run, and the test here that provokes
 each.
 """
 
@@ -86,18 +85,16 @@ HERE = Path(__file__).parent
 COLLECT_REAL = ("--collect-only", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "real")
 COLLECT_TIMEOUT_S = 120
 CUT_BYTES = 3
-"""Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last
-field.
-"""
+"""Bytes removed from the end of the undecodable metadata: in the middle of its last field."""
 
 
 @dataclass(frozen=True)
 class Provoked:
-    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what
-    must be said of it.
+    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is the
+    expected one.
 
-    `asked`: the looks at which its bookies are asked before it is told; one is enough for what only
-    metadata says.
+    `asked`: the looks at which its bookies are asked before it is reported; one is enough for what
+    only metadata shows.
     """
 
     kind: Kind
@@ -114,7 +111,7 @@ class Provoked:
 
     @property
     def asks(self) -> set[str]:
-        """The bookies that hold it: those of its segment, where the finding has one."""
+        """The bookies that hold it: those of its segment, if the finding has one."""
         return set(self.members or self.finding["segment"]["ensemble"])
 
 
@@ -340,7 +337,7 @@ PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE = 210, 211
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Every story, and the ledgers on bookies that are silent or lost."""
+    """Yield a cluster with every story, and with the ledgers on bookies that are silent or lost."""
     with RealCluster(tmp_path_factory.mktemp("catalogue"), bookies=BOOKIES) as cluster:
         for story in STORIES:
             _tell(cluster, story)
@@ -361,7 +358,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def _tell(cluster: RealCluster, story: Provoked) -> None:
-    """Write the story's ledger and its twin; what is not the ledger's text is done here."""
+    """Write the story's ledger and its twin, and do what their text cannot express."""
     twin = cluster.ledger(story.twin)
     cluster.place(story.number + 1, twin)
     if story.text == "undecodable":
@@ -386,7 +383,7 @@ def _tell(cluster: RealCluster, story: Provoked) -> None:
 
 @pytest.fixture(scope="module")
 def racks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The settings of placement: racks by a table file."""
+    """Return the settings of placement: racks by a table file."""
     table = tmp_path_factory.mktemp("topology") / "racks.txt"
     table.write_text("".join(f"{bookie} {rack}\n" for bookie, rack in RACKS.items()))
     return {"placement_policy": "rack", "topology": str(table)}
@@ -399,7 +396,7 @@ def outcome(
     racks: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Outcome:
-    """The one audit of all stories."""
+    """Return the one audit of all stories."""
     if request.param:
         request.getfixturevalue("spark")
     return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks, **request.param))
@@ -407,7 +404,7 @@ def outcome(
 
 @pytest.fixture(scope="module")
 def single(cluster: RealCluster, racks: dict[str, str], outcome: Outcome) -> Outcome:
-    """`auditor ledger` on every ledger of the cluster, after the audit."""
+    """Return `auditor ledger` on every ledger of the cluster, after the audit."""
     return audit_ledgers(cluster, sorted(outcome.verdicts), **racks)
 
 
@@ -417,9 +414,7 @@ by_kind = pytest.mark.parametrize(
 
 
 def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
-    """What was found is what these stories provoke; with what other modules provoke it is the whole
-    catalogue.
-    """
+    """These stories and those of other modules provoke the whole catalogue."""
     on_bookies = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
     here = {story.kind for story in STORIES} | on_bookies
     assert here == set(outcome.kinds)
@@ -429,7 +424,7 @@ def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
 
 @pytest.fixture(scope="module")
 def collected() -> str:
-    """The tests on real bookies that pytest finds in the modules of ELSEWHERE."""
+    """Return the tests on real bookies that pytest collects in the modules of ELSEWHERE."""
     modules = sorted({where.partition("::")[0] for where in ELSEWHERE.values()})
     command = [sys.executable, "-m", "pytest", *COLLECT_REAL, *modules]
     return subprocess.run(
@@ -439,7 +434,7 @@ def collected() -> str:
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind, collected: str) -> None:
-    """The test runs on real bookies, and fails unless it finds that kind."""
+    """The named test runs on real bookies, and fails unless it finds that kind."""
     module, _, name = ELSEWHERE[kind].partition("::")
     tree = ast.parse((HERE / module).read_text())
     (test,) = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
@@ -468,7 +463,7 @@ def kinds_found(test: ast.FunctionDef) -> set[str]:
     ],
 )
 def test_naming_a_kind_is_not_finding_it(line: str, found: set[str]) -> None:
-    """A comparison for equality in an assertion is; a mention beside it is not."""
+    """Only a comparison for equality in an assertion counts, not a mention."""
     (test,) = ast.parse(f"def test_it():\n    {line}").body
     assert isinstance(test, ast.FunctionDef)
     assert found == kinds_found(test)
@@ -476,8 +471,8 @@ def test_naming_a_kind_is_not_finding_it(line: str, found: set[str]) -> None:
 
 @by_kind
 def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Provoked) -> None:
-    """One finding, with the entries, bookies and copies that were taken from the ledger, and the
-    standing that goes with it.
+    """There is one finding, with the entries, bookies and copies that were taken from the ledger,
+    and the right standing.
     """
     found = outcome.one(story.number)
     nothing = {"entries": [], "entries_total": 0, "missing_on": {}, "copies": None}
@@ -496,15 +491,15 @@ def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Provoked) -> None
 
 @by_kind
 def test_twin_has_no_finding(outcome: Outcome, story: Provoked) -> None:
-    """The twin, which differs in one fact, is as it should be."""
+    """The twin, which differs in one fact, is sound."""
     assert outcome.standings(story.number + 1) == [story.twin_standing]
     assert outcome.of(story.number + 1) == []
 
 
 @by_kind
 def test_no_accusation_on_one_look(outcome: Outcome, story: Provoked) -> None:
-    """At least two looks, oldest first, the last without a question; bookies that have something to
-    add were asked twice.
+    """There are at least two looks, oldest first, the last without questions; bookies that could
+    contribute were asked twice.
     """
     looks = outcome.one(story.number)["looks"]
     assert len(looks) >= 2
@@ -516,8 +511,8 @@ def test_no_accusation_on_one_look(outcome: Outcome, story: Provoked) -> None:
 
 
 def test_silent_bookie_is_found_and_its_ledger_unknown(outcome: Outcome) -> None:
-    """Registered and silent at every look: a warning on the bookie; its ledger can't be judged, the
-    twin's bookie answers.
+    """It is registered and silent at every look: a warning on the bookie; its ledger cannot be
+    judged, and the twin's bookie answers.
     """
     found = outcome.one(SILENT)
     assert (Kind.BOOKIE_SILENT_YET_REGISTERED.value, "warning", "bookie") == (
@@ -535,8 +530,8 @@ def test_silent_bookie_is_found_and_its_ledger_unknown(outcome: Outcome) -> None
 
 
 def test_lost_bookie_is_found_while_its_ledgers_are_unmarked(outcome: Outcome) -> None:
-    """Neither registered nor marked: critical. Where the ledger is marked the cluster knows, and
-    nothing is said.
+    """It is neither registered nor marked: critical. If the ledger is marked, the cluster knows,
+    and there is no finding.
     """
     found = outcome.one(LOST)
     assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical", "bookie") == (
@@ -564,8 +559,8 @@ def test_lost_bookie_is_found_while_its_ledgers_are_unmarked(outcome: Outcome) -
 
 
 def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
-    """The ledger names a bookie with neither registration nor cookie: its entries have one copy of
-    two. No contradiction is told, and within grace a mark excuses it.
+    """The ledger names a bookie without registration and cookie: its entries have one copy of two.
+    There is no contradiction, and within grace a mark excuses it.
     """
     found = outcome.one(ON_LOST)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
@@ -575,8 +570,8 @@ def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
 
 
 def test_silence_stands_beside_proof(outcome: Outcome) -> None:
-    """What the answering bookies prove is found although a third is silent; it never counts as a
-    copy nor as an absence.
+    """What the answering bookies prove is found although a third one is silent; silence counts
+    neither as a copy nor as an absence.
     """
     lost, below = outcome.one(PROVEN_DESPITE_SILENCE), outcome.one(BELOW_DESPITE_SILENCE)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[3, 3]]) == (lost["kind"], lost["entries"])
@@ -587,7 +582,7 @@ def test_silence_stands_beside_proof(outcome: Outcome) -> None:
 
 
 def test_nothing_else_is_found(outcome: Outcome) -> None:
-    """Beyond the stories no ledger and no bookie has a finding, and every listed ledger is
+    """Apart from the stories no ledger and no bookie has a finding, and every listed ledger is
     accounted for.
     """
     ledgers = {story.number for story in STORIES} | {
@@ -612,7 +607,7 @@ def test_nothing_else_is_found(outcome: Outcome) -> None:
 
 
 def test_exit_code_and_outcome(outcome: Outcome) -> None:
-    """Findings go before what could not be judged: exit 1, VIOLATED, not complete."""
+    """Findings take precedence over unknown ledgers: exit 1, VIOLATED, not complete."""
     assert (1, "VIOLATED", False) == (
         outcome.exit_code,
         outcome.summary["outcome"],
@@ -621,7 +616,7 @@ def test_exit_code_and_outcome(outcome: Outcome) -> None:
 
 
 def test_bookies_are_counted(outcome: Outcome) -> None:
-    """Registered, silent and named bookies as they are; the lost ones are named and not
+    """Registered, silent and named bookies are counted; the lost ones are named and not
     registered.
     """
     bookies = outcome.summary["bookies"]
@@ -632,8 +627,8 @@ def test_bookies_are_counted(outcome: Outcome) -> None:
 
 
 def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
-    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for
-    the moments of looking, and for what a run adds of other runs.
+    """`auditor ledger` gives every ledger the verdict of the run: standing, reasons, and findings
+    apart from the times of looks and what a run adds from other runs.
     """
     left_out = {"looks", "witness", "age_ms", *HISTORY_FIELDS}
 
@@ -654,9 +649,7 @@ def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome)
 def test_single_ledgers_withhold_findings_on_bookies_and_say_so(
     cluster: RealCluster, single: Outcome
 ) -> None:
-    """No finding on a bookie comes from `auditor ledger`, and its report says that they are
-    withheld.
-    """
+    """`auditor ledger` gives no finding on a bookie, and its report says that they are withheld."""
     assert {Subject.LEDGER} == {CATALOGUE[kind].subject for kind in single.kinds}
     said = audit_ledgers(cluster, [ON_SILENT], format="text")
     assert "ithheld" in said.stdout
@@ -665,9 +658,7 @@ def test_single_ledgers_withhold_findings_on_bookies_and_say_so(
 
 
 def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -> None:
-    """Evidence is what is judged: without one bookie's answer exactly that ledger's verdict is
-    another.
-    """
+    """Without one bookie's answer exactly that ledger's verdict changes."""
     assert outcome.run_dir is not None
     less = tmp_path / "less"
     shutil.copytree(outcome.run_dir, less)

@@ -1,8 +1,8 @@
-"""An entry log that is gone from a real DbLedgerStorage bookie: its lister tells, the bookie fails,
-the run accuses it.
+"""An entry log that is missing on a real DbLedgerStorage bookie: the lister reports it, reads on
+the bookie fail, and the run reports the bookie.
 
-b2 is started twice more: each start begins a new entry log, and the first is taken away while it is
-stopped.
+b2 is started twice more. Each start begins a new entry log, and the first one is removed while it
+is stopped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NOT_OF_B2 = "e2 w2 a2 0:[b1 b3] closed 59"
 
 
 def end_and_forget_journal(cluster: RealCluster) -> Path:
-    """End b2 in good order, which flushes it, and keep its next start from writing all of it anew
-    out of the journal.
+    """End b2 in an orderly way, which flushes it, and keep its next start from rewriting everything
+    from the journal.
     """
     directory = cluster.end_bookie("b2")
     for path in (*directory.rglob("*.txn"), *directory.rglob("lastMark*")):
@@ -38,7 +38,7 @@ def end_and_forget_journal(cluster: RealCluster) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three bookies; the entry log with b2's oldest ledgers is gone."""
+    """Yield three bookies; the entry log with b2's oldest ledgers is missing."""
     with RealCluster(
         tmp_path_factory.mktemp("lost-log"), bookies=3, storage="DbLedgerStorage"
     ) as cluster:
@@ -61,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture(scope="module")
 def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """One run with listers, once the bookies have flushed."""
+    """Return one run with listers, after the bookies have flushed."""
     workdir = tmp_path_factory.mktemp("run")
     with listers_of(cluster, workdir) as listers:
         where = dict(line.split() for line in listers.read_text().splitlines())
@@ -76,7 +76,7 @@ def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> O
 
 def test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is(outcome: Outcome) -> None:
     """It names the file, the ledgers and the entries. Their copies on b2 are unknown, those of all
-    other ledgers are there.
+    other ledgers are present.
     """
     found = outcome.one("b2")
     assert (Kind.ENTRY_LOG_LOST.value, "critical") == (found["kind"], found["severity"])
@@ -97,7 +97,7 @@ def test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is(outcome: Ou
 
 
 def test_judged_again_the_finding_is_the_same(outcome: Outcome) -> None:
-    """From the stored evidence alone."""
+    """The stored evidence is enough."""
     assert outcome.run_dir is not None
     again = replay_run(outcome.run_dir)
     assert outcome.findings == again.findings

@@ -1,4 +1,4 @@
-"""A bookie that fails every request, and one that is there under another name."""
+"""A bookie that fails every request, and one that exists under another name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.real
 
 LEDGERS = range(1, 5)
 MARKED = 9
-"""Marked under-replicated just now, because it lacks its copies on b1; b3 may lack its own."""
+"""Marked under-replicated just now, because it lacks its copies on b1; b3 may lack its copies."""
 
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Two bookies take whoever comes, b3 wants a login: it refuses every request of an audit that
-    has none.
+    """Return an audit without a login: two bookies accept it, and b3, which requires one, refuses
+    every request.
     """
     with RealCluster(tmp_path_factory.mktemp("failing"), bookies=3) as cluster:
         for ledger_id in LEDGERS:
@@ -36,8 +36,8 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> None:
-    """A warning, with the status and how often it came; on the bookies that serve their ledgers
-    nothing is found.
+    """The finding is a warning, with the status and its count; the bookies that serve their ledgers
+    have none.
     """
     found = failing.one("b3")
     assert (Kind.BOOKIE_FAILING_REQUESTS.value, "warning") == (found["kind"], found["severity"])
@@ -52,15 +52,15 @@ def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> N
 
 
 def test_a_young_mark_does_not_hide_that_a_registered_bookie_refuses(failing: Outcome) -> None:
-    """The worst wins: within grace the lost copy is excused, what b3 holds stays unknown."""
+    """The worst standing wins: within grace the lost copy is excused, but what b3 holds is
+    unknown.
+    """
     assert ["indeterminate: bookie_refused"] == failing.standings(MARKED)
     assert [] == failing.of(MARKED)
 
 
 def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path: Path) -> None:
-    """b2's folders lie in b4's place, whose cookie and id are its own; the ledgers still name
-    b2.
-    """
+    """b4 has b2's folders, with a cookie and an id of its own; the ledgers still name b2."""
     with RealCluster(tmp_path / "cluster", bookies=4) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))

@@ -1,5 +1,5 @@
-"""Ledgers of every format and shape, some by BookKeeper's own client: sound ones are SOUND, and a
-loss in one is found.
+"""Ledgers of every format and shape, some written by BookKeeper's own client: sound ones are SOUND,
+and a loss is found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from auditor.model.ledger import DigestType
 pytestmark = pytest.mark.real
 
 FIRST = 400_000
-"""Ledger ids of this module on the shared cluster: far from those that its tests draw."""
+"""Ledger ids of this module on the shared cluster, far from those that its tests draw."""
 
 SOUND = {
     "every bookie has every entry": "e3 w3 a2 0:[b1 b2 b3] closed 49",
@@ -132,12 +132,10 @@ EXEMPT = {
     "marked and open": ("e3 w2 a2 0:[b1 b2 b3] open", "marked_underreplicated"),
     "marked and empty": ("e3 w2 a2 0:[b1 b2 b3] closed -1", "marked_underreplicated"),
 }
-"""By name: metadata whose ledger holds not a single entry on any bookie, and why that is no
-finding.
-"""
+"""By name: metadata of ledgers that hold no entry on any bookie, and why that is not a finding."""
 MARKED_WHOLE = "marked"
-"""The one of them that has its entries: a mark excuses what is being replicated, and never that
-nothing is left.
+"""The one of them that has its entries: a mark excuses missing copies, but never that no copy is
+left.
 """
 
 CLIENT = {
@@ -155,7 +153,7 @@ PASSWORD = b"sesame"
 
 @pytest.fixture(scope="module")
 def by_client(shared_cluster: RealCluster) -> dict[str, int]:
-    """Ledgers that BookKeeper's ordinary client wrote, by name."""
+    """Return the ledgers that BookKeeper's ordinary client wrote, by name."""
     return {
         name: shared_cluster.write_as_client(*shape, **how) for name, (shape, how) in CLIENT.items()
     }
@@ -165,7 +163,7 @@ def by_client(shared_cluster: RealCluster) -> dict[str, int]:
 def outcome(
     shared_cluster: RealCluster, by_client: dict[str, int], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
-    """One audit of them all, and of nothing else on the shared cluster."""
+    """Yield one audit of these ledgers, and of nothing else on the shared cluster."""
     cluster = shared_cluster
     for name, text in SOUND.items():
         _place(cluster, name, text, {})
@@ -201,16 +199,14 @@ def _place(cluster: RealCluster, name: str, text: str, lose: dict[str, str]) -> 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_whatever_its_shape(outcome: Outcome, name: str) -> None:
-    """A ledger with every copy where it belongs is SOUND, whatever its format, quorums and
-    segments.
-    """
+    """A ledger with every copy in its place is SOUND, whatever its format, quorums and segments."""
     assert outcome.standings(IDS[name]) == ["sound"]
     assert outcome.of(IDS[name]) == []
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss_is_found_whatever_the_shape(outcome: Outcome, name: str) -> None:
-    """Kind, segment, entries and bookies are exactly those of what was taken."""
+    """Kind, segment, entries and bookies are exactly those of the removed copies."""
     expected = LOSSES[name][2]
     found = [one for one in outcome.of(IDS[name]) if one["family"] == "entry"]
     assert len(found) == 1, outcome.of(IDS[name])
@@ -220,8 +216,8 @@ def test_loss_is_found_whatever_the_shape(outcome: Outcome, name: str) -> None:
 
 
 def test_duplicate_bookie_stands_beside_the_copy_it_lacks(outcome: Outcome) -> None:
-    """Two families on one ledger: the ensemble that names a bookie twice, and the entry that is a
-    copy short by it.
+    """There are two families on one ledger: the ensemble that names a bookie twice, and the entry
+    that lacks a copy because of it.
     """
     both = [Kind.ENTRY_BELOW_ACK_QUORUM.value, Kind.ENSEMBLE_DUPLICATE_BOOKIE.value]
     assert both == [found["kind"] for found in outcome.of(IDS["one copy twice over"])]
@@ -229,22 +225,22 @@ def test_duplicate_bookie_stands_beside_the_copy_it_lacks(outcome: Outcome) -> N
 
 @pytest.mark.parametrize("name", EXEMPT)
 def test_exempt_with_its_reason(outcome: Outcome, name: str) -> None:
-    """Not closed or without entries: EXEMPT, though no bookie holds anything of it. Marked and
-    whole: so, too.
+    """A ledger that is not closed or has no entries is EXEMPT, though no bookie holds anything of
+    it. So is a marked and complete one.
     """
     assert outcome.standings(IDS[name]) == [f"exempt: {EXEMPT[name][1]}"]
     assert outcome.of(IDS[name]) == []
 
 
 def test_exemptions_are_counted_by_reason(outcome: Outcome) -> None:
-    """Each reason with its number, zero included."""
+    """Each reason has its number, zero included."""
     expected = {"deleted": 0, "marked_underreplicated": 3, "in_recovery": 2, "open": 5, "empty": 2}
     assert expected == outcome.summary["exempt"]
 
 
 def test_what_the_ordinary_client_wrote(outcome: Outcome, by_client: dict[str, int]) -> None:
-    """Closed ledgers of BookKeeper's own client are SOUND, also where two bookies lack each entry;
-    the open one is open.
+    """Closed ledgers of BookKeeper's own client are SOUND, also if two bookies lack each entry; the
+    open one is open.
     """
     assert ["sound", "sound", "exempt: open"] == outcome.standings(*by_client.values())
 
@@ -264,7 +260,7 @@ def test_single_ledgers_get_the_same_standings(
 
 @pytest.mark.parametrize("secret", [PASSWORD, b"secret"])
 def test_no_password_is_written(outcome: Outcome, secret: bytes) -> None:
-    """No file of the run, and nothing said, holds a ledger's password."""
+    """No file of the run, and no output, has a ledger's password."""
     assert outcome.run_dir is not None
     files = [path for path in outcome.run_dir.rglob("*") if path.is_file()]
     assert len(files) > 5

@@ -1,8 +1,8 @@
-"""Marked ledgers on real bookies: what a mark hides is found, and the witness says why the mark
+"""Marked ledgers on real bookies: a loss behind a mark is found, and the witness says why the mark
 still stands.
 
-One cluster: b1 to b4 are well, b5 is killed and unregistered and has its cookie, in one test not
-even that. Every ledger is marked, ten days ago by the mark's own field.
+One cluster: b1 to b4 run, b5 is killed and unregistered and has its cookie, except in one test.
+Every ledger was marked ten days ago, by the mark's own field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOST_ENTRY = 42
 @dataclass(frozen=True)
 class HiddenLoss:
     """A marked ledger, what its bookies lack of it, and the reasons that hold while auto-recovery
-    is as it should be.
+    works.
     """
 
     text: str
@@ -77,14 +77,14 @@ LEDGERS = {
     RECOVERING: HiddenLoss("e3 w2 a2 0:[b1 b2 b3] in_recovery", {}, ()),
     ONE_BOOKIE: HiddenLoss(f"e1 w1 a1 0:[{LOST}] closed 9", {}, (IN_REACH,)),
 }
-"""Each beside a twin; LOCKED's is ONE_COPY, that of ledgers without an end EMPTIED."""
+"""Each ledger beside a twin; LOCKED's is ONE_COPY, that of ledgers without an end EMPTIED."""
 FOR_GOOD = (UNRECOVERABLE, STRANDED)
 """Lost whatever the bookie with the cookie may hold."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """An auditor is elected and auto-recovery is on, whenever a test begins."""
+    """Yield a cluster in which an auditor is elected and auto-recovery is on when a test begins."""
     with RealCluster(tmp_path_factory.mktemp("hidden"), bookies=5) as cluster:
         marked_at_ms = int(time.time() * 1000) - 10 * DAY_MS
         for ledger_id, holdings in LEDGERS.items():
@@ -99,13 +99,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture(scope="module")
 def beyond(cluster: RealCluster) -> Outcome:
-    """All of them, as the product judges: the marks are beyond the grace of three days."""
+    """Return all verdicts with the product's default: the marks are beyond the grace of three
+    days.
+    """
     return audit_ledgers(cluster, list(LEDGERS))
 
 
 def on_mark(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
-    """The finding of the mark family. Beyond grace a copy short is told beside it, in the entry
-    family.
+    """Return the finding of the mark family. Beyond grace a missing copy is reported beside it, in
+    the entry family.
     """
     found = [one for one in outcome.of(ledger_id) if one["family"] == "mark"]
     assert len(found) == 1, outcome.of(ledger_id)
@@ -113,29 +115,29 @@ def on_mark(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
 
 
 def mark_of(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
-    """The facts of the ledger's mark."""
+    """Return the facts of the ledger's mark."""
     facts: dict[str, Any] = on_mark(outcome, ledger_id)["facts"]
     mark: dict[str, Any] = facts.get("mark", facts)
     return mark
 
 
 def reasons(outcome: Outcome, ledger_id: int) -> tuple[str, ...]:
-    """Why the mark stands."""
+    """Return why the mark stands."""
     return tuple(mark_of(outcome, ledger_id)["why"])
 
 
 @pytest.mark.parametrize("ledger_id", LEDGERS)
-def test_the_reasons_that_hold_are_told_and_no_others(beyond: Outcome, ledger_id: int) -> None:
-    """What keeps the mark is a fact; the twin, which differs in one thing, has another reason or
-    none.
+def test_the_reasons_that_hold_are_reported_and_no_others(beyond: Outcome, ledger_id: int) -> None:
+    """The reason for the mark is a fact; the twin, which differs in one respect, has another reason
+    or none.
     """
     assert LEDGERS[ledger_id].why == reasons(beyond, ledger_id)
 
 
 @pytest.mark.parametrize("ledger_id", LEDGERS)
 def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id: int) -> None:
-    """Unrecoverable where an entry has no copy, else beyond grace; either says how old the mark
-    is.
+    """It is unrecoverable if an entry has no copy, else beyond grace; both findings have the age of
+    the mark.
     """
     kind = (
         Kind.UNDERREPLICATED_UNRECOVERABLE
@@ -152,7 +154,7 @@ def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id
 def test_a_ledger_without_an_end_is_not_called_empty(
     beyond: Outcome, ledger_id: int, state: str
 ) -> None:
-    """Its lastEntryId is -1 in BookKeeper until it is closed; whoever reads that it is empty
+    """Its lastEntryId is -1 in BookKeeper until it is closed; a person who reads that it is empty
     deletes it.
     """
     witness = on_mark(beyond, ledger_id)["witness"]
@@ -164,8 +166,8 @@ def test_a_ledger_without_an_end_is_not_called_empty(
 
 
 def test_no_copy_left(beyond: Outcome) -> None:
-    """Every bookie of the write set answered without the entry: entries, bookies and copies are
-    those that were taken; it stands alone.
+    """Every bookie of the write set answered without the entry. Entries, bookies and copies are the
+    removed ones, and the finding stands alone.
     """
     expected = {
         "kind": "UNDERREPLICATED_UNRECOVERABLE",
@@ -183,8 +185,8 @@ def test_no_copy_left(beyond: Outcome) -> None:
 
 
 def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
-    """The entry is alive where the metadata does not say: unrecoverable for the cluster, and a
-    person learns who has it.
+    """A copy exists on a bookie that the metadata does not name: unrecoverable for the cluster, and
+    the finding names the bookie.
     """
     found = beyond.one(STRANDED)
     assert ["b4"] == found["facts"]["entries"]["search"]["found_unnamed"]
@@ -192,7 +194,7 @@ def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
 
 
 def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome) -> None:
-    """The worker by its name, and the moment at which its lock was made."""
+    """The finding has the worker's name, and the time of its lock."""
     made_ms = cluster.zk.get(cluster.root + znode_paths.lock_path(LOCKED))[1].ctime
     mark = mark_of(beyond, LOCKED)
     assert (WORKER, made_ms) == (mark["lock_holder"], mark["lock_since_ms"])
@@ -200,9 +202,7 @@ def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome
 
 
 def test_no_auditor_elected(cluster: RealCluster) -> None:
-    """Nobody would schedule the replication: told beside what else holds, of every marked
-    ledger.
-    """
+    """Replication is not scheduled: this is a reason beside the others, for every marked ledger."""
     cluster.elect_auditor(None)
     try:
         outcome = audit_ledgers(cluster, [UNRECOVERABLE, ONE_COPY])
@@ -214,7 +214,9 @@ def test_no_auditor_elected(cluster: RealCluster) -> None:
 
 
 def test_replication_disabled(cluster: RealCluster) -> None:
-    """Auto-recovery is switched off: told beside what else holds, of every marked ledger."""
+    """Auto-recovery is switched off: this is a reason beside the others, for every marked
+    ledger.
+    """
     cluster.disable_replication()
     try:
         outcome = audit_ledgers(cluster, [NOWHERE_TO_GO, ONE_COPY])
@@ -226,8 +228,8 @@ def test_replication_disabled(cluster: RealCluster) -> None:
 
 
 def test_within_grace_only_a_confirmed_loss_counts(cluster: RealCluster) -> None:
-    """The same marks, held to be young: EXEMPT all of them, but for what no replication can bring
-    back.
+    """With the same marks within grace, all are EXEMPT, except those with losses that no
+    replication can repair.
     """
     outcome = audit_ledgers(cluster, list(LEDGERS), underreplication_grace=LONGER_THAN_THE_MARKS)
     expected = [
@@ -241,7 +243,7 @@ def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(
     cluster: RealCluster, beyond: Outcome
 ) -> None:
     """While the lost bookie has a cookie its copies are unknown. Without it the entry that only it
-    had is lost for good; the ledger beside it, whose other copies are all there, is not.
+    had is lost for good; the ledger with all other copies is not.
     """
     both = (ON_LOST_BOOKIE, BESIDE_IT)
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE.value] * 2 == [

@@ -1,8 +1,8 @@
-"""Metadata that contradicts itself or the cluster, and ledgers that nobody closes, from a real
-ZooKeeper beside real bookies.
+"""Metadata that contradicts itself or the cluster, and ledgers that are never closed, from a real
+ZooKeeper with real bookies.
 
-On the shared cluster. The entries of each ledger are on its bookies but for what the story takes:
-that is found too, where it is clear which entries a segment has.
+They are on the shared cluster. The entries of each ledger are on its bookies except for those that
+the story removes, which are found if it is clear which entries a segment has.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from auditor.model.finding import Kind
 pytestmark = pytest.mark.real
 
 FIRST = 430_000
-"""Ledger ids of this module on the shared cluster: far from those that its tests draw."""
+"""Ledger ids of this module on the shared cluster, far from those that its tests draw."""
 """A bookie that no cluster of these tests ever had."""
 DAY_MS = 24 * 3600 * 1000
 WRITTEN = 9
-"""The last entry that was written, whatever the metadata says."""
+"""The last entry written, whatever the metadata says."""
 
 
 @dataclass(frozen=True)
 class BadMetadata:
-    """Metadata with contradictions (`says`, as the witness has them), what it would be without, and
-    what the bookies lack.
+    """Metadata with contradictions (`says`, as in the witness), its correct form, and what the
+    bookies lack.
 
-    `on_entries`: the finding that coverage gives beside it, with its entries.
+    `on_entries`: the finding of coverage beside it, with its entries.
     """
 
     text: str
@@ -128,7 +128,7 @@ OPEN, OPEN_TWIN, RECOVERING, CLOSED_BESIDE, OLD_BUT_CLOSED = (next(_ids) for _ i
 
 @pytest.fixture(scope="module")
 def outcome(shared_cluster: RealCluster) -> Outcome:
-    """All contradictions and their twins, asked about at once."""
+    """Return the audit of all contradictions and their twins."""
     for name, contradictory in CONTRADICTIONS.items():
         ledger_id, twin = IDS[name]
         metadata = shared_cluster.ledger(contradictory.text)
@@ -142,9 +142,9 @@ by_name = pytest.mark.parametrize("name", CONTRADICTIONS)
 
 
 @by_name
-def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
-    """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata
-    was read twice alike.
+def test_each_contradiction_names_both_sides(outcome: Outcome, name: str) -> None:
+    """METADATA_MALFORMED is a warning, each contradiction names both sides, and the metadata was
+    read twice alike.
     """
     (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
     assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
@@ -161,8 +161,8 @@ def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
 
 @by_name
 def test_entries_are_judged_where_their_extents_are_clear(outcome: Outcome, name: str) -> None:
-    """What was taken from a segment with a clear beginning and end is found beside the
-    contradiction, and only that.
+    """What is missing from a segment with a clear beginning and end is found beside the
+    contradiction, and nothing else is.
     """
     expected = CONTRADICTIONS[name].on_entries
     found = [one for one in outcome.of(IDS[name][0]) if one["family"] == "entry"]
@@ -181,8 +181,8 @@ def test_twin_makes_sense(outcome: Outcome, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def unclosed(shared_cluster: RealCluster) -> RealCluster:
-    """A ledger open for sixty days by its metadata, one made just now, one in recovery since just
-    now, and closed ones.
+    """Return ledgers: one open for sixty days by its metadata, one created just now, one in
+    recovery since just now, and closed ones.
     """
     now_ms = int(time.time() * 1000)
     old = {"ctime_ms": now_ms - 60 * DAY_MS}
@@ -200,12 +200,12 @@ def unclosed(shared_cluster: RealCluster) -> RealCluster:
 
 ALL_UNCLOSED = (OPEN, OPEN_TWIN, RECOVERING, CLOSED_BESIDE, OLD_BUT_CLOSED)
 EXPECTED = ["exempt: open", "exempt: open", "exempt: in_recovery", "sound", "sound"]
-"""Their standings, stuck or not: info changes none."""
+"""Their standings, stuck or not: a finding of severity info changes none."""
 
 
 def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
-    """Open since it was made, by its own metadata: LEDGER_STUCK, info. A ledger in recovery counts
-    from its last write.
+    """It is open since its creation, by its own metadata: LEDGER_STUCK, info. A ledger in recovery
+    counts from its last write.
     """
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED)
     found = outcome.one(OPEN)
@@ -226,8 +226,8 @@ def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
 
 
 def test_in_recovery_since_its_last_write_is_stuck(unclosed: RealCluster) -> None:
-    """With a millisecond of patience what was last written before the audit is stuck, and a closed
-    ledger never is.
+    """With a limit of a millisecond a ledger written before the audit is stuck, and a closed ledger
+    never is.
     """
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="1ms")
     found = outcome.one(RECOVERING)
@@ -239,7 +239,7 @@ def test_in_recovery_since_its_last_write_is_stuck(unclosed: RealCluster) -> Non
 
 
 def test_nothing_is_stuck_where_nobody_asks(unclosed: RealCluster) -> None:
-    """0: a ledger may be open for ever."""
+    """With 0 a ledger may be open for ever."""
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="0")
     assert [] == outcome.findings
     assert EXPECTED == outcome.standings(*ALL_UNCLOSED)

@@ -1,9 +1,7 @@
-"""What bookies leave out of their lists although it can be read is a copy all the same, and what is
-really lost is found.
+"""Entries that bookies omit from their lists but return are copies, and real losses are found.
 
-InterleavedLedgerStorage leaves out the last entry where its id is a multiple of 1024 and its index
-page is not flushed yet (IndexInMemPageMgr); the page is flushed with the next entry log, hours
-later.
+InterleavedLedgerStorage omits the last entry if its id is a multiple of 1024 and its index page is
+not flushed yet (IndexInMemPageMgr). The page is flushed with the next entry log, hours later.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ LOST_ONE_ENTRY, LOST_LAST, LOST_BESIDE = range(410_010, 410_013)
 
 
 class Defect(NamedTuple):
-    """A sound ledger, its last entry, and the bookies that leave that one out of their lists."""
+    """A sound ledger, its last entry, and the bookies that omit it from their lists."""
 
     text: str
     last: int
@@ -45,8 +43,8 @@ LOSSES = {
     LOST_LAST: ("e1 w1 a1 0:[b5] closed 1024", {"b5": "1024"}),
     LOST_BESIDE: ("e2 w2 a1 0:[b4 b5] closed 1024", {"b4": "500"}),
 }
-"""Real losses where the defect could be: all entries there ever were, the last one, and one beside
-a last one left out.
+"""Real losses where the defect could be: the only entries of a ledger, the last one, and one beside
+an omitted last one.
 """
 
 
@@ -54,7 +52,7 @@ a last one left out.
 def outcome(
     shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
-    """One audit of them all, before any index page is flushed."""
+    """Yield one audit of all of them, before any index page is flushed."""
     for ledger_id, defect in DEFECTS.items():
         shared_cluster.place(ledger_id, shared_cluster.ledger(defect.text))
     for ledger_id, (text, lose) in LOSSES.items():
@@ -68,7 +66,7 @@ def outcome(
 def test_bookies_leave_the_entry_out(
     shared_cluster: RealCluster, outcome: Outcome, ledger_id: int
 ) -> None:
-    """The defect is there: each of these bookies lists everything but the last entry."""
+    """Each of these bookies lists everything except the last entry."""
     defect = DEFECTS[ledger_id]
     for bookie in defect.bookies:
         with shared_cluster.connect(bookie) as connection:
@@ -78,7 +76,7 @@ def test_bookies_leave_the_entry_out(
 
 @pytest.mark.parametrize("ledger_id", DEFECTS)
 def test_what_reads_back_is_a_copy(outcome: Outcome, ledger_id: int) -> None:
-    """SOUND without a second look, and each copy that a list left out is counted."""
+    """The ledger is SOUND without a second look, and each copy that a list omits is counted."""
     verdict = outcome.verdicts[ledger_id]
     assert ("sound", len(DEFECTS[ledger_id].bookies), 1) == (
         verdict.standing,
@@ -89,7 +87,7 @@ def test_what_reads_back_is_a_copy(outcome: Outcome, ledger_id: int) -> None:
 
 
 def test_they_are_counted_in_the_summary(outcome: Outcome) -> None:
-    """listing_false_negatives is the sum over ledgers; the one beside a real loss counts too."""
+    """listing_false_negatives is the sum over ledgers, including the one beside a real loss."""
     sound = sum(len(defect.bookies) for defect in DEFECTS.values())
     beside = outcome.verdicts[LOST_BESIDE].listing_false_negatives
     assert beside == 2
@@ -97,8 +95,8 @@ def test_they_are_counted_in_the_summary(outcome: Outcome) -> None:
 
 
 def test_the_only_entry_lost_is_found(outcome: Outcome) -> None:
-    """A ledger of one entry that no bookie ever got looks like the defect in its lists; reading
-    tells them apart.
+    """By its lists a ledger of one entry that no bookie ever got looks like the defect; reads
+    distinguish them.
     """
     found = outcome.one(LOST_ONE_ENTRY)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, 0]]) == (found["kind"], found["entries"])
@@ -107,7 +105,7 @@ def test_the_only_entry_lost_is_found(outcome: Outcome) -> None:
 
 
 def test_the_last_entry_lost_is_found(outcome: Outcome) -> None:
-    """Entry 1024 is not on its one bookie, and nothing else is missing."""
+    """Entry 1024 is not on its only bookie, and nothing else is missing."""
     found = outcome.one(LOST_LAST)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[1024, 1024]], 1) == (
         found["kind"],
@@ -117,8 +115,8 @@ def test_the_last_entry_lost_is_found(outcome: Outcome) -> None:
 
 
 def test_a_loss_beside_the_defect_is_found_alone(outcome: Outcome) -> None:
-    """The entry in the middle is absent; the last one, which the list leaves out as well, is not
-    accused.
+    """The entry in the middle is absent; the last one, which the list also omits, is not
+    reported.
     """
     found = outcome.one(LOST_BESIDE)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[500, 500]], 1) == (
@@ -132,7 +130,7 @@ def test_a_loss_beside_the_defect_is_found_alone(outcome: Outcome) -> None:
 def test_single_ledgers_get_the_same_verdicts(
     shared_cluster: RealCluster, outcome: Outcome
 ) -> None:
-    """`auditor ledger` reads back what the run read back."""
+    """`auditor ledger` reads the same entries."""
     ids = [*DEFECTS, *LOSSES]
     single = audit_ledgers(shared_cluster, ids)
     assert outcome.standings(*ids) == single.standings(*ids)

@@ -1,5 +1,5 @@
-"""A bookie that is gone and still has a cookie may be restarting slowly: the second look waits for
-the cluster's patience.
+"""A bookie that is gone with its cookie left may be restarting slowly: the second look waits for
+the recovery delay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real
 
 SESSION_S = ClusterFacts("", (), "", "", None, False, None).session_timeout_ms / 1000
 MARGIN_S = 1.0
-"""What the second look waits beyond the gap, so that rounding does not undercut it."""
+"""What the second look waits beyond the minimum, so that rounding cannot make it too short."""
 UNKNOWN = ["indeterminate: bookie_silent"] * 2 + ["sound"]
 """Ledgers 1 and 2 name the lost bookie, ledger 3 does not."""
 
@@ -29,7 +29,7 @@ Audited = Callable[..., Outcome]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """b2 is killed and unregistered; its cookie and its folders are there."""
+    """Yield a cluster in which b2 is killed and unregistered, with its cookie and its folders."""
     with RealCluster(tmp_path_factory.mktemp("lost"), bookies=2) as cluster:
         for ledger_id in (1, 2):
             cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture
 def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
-    """An audit whose pauses are not slept, but have passed by the clock that dates the looks at
+    """Run an audit whose pauses have passed, without sleeping, by the clock that dates the looks at
     bookies.
     """
 
@@ -53,8 +53,8 @@ def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) -> None:
-    """The looks lie lostBookieRecoveryDelay and a session apart; still gone and unmarked then:
-    found, and told so.
+    """The looks are lostBookieRecoveryDelay and a session apart; still gone and unmarked then, it
+    is found.
     """
     cluster.set_lost_bookie_recovery_delay(900)
 
@@ -77,8 +77,8 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
 
 
 def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
-    """The cluster's patience exceeds lost_bookie_wait_max: nothing is waited for in vain, nothing
-    is said about the bookie, and that is said.
+    """The delay exceeds lost_bookie_wait_max: nothing is waited for, and a sentence replaces the
+    finding on the bookie.
     """
     cluster.set_lost_bookie_recovery_delay(7200)
 
@@ -106,7 +106,7 @@ def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audi
 def test_a_later_run_accuses_where_one_may_not_wait_so_long(
     cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two hours and a session later, by the clock: the last run saw it unregistered already."""
+    """Two hours and a session later, by the clock: the last run already saw it unregistered."""
     cluster.set_lost_bookie_recovery_delay(7200)
     pauses = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
@@ -124,7 +124,7 @@ def test_a_later_run_accuses_where_one_may_not_wait_so_long(
 def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(
     cluster: RealCluster, audited: Audited
 ) -> None:
-    """One of two is marked during the wait: withheld, and said."""
+    """One of two is marked during the wait: the finding is withheld, with a sentence."""
     cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: cluster.mark(1, ["b2"]))
@@ -158,8 +158,8 @@ def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -
 
 
 def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:
-    """The cluster noticed during the wait: the ledgers are EXEMPT, and nothing is said about the
-    bookie.
+    """The cluster noticed during the wait: the ledgers are EXEMPT, and the bookie has no
+    finding.
     """
     cluster.set_lost_bookie_recovery_delay(0)
     try:
@@ -174,7 +174,7 @@ def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> Non
 
 
 def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> None:
-    """Back before the second look: the ledgers are SOUND, and nothing is said about the bookie."""
+    """It is back before the second look: the ledgers are SOUND, and the bookie has no finding."""
     cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: cluster.start_bookie("b2"))
@@ -187,9 +187,8 @@ def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> No
 
 
 def test_a_silent_bookie_that_no_ledger_names(cluster: RealCluster, audited: Audited) -> None:
-    """Registered where nobody listens: found although no ledger wants a second look. Of the lost
-    one, which the audited ledger does not name either, nothing is said, and nothing is waited
-    for.
+    """It is registered and does not listen, and is found although no ledger needs a second look.
+    The lost one, which the audited ledger does not name either, has no finding and costs no wait.
     """
     cluster.register("b9", bookie_registration.encode("127.0.0.1", free_port()))
     try:

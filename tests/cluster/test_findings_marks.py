@@ -22,7 +22,9 @@ TEN_DAYS_MS = 10 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three marked ledgers, two of which are deleted: their marks stay, for no worker runs."""
+    """Yield three marked ledgers, two of which are deleted: their marks stay, because no worker
+    runs.
+    """
     with RealCluster(tmp_path_factory.mktemp("marks"), bookies=2) as made:
         long_ago = int(time.time() * 1000) - TEN_DAYS_MS
         for ledger_id, ctime_ms in ((SOUND, 0), (OLD, long_ago), (YOUNG, None), (STALE, None)):
@@ -35,8 +37,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: Path) -> None:
-    """Beyond its grace, at two looks; the young one is counted, and so is the stale one, whose
-    copies real bookies list.
+    """It is beyond its grace, at two looks; the young one is counted, and so is the stale one,
+    whose copies real bookies list.
     """
     outcome = accounted(audit(cluster, tmp_path))
     assert [Kind.MARK_WITHOUT_LEDGER] == outcome.kinds
@@ -51,7 +53,7 @@ def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: P
 def test_a_mark_that_is_removed_meanwhile_is_no_finding(
     cluster: RealCluster, tmp_path: Path
 ) -> None:
-    """As a replication worker does with the mark of a ledger that does not exist."""
+    """A replication worker removes the mark of a ledger that does not exist."""
     path = found_path(accounted(audit(cluster, tmp_path)).findings)
     outcome = accounted(
         audit(
@@ -62,5 +64,5 @@ def test_a_mark_that_is_removed_meanwhile_is_no_finding(
 
 
 def found_path(findings: list[dict[str, dict[str, str]]]) -> str:
-    """The znode that the finding names."""
+    """Return the znode that the finding names."""
     return findings[0]["facts"]["oldest_path"]

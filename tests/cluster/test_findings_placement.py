@@ -1,7 +1,7 @@
-"""Ensembles on real bookies that do not stand where their policy wants them: by table, by Pulsar's
-rack map, policy by policy.
+"""Ensembles on real bookies that do not follow their policy: by table, by Pulsar's rack map, policy
+by policy.
 
-One cluster: b1 to b3 are well, b4 is read-only, b5 is down and has its cookie.
+One cluster: b1 to b3 run, b4 is read-only, b5 is down and has its cookie.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RACK_LEDGERS = {
     51: "e2 w2 a2 0:[b1 b4] closed 9",
     52: "e2 w2 a2 0:[b1 b4] closed -1",
 }
-"""Held to rack: a ledger and what differs in one fact. 51 is marked."""
+"""Ledgers under the rack policy, by their difference from a sound one. 51 is marked."""
 MARKED = 51
 ZONE_LEDGERS = {
     60: "e3 w3 a2 0:[b1 b2 b4] closed 9",
@@ -64,7 +64,7 @@ ISOLATION = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Every entry is where the metadata says: nothing but the ensembles is wrong."""
+    """Yield a cluster in which every entry is where the metadata says: only ensembles are wrong."""
     with RealCluster(tmp_path_factory.mktemp("placement"), bookies=5) as cluster:
         for ledger_id, text in {**RACK_LEDGERS, **ZONE_LEDGERS, **REGION_LEDGERS}.items():
             cluster.place(ledger_id, cluster.ledger(text))
@@ -80,7 +80,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def table(directory: Path, places: Mapping[str, str]) -> str:
-    """A table file of these places."""
+    """Return a table file of these locations."""
     path = directory / "places.txt"
     path.write_text("".join(f"{bookie} {place}\n" for bookie, place in places.items()))
     return str(path)
@@ -88,7 +88,7 @@ def table(directory: Path, places: Mapping[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def racks(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """All that is held to racks, by the table."""
+    """Return the audit under the rack policy, by the table."""
     where = table(tmp_path_factory.mktemp("racks"), RACKS)
     return audit_ledgers(
         cluster, [*RACK_LEDGERS, ISOLATED], placement_policy="rack", topology=where
@@ -96,8 +96,8 @@ def racks(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Out
 
 
 def test_a_read_only_bookie_stands_where_it_is_assigned(racks: Outcome) -> None:
-    """Two copies in one rack: found, with both places. The twin's bookies stand apart and it is
-    sound, read-only or not.
+    """Two copies are in one rack: found, with both locations. The twin's bookies are in different
+    racks, and it is sound, read-only or not.
     """
     found = racks.one(10)
     assert (Kind.PLACEMENT_FAILED.value, "warning", "placement") == (
@@ -118,7 +118,7 @@ def test_a_read_only_bookie_stands_where_it_is_assigned(racks: Outcome) -> None:
 
 
 def test_a_bookie_that_is_down_stands_where_it_is_assigned(racks: Outcome) -> None:
-    """What it holds is unknown, where it belongs is not."""
+    """Its copies are unknown, its location is not."""
     assert Kind.PLACEMENT_FAILED.value == racks.one(20)["kind"]
     assert "b5 at /r1" in racks.one(20)["witness"]
     assert ["violated: bookie_silent", "indeterminate: bookie_silent"] == racks.standings(20, 21)
@@ -126,15 +126,15 @@ def test_a_bookie_that_is_down_stands_where_it_is_assigned(racks: Outcome) -> No
 
 
 def test_a_member_without_location_is_unknown_where_it_decides(racks: Outcome) -> None:
-    """It may stand beside b1 or apart: INDETERMINATE(topology_unknown). Where two others span two
-    racks it makes no odds.
+    """It may be in b1's rack or not: INDETERMINATE(topology_unknown). If two others span two racks
+    it does not matter.
     """
     assert ["indeterminate: topology_unknown", "sound"] == racks.standings(30, 31)
     assert [] == racks.of(30) + racks.of(31)
 
 
 def test_one_finding_a_segment(racks: Outcome) -> None:
-    """Both segments that fail, and not the one between them."""
+    """Both failing segments have one, and the one between them has none."""
     assert [(0, 4), (8, 9)] == [
         (f["segment"]["first_entry_id"], f["segment"]["last_entry_id"]) for f in racks.of(40)
     ]
@@ -143,7 +143,7 @@ def test_one_finding_a_segment(racks: Outcome) -> None:
 
 
 def test_what_is_open_marked_or_empty_is_not_judged(racks: Outcome) -> None:
-    """The ensemble of the first story, in ledgers whose placement is not judged."""
+    """They have the ensemble of the first story, but their placement is not judged."""
     assert ["exempt: open", "exempt: marked_underreplicated", "exempt: empty"] == racks.standings(
         50, MARKED, 52
     )
@@ -151,12 +151,12 @@ def test_what_is_open_marked_or_empty_is_not_judged(racks: Outcome) -> None:
 
 
 def test_metadata_alone_is_not_asked_about_twice(racks: Outcome) -> None:
-    """Bookies have nothing to add: asked at one look, the metadata read at two."""
+    """Bookies cannot contribute: they are asked at one look, and the metadata is read at two."""
     assert [2, 0] == [len(look["answers"]) for look in racks.one(10)["looks"]]
 
 
 def test_what_the_writer_recorded_is_shown(racks: Outcome) -> None:
-    """Pulsar's isolation groups of the ledger, in words, beside what is judged."""
+    """It has Pulsar's isolation groups of the ledger, in words, beside what is judged."""
     recorded = (
         "ZkIsolatedBookieEnsemblePlacementPolicy with isolation groups gold, silver; secondary"
         " bronze"
@@ -166,7 +166,7 @@ def test_what_the_writer_recorded_is_shown(racks: Outcome) -> None:
 
 
 def test_without_a_policy_nothing_is_found(cluster: RealCluster) -> None:
-    """The default is none: which policy a cluster writes by cannot be guessed."""
+    """The default is no policy: which policy a cluster writes by cannot be guessed."""
     outcome = audit_ledgers(cluster, [10, 30, 40])
     assert ["sound"] * 3 == outcome.standings(10, 30, 40)
     assert [] == outcome.findings
@@ -175,8 +175,8 @@ def test_without_a_policy_nothing_is_found(cluster: RealCluster) -> None:
 def test_java_mode_judges_as_java_does(
     cluster: RealCluster, racks: Outcome, tmp_path: Path
 ) -> None:
-    """It takes a read-only bookie for no rack at all: the twin, which is well, fails there, and
-    says in which mode.
+    """It gives a read-only bookie no rack: the sound twin fails there, and the finding names the
+    mode.
     """
     where = table(tmp_path, RACKS)
     outcome = audit_ledgers(
@@ -190,7 +190,9 @@ def test_java_mode_judges_as_java_does(
 
 @pytest.fixture
 def rack_map(cluster: RealCluster) -> Iterator[str]:
-    """The same racks as Pulsar writes them, in two groups, without the slash; the znode's path."""
+    """Write the same racks as Pulsar does, in two groups, without the slash; return the znode's
+    path.
+    """
     groups = {
         "default": {bookie: {"rack": RACKS[bookie].removeprefix("/")} for bookie in ("b1", "b2")},
         "other": {
@@ -204,7 +206,7 @@ def rack_map(cluster: RealCluster) -> Iterator[str]:
 
 
 def test_pulsars_rack_map_is_a_source(cluster: RealCluster, racks: Outcome, rack_map: str) -> None:
-    """Beside the cluster's root: the same verdicts, witnesses too, as by the table."""
+    """It is beside the cluster's root, and gives the same verdicts and witnesses as the table."""
     outcome = audit_ledgers(cluster, [*RACK_LEDGERS], placement_policy="rack", topology="zookeeper")
     assert racks.standings(*RACK_LEDGERS) == outcome.standings(*RACK_LEDGERS)
 
@@ -231,8 +233,8 @@ def test_the_first_source_that_knows_a_bookie_wins(
 
 
 def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
-    """Two zones where three are desired: told, info, and the ledger stays sound. Three are strict;
-    two bookies in one upgrade domain fail, although one of them is down.
+    """Two zones where three are desired give an info finding, and the ledger stays sound. Three are
+    strict; two bookies in one upgrade domain fail, although one of them is down.
     """
     where = table(tmp_path, ZONES)
     soft = audit_ledgers(cluster, [60, 61], placement_policy="zone", topology=where)
@@ -249,9 +251,9 @@ def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
 
 
 def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -> None:
-    """Two of three copies in one region and ack quorum 2: it could acknowledge an entry that no
-    other has. With ack quorum 3, or a copy a region, it could not. An ensemble within one region
-    never adheres.
+    """Two of three copies in one region with ack quorum 2 could acknowledge an entry that no other
+    region has. With ack quorum 3, or a copy in each region, they could not. An ensemble within one
+    region never adheres.
     """
     where = table(tmp_path, REGIONS)
     outcome = audit_ledgers(
@@ -264,7 +266,7 @@ def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -
 
 
 def test_one_region_is_enough_where_one_is_wanted(cluster: RealCluster, tmp_path: Path) -> None:
-    """BookKeeper's own parameter: with reppMinimumRegionsForDurability 1 there is no rule."""
+    """With BookKeeper's own reppMinimumRegionsForDurability of 1 there is no rule."""
     settings = {
         "placement_policy": "region",
         "topology": table(tmp_path, REGIONS),

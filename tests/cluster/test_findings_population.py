@@ -1,5 +1,5 @@
-"""Ledgers that vanished and bookies in maintenance, on real BookKeeper: each beside the twin that
-is no page.
+"""Ledgers that vanished and bookies in maintenance, on real BookKeeper, each beside a twin that
+pages nobody.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.real
 
 THEN = 120
 LINE = THEN // 2
-"""Ledgers that are enough at the default drop of 50 %."""
+"""Ledgers that suffice at the default drop of 50 %."""
 ON_B2, BESIDE, FIRST_EMPTY = 1, 2, 1_000
 """A ledger with a copy on b2, one without, and the first of those that have no entry."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Two ledgers with entries, and so many without that there are `THEN`."""
+    """Yield two ledgers with entries, and enough without for `THEN` in all."""
     with RealCluster(tmp_path_factory.mktemp("population"), bookies=2) as made:
         made.place(ON_B2, made.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
         made.place(BESIDE, made.ledger("e1 w1 a1 0:[b1] closed 9"))
@@ -39,8 +39,8 @@ def flat(outcome: Outcome) -> str:
 
 
 def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path) -> None:
-    """Killed, its registration still there: known, it is told; unknown, it is found. Its ledger is
-    unknown either way.
+    """It is killed, and its registration is still there. In maintenance it is only mentioned;
+    otherwise it is found. Its ledger is unknown either way.
     """
     cluster.stop_bookie("b2")
     try:
@@ -65,7 +65,7 @@ def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path
 def test_ledgers_that_vanished_are_found_and_a_few_are_not(
     cluster: RealCluster, tmp_path: Path
 ) -> None:
-    """Half of them gone is within the line; one more, at two listings, is a finding on the
+    """A loss of half of them is within the limit; one more, at two listings, is a finding on the
     cluster.
     """
     assert [] == accounted(audit(cluster, tmp_path)).findings

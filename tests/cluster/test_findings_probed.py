@@ -1,8 +1,8 @@
-"""DbLedgerStorage, Pulsar's default, cannot list: its ledgers are judged by entries read there,
-real and in the sandbox.
+"""DbLedgerStorage, Pulsar's default, cannot list: its ledgers are judged by reading entries, on
+real bookies and in the sandbox.
 
-One cluster, one run and one replay of it for all ledgers; what a run without probes says, and
-`auditor ledger`, beside it.
+There are one cluster, one run and its replay for all ledgers, beside a run without probes and
+`auditor ledger`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ Cluster = RealCluster | SandboxCluster
 
 
 class Case(NamedTuple):
-    """A ledger, what its bookies lack or hold wrongly, and the kind to be found with the entries to
-    be named.
-    """
+    """A ledger, what its bookies lack or have wrong, and the expected kind and entries."""
 
     text: str
     kind: Kind | None = None
@@ -84,7 +82,7 @@ CASES = {
         ACK_ONE, None, (), {"b2": "9"}, (("b2", 9),), DigestType.DUMMY, PASSWORD
     ),
 }
-"""The inner entries are left alone: a sample finds those only by chance."""
+"""The inner entries are complete: a sample finds such losses only by chance."""
 
 INNER = "an inner entry is lost"
 """Found only when every entry is probed."""
@@ -95,8 +93,8 @@ IDS = {name: FIRST_ID + number for number, name in enumerate((*CASES, INNER))}
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Four bookies with DbLedgerStorage and every case; b4 is wiped in the end, but for a ledger
-    that begins afterwards.
+    """Yield four bookies with DbLedgerStorage and every case; b4 is wiped at the end, except for a
+    ledger that begins afterwards.
     """
     workdir = tmp_path_factory.mktemp("probed")
     kind = SandboxCluster if request.param == "sandbox" else RealCluster
@@ -117,7 +115,7 @@ def metadata_of(cluster: Cluster, case: Case) -> LedgerMetadata:
 
 
 def put(cluster: Cluster, name: str, case: Case) -> None:
-    """The ledger as its case says. A bookie that lacks all of it never heard of it."""
+    """Write the ledger as its case says. A bookie that lacks all of it does not know it."""
     ledger_id = IDS[name]
     cluster.place(ledger_id, metadata_of(cluster, case), case.lose, password=case.password)
     for bookie, lost in case.lose.items():
@@ -136,7 +134,7 @@ def wipe(cluster: Cluster, bookie: str) -> None:
 
 @pytest.fixture(scope="module")
 def outcome(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """One run of the whole cluster with the default number of probes."""
+    """Return one run over the whole cluster with the default number of probes."""
     return accounted(
         audit(cluster, tmp_path_factory.mktemp("run"), probe_entries=PROBES, probe_budget=0)
     )
@@ -145,7 +143,7 @@ def outcome(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outco
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kind is None])
 def test_a_sound_ledger_is_sound_by_its_probes(outcome: Outcome, name: str) -> None:
     """Every digest type is verified, HMAC with the password from the metadata; ends and a sample
-    were read and were there.
+    were read and found.
     """
     assert ["sound"] == outcome.standings(IDS[name])
     assert [] == outcome.of(IDS[name])
@@ -153,7 +151,9 @@ def test_a_sound_ledger_is_sound_by_its_probes(outcome: Outcome, name: str) -> N
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kind is not None])
 def test_what_the_probes_show_is_found(outcome: Outcome, name: str) -> None:
-    """The right kind, the entries read in vain, and all of a ledger that a bookie does not know."""
+    """The finding has the right kind, the entries read in vain, and all entries of a ledger that a
+    bookie does not know.
+    """
     found = outcome.one(IDS[name])
     assert (CASES[name].kind, CASES[name].ranges) == (
         Kind(found["kind"]),
@@ -163,8 +163,8 @@ def test_what_the_probes_show_is_found(outcome: Outcome, name: str) -> None:
 
 
 def test_the_worst_entry_was_read_on_every_bookie_that_lacks_it(outcome: Outcome) -> None:
-    """Also where it was no probe of that bookie: the first entry named, the worst of those that are
-    alike.
+    """This includes a bookie for which it was not a probe: the first of the equally worst entries
+    is named.
     """
     read = {
         (row["ledger_id"], row["bookie_id"], row["entry_id"]): row["status"]
@@ -186,7 +186,7 @@ def test_the_worst_entry_was_read_on_every_bookie_that_lacks_it(outcome: Outcome
 def test_every_entry_is_only_said_where_every_copy_was_listed(
     cluster: Cluster, outcome: Outcome, tmp_path: Path
 ) -> None:
-    """The headline counts what was read, and a ratio says what share of the copies that is."""
+    """Otherwise the headline counts what was read, and a ratio gives its share of the copies."""
     sound = [IDS[name] for name, case in CASES.items() if case.kind is None]
     settings = {"probe_entries": PROBES, "probe_budget": 0}
     said = accounted(audit(cluster, tmp_path, ledger_ids=sound, **settings))
@@ -201,13 +201,13 @@ def test_every_entry_is_only_said_where_every_copy_was_listed(
 
 
 def reads_of(outcome: Outcome) -> list[dict[str, Any]]:
-    """Every entry read in that run."""
+    """Return every entry read in that run."""
     assert outcome.run_dir is not None
     return place(str(outcome.run_dir)).read_table("evidence/reads", READS).to_pylist()
 
 
 def test_a_wrong_digest_is_read_at_two_looks_before_it_accuses(outcome: Outcome) -> None:
-    """A second read of the same copy, at the second look."""
+    """The same copy is read again at the second look."""
     rows = [row for row in reads_of(outcome) if row["status"] == "corrupt"]
     corrupt = {(row["ledger_id"], row["bookie_id"], row["entry_id"], row["look"]) for row in rows}
     names = [name for name, case in CASES.items() if case.kind is Kind.ENTRY_CORRUPT]
@@ -222,9 +222,7 @@ def test_what_was_not_sampled_is_found_by_probing_more(cluster: Cluster) -> None
 
 
 def test_auditor_ledger_says_the_same(cluster: Cluster, outcome: Outcome) -> None:
-    """The ends that are lost, the ledgers unknown and the copies corrupt do not depend on the
-    sample.
-    """
+    """The lost ends, the unknown ledgers and the corrupt copies do not depend on the sample."""
     names = [name for name in CASES if name != "sound, striped"]
     alone = audit_ledgers(cluster, [IDS[name] for name in names], probe_entries=PROBES)
     for name in names:
@@ -235,7 +233,7 @@ def test_auditor_ledger_says_the_same(cluster: Cluster, outcome: Outcome) -> Non
 
 
 def test_without_probes_nothing_is_known(cluster: Cluster) -> None:
-    """INDETERMINATE(bookie_unsupported), as long as nobody said ENOLEDGER."""
+    """The ledgers are INDETERMINATE(bookie_unsupported), unless a bookie said ENOLEDGER."""
     held = [IDS[name] for name, case in CASES.items() if case.kind is None]
     without = audit_ledgers(cluster, held, probe_entries=0)
     assert ["indeterminate: bookie_unsupported"] * len(held) == without.standings(*held)

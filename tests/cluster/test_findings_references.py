@@ -1,5 +1,5 @@
-"""What Pulsar's topics reference, on real BookKeeper: a deleted ledger, one cut short, and one that
-nothing references.
+"""What Pulsar's topics reference, on real BookKeeper: a deleted ledger, a truncated one, and one
+without a reference.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A topic that references a ledger that was deleted, and records more entries than another
-    has.
+    """Yield a topic that references a deleted ledger, and that records more entries than another
+    ledger has.
     """
     with RealCluster(tmp_path_factory.mktemp("references"), bookies=2) as made:
         for ledger_id in (SOUND, CUT, DELETED):
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(
     cluster: RealCluster, tmp_path: Path
 ) -> None:
-    """Each by what two looks saw; every listed ledger is sound all the same."""
+    """Two looks show each; every listed ledger is still sound."""
     outcome = accounted(audit(cluster, tmp_path))
     assert [
         Kind.REFERENCED_LEDGER_MISSING,

@@ -1,9 +1,9 @@
-"""Entries without a copy, searched for on real bookies: by their lists, and by reading those that
-cannot list.
+"""Entries without a copy, looked for on real bookies: in their lists, and by reading from those
+that cannot list.
 
-b1 to b4 list; b5 has DbLedgerStorage, which cannot. Each ledger has two segments, and b5 stands in
-the second one only: it is asked for a list of the ledger and has none to give, so it is read for
-what the first segment lost.
+b1 to b4 list; b5 has DbLedgerStorage, which cannot. Each ledger has two segments, and b5 is only in
+the second one. It cannot answer the request for its list, so it is read for what the first segment
+lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIRRORED_TAIL, MIRRORED_HOLE, NEWER_DIGEST = 80, 81, 90
 LOST = {"b1": "4", "b2": "4"}
 UNKNOWN_BOOKIE = "b99:3181"
 SEGMENTS = 90
-"""Segments of a ledger that is lost whole: each of one entry, or of three that are striped."""
+"""Segments of a ledger that is completely lost: each of one entry, or of three striped ones."""
 LOST_WHOLE = {
     100: " ".join(f"{n}:[{('b1 b2', 'b3 b4')[n % 2]}]" for n in range(SEGMENTS)),
     101: " ".join(f"{3 * n}:[{('b1 b2 b3', 'b2 b4 b1')[n % 2]}]" for n in range(SEGMENTS)),
@@ -38,7 +38,7 @@ ENTRIES_OF_LOST = {100: SEGMENTS, 101: 3 * SEGMENTS}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Entry 4 of each ledger is lost where the metadata says."""
+    """Yield a cluster in which entry 4 of each ledger is lost where the metadata says."""
     storages = [*["SortedLedgerStorage"] * 4, "DbLedgerStorage"]
     with RealCluster(tmp_path_factory.mktemp("search"), bookies=5, storage=storages) as cluster:
         for ledger_id in (NOWHERE, ON_MUTE, ON_LISTING, CORRUPT):
@@ -63,8 +63,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def _place_with_a_newer_digest(cluster: RealCluster) -> None:
-    """On b3 and on b5, which cannot list; the digest type in the metadata is one of a later
-    BookKeeper.
+    """Place a ledger on b3 and on b5, which cannot list; the digest type in the metadata is one of
+    a later BookKeeper.
     """
     metadata = cluster.ledger("e2 w2 a2 0:[b3 b5] closed 9")
     cluster.place(NEWER_DIGEST, metadata)
@@ -81,7 +81,7 @@ def outcome(cluster: RealCluster) -> Outcome:
 
 
 def search(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
-    """How far the search of a ledger went; its finding is a loss."""
+    """Return the search of a ledger whose finding is a loss."""
     found = outcome.one(ledger_id)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[4, 4]]) == (found["kind"], found["entries"])
     result: dict[str, Any] = found["facts"]["search"]
@@ -99,8 +99,8 @@ def test_a_bookie_of_another_segment_that_cannot_list_is_read(outcome: Outcome) 
 def test_a_copy_on_a_bookie_of_another_segment_is_found(
     outcome: Outcome, ledger_id: int, holder: str
 ) -> None:
-    """By reading, or by its list. A segment names it, so nobody collects it: the entry is lost
-    where the metadata says.
+    """It is found by a read, or in a list. A segment names the bookie, so it keeps the copy: the
+    entry is lost only where the metadata says.
     """
     found = search(outcome, ledger_id)
     assert ([holder], []) == (found["found_on"], found["found_unnamed"])
@@ -111,8 +111,8 @@ def test_a_copy_on_a_bookie_of_another_segment_is_found(
 
 
 def test_a_copy_with_a_wrong_digest_is_named_and_is_not_none(outcome: Outcome) -> None:
-    """b4 sent the entry, and its bytes do not match: neither a holder nor a bookie that has
-    nothing.
+    """b4 returned the entry, but its bytes do not match: b4 is neither a holder nor a bookie that
+    has nothing.
     """
     found = search(outcome, CORRUPT)
     assert (["b4"], []) == (found["corrupt_on"], found["found_on"])
@@ -120,8 +120,8 @@ def test_a_copy_with_a_wrong_digest_is_named_and_is_not_none(outcome: Outcome) -
 
 
 def test_a_bookie_that_nobody_knows_has_lost_its_copies(outcome: Outcome) -> None:
-    """Neither registered nor known by a cookie: of each of its entries one copy is left, below the
-    ack quorum of two.
+    """It has neither registration nor cookie: each of its entries has one copy left, below the ack
+    quorum of two.
     """
     found = outcome.one(GONE)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
@@ -133,12 +133,12 @@ def test_a_bookie_that_nobody_knows_has_lost_its_copies(outcome: Outcome) -> Non
 def test_a_bookie_that_nobody_knows_is_no_matter_where_it_should_hold_nothing(
     outcome: Outcome,
 ) -> None:
-    """The segment that names it has no entry: no contradiction, and nothing to find."""
+    """The segment that names it has no entry: no contradiction, and no finding."""
     assert (["sound"], []) == (outcome.standings(GONE_FROM_NOTHING), outcome.of(GONE_FROM_NOTHING))
 
 
 def test_every_stranded_entry_is_counted_not_only_those_looked_for(outcome: Outcome) -> None:
-    """Eighty entries that b4 alone holds, which no segment names; a few of them are read there."""
+    """b4 alone, which no segment names, holds eighty entries; a few of them are read there."""
     found = outcome.one(STRANDED)
     assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE.value, [[10, 89]], 80) == (
         found["kind"],
@@ -150,10 +150,10 @@ def test_every_stranded_entry_is_counted_not_only_those_looked_for(outcome: Outc
 
 
 @pytest.mark.parametrize(("ledger_id", "at_tail"), [(MIRRORED_TAIL, True), (MIRRORED_HOLE, False)])
-def test_the_end_that_one_bookie_lacks_is_told_apart_from_a_hole(
+def test_the_end_that_one_bookie_lacks_is_distinguished_from_a_hole(
     outcome: Outcome, ledger_id: int, at_tail: bool
 ) -> None:
-    """The ack quorum has the last ten entries. In the twin b3 lacks an entry in the middle too."""
+    """The ack quorum has the last ten entries. In the twin b3 also lacks an entry in the middle."""
     found = outcome.one(ledger_id)
     assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == found["kind"]
     assert at_tail == found["facts"]["at_tail"]
@@ -161,7 +161,9 @@ def test_the_end_that_one_bookie_lacks_is_told_apart_from_a_hole(
 
 
 def test_what_has_a_newer_digest_is_read_and_not_called_corrupt(outcome: Outcome) -> None:
-    """Real bookies stored it with CRC32C; its metadata names a digest type that we do not know."""
+    """Real bookies stored it with CRC32C; its metadata names a digest type that the auditor does
+    not know.
+    """
     assert (["sound"], []) == (outcome.standings(NEWER_DIGEST), outcome.of(NEWER_DIGEST))
     assert "probed" == outcome.verdicts[NEWER_DIGEST].report["assurance"]
 
@@ -170,7 +172,7 @@ def test_what_has_a_newer_digest_is_read_and_not_called_corrupt(outcome: Outcome
 def test_a_ledger_of_many_segments_that_is_lost_whole_is_a_loss(
     outcome: Outcome, ledger_id: int
 ) -> None:
-    """Both checkers agree on it, in ensembles of the write quorum and in striped ones."""
+    """Both checkers agree on it, for ensembles of the write quorum and for striped ones."""
     found, total = outcome.one(ledger_id), ENTRIES_OF_LOST[ledger_id]
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, total - 1]], total) == (
         found["kind"],

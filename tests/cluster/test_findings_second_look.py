@@ -1,8 +1,8 @@
-"""What happens between two looks at real bookies: nothing is reported that the second look does not
-bear out.
+"""Changes between two looks at real bookies: nothing is reported that the second look does not
+confirm.
 
-One audit of ledgers that are all suspects at the first look; at each pause between looks the test
-changes what the story says, in `auditor run` and in `auditor ledger` alike.
+One audit of ledgers that are all suspects at the first look. At each pause the test changes what
+the story says, for `auditor run` and for `auditor ledger`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ pytestmark = pytest.mark.real
 LOOKS_MAX = 3
 DAY_MS = 24 * 3600 * 1000
 BASES = {"run": 420_000, "ledger": 421_000}
-"""Ledger ids of this module on the shared cluster, a range a command."""
+"""Ledger ids of this module on the shared cluster, one range for each command."""
 REGISTERED_WAIT_S = 30.0
-"""How long a bookie that goes on may take to be registered and to answer again."""
+"""How long a resumed bookie may take to be registered and to answer again, in seconds."""
 
 PAIR = "e2 w2 a1 0:[b1 b2] closed 9"
 MOVED = "e2 w2 a1 0:[b1 b3] closed 9"
 
 
 class Story(IntEnum):
-    """Which ledger; the number is added to the base of the command."""
+    """A story of one ledger; its number is added to the base of the command."""
 
     STILL_LOST = 0
     REPLICATED = 1
@@ -67,7 +67,7 @@ class Audited:
 
 
 def seed(cluster: RealCluster, base: int) -> None:
-    """Every ledger as the first look sees it: suspects all of them."""
+    """Write every ledger as the first look sees it: a suspect."""
     pair = cluster.ledger(PAIR)
     short = (
         Story.STILL_LOST,
@@ -90,7 +90,7 @@ def seed(cluster: RealCluster, base: int) -> None:
 
 
 def meanwhile(cluster: RealCluster, base: int) -> Callable[[int], None]:
-    """What happens at each pause: most of it at the first."""
+    """Change the ledgers at a pause; most changes are at the first one."""
     pair, moved = cluster.ledger(PAIR), cluster.ledger(MOVED)
 
     def act(pause: int) -> None:
@@ -119,7 +119,7 @@ def audited(
     shared_cluster: RealCluster,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Audited]:
-    """The stories told to `auditor run` and to `auditor ledger`."""
+    """Yield the outcomes of `auditor run` and of `auditor ledger` on the stories."""
     base = BASES[request.param]
     ids = [base + story for story in Story]
     seed(shared_cluster, base)
@@ -137,28 +137,30 @@ def audited(
 
 
 def test_suspects_were_looked_at_again_after_each_pause(audited: Audited) -> None:
-    """One pause before the second look, one more for the changed ones, and no third."""
+    """There is one pause before the second look, one more for the changed ones, and no third."""
     assert [0.0] * WAITED_LOOKS_MAX == audited.outcome.pauses_s
 
 
 def test_what_stays_lost_is_found(audited: Audited) -> None:
-    """The ledger nothing happens to: asked at two looks, its metadata read once more, found."""
+    """The unchanged ledger is asked about at two looks, its metadata is read once more, and it is
+    found.
+    """
     found = audited.outcome.one(audited.base + Story.STILL_LOST)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[0, 9]]) == (found["kind"], found["entries"])
     assert [2, 2, 0] == [len(look["answers"]) for look in found["looks"]]
 
 
 def test_re_replicated_between_the_looks(audited: Audited) -> None:
-    """Metadata changed and the entries are on another bookie: SOUND, and what the first look saw is
-    not reported.
+    """The metadata changed and the entries are on another bookie: SOUND, and what the first look
+    saw is not reported.
     """
     assert "sound" == audited.standing(Story.REPLICATED)
     assert [] == audited.outcome.of(audited.base + Story.REPLICATED)
 
 
 def test_re_replicated_in_part(audited: Audited) -> None:
-    """After a change the analysis begins afresh: two looks of the new metadata, and the bookie
-    named is the new one.
+    """After a change the analysis begins anew: two looks at the new metadata, and the finding names
+    the new bookie.
     """
     found = audited.outcome.one(audited.base + Story.REPLICATED_IN_PART)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[9, 9]]) == (found["kind"], found["entries"])
@@ -176,14 +178,14 @@ def test_entries_that_came_late(audited: Audited) -> None:
 
 
 def test_marked_between_the_looks(audited: Audited) -> None:
-    """The cluster has noticed: EXEMPT, the finding of the first look is dropped."""
+    """The cluster has noticed: EXEMPT, and the finding of the first look is dropped."""
     assert "exempt: marked_underreplicated" == audited.standing(Story.MARKED)
     assert [] == audited.outcome.of(audited.base + Story.MARKED)
 
 
 def test_a_mark_never_excuses_a_confirmed_loss(audited: Audited) -> None:
-    """Marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look says that it
-    is marked.
+    """It was marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look has
+    the mark.
     """
     found = audited.outcome.one(audited.base + Story.LOST_AND_MARKED)
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[5, 5]]) == (found["kind"], found["entries"])
@@ -192,16 +194,14 @@ def test_a_mark_never_excuses_a_confirmed_loss(audited: Audited) -> None:
 
 
 def test_deleted_between_the_looks(audited: Audited) -> None:
-    """Gone after all: EXEMPT(deleted), the loss that was confirmed at the first look is not
-    reported.
-    """
+    """It is deleted: EXEMPT(deleted), and the loss confirmed at the first look is not reported."""
     assert "exempt: deleted" == audited.standing(Story.DELETED)
     assert [] == audited.outcome.of(audited.base + Story.DELETED)
 
 
 def test_another_incarnation_is_another_ledger(audited: Audited) -> None:
-    """Deleted and made again with the same bytes and the same version: what was heard before counts
-    no more.
+    """It was deleted and recreated with the same bytes and the same version: earlier answers no
+    longer count.
     """
     found = audited.outcome.one(audited.base + Story.MADE_AGAIN)
     assert [0, 0, 0, 0] == [look["znode_version"] for look in found["looks"]]
@@ -209,35 +209,39 @@ def test_another_incarnation_is_another_ledger(audited: Audited) -> None:
 
 
 def test_metadata_that_keeps_changing(audited: Audited) -> None:
-    """Asked at three looks of three states: INDETERMINATE(unsettled), nothing reported."""
+    """Three looks saw three states: INDETERMINATE(unsettled), without a finding."""
     assert "indeterminate: unsettled" == audited.standing(Story.CHANGING)
     assert [] == audited.outcome.of(audited.base + Story.CHANGING)
     assert WAITED_LOOKS_MAX + 1 == audited.looks(Story.CHANGING)
 
 
 def test_mark_cleared_between_the_looks(audited: Audited) -> None:
-    """A mark beyond grace that is gone at the second look is no finding; the bookies are asked
-    then, and have all.
+    """A mark beyond grace that is gone at the second look is not a finding; the bookies are asked
+    then, and have everything.
     """
     assert "sound" == audited.standing(Story.MARK_CLEARED)
     assert [] == audited.outcome.of(audited.base + Story.MARK_CLEARED)
 
 
 def test_metadata_mended_between_the_looks(audited: Audited) -> None:
-    """Bytes that could not be decoded once and can the second time: judged as they are now."""
+    """Bytes that could not be decoded at one look and can at the next: the present ones are
+    judged.
+    """
     assert "sound" == audited.standing(Story.MENDED)
     assert [] == audited.outcome.of(audited.base + Story.MENDED)
 
 
 def test_malformed_needs_the_same_bytes_twice(audited: Audited) -> None:
-    """Malformed at both looks but otherwise: found only after the new bytes were read twice."""
+    """It is malformed at both looks but with other bytes: found only after the new bytes were read
+    twice.
+    """
     found = audited.outcome.one(audited.base + Story.BROKEN_ANEW)
     assert Kind.METADATA_MALFORMED.value == found["kind"]
     assert [1, 2, 2] == [look["znode_version"] for look in found["looks"]]
 
 
 def test_nothing_else_is_found(audited: Audited) -> None:
-    """Five of the twelve, each with one finding."""
+    """Five of the twelve have one finding each."""
     expected = [
         Story.STILL_LOST,
         Story.REPLICATED_IN_PART,
@@ -254,8 +258,8 @@ def test_nothing_else_is_found(audited: Audited) -> None:
 def test_bookie_paused_at_the_first_look(
     real_cluster: Callable[..., RealCluster], tmp_path: Path
 ) -> None:
-    """Stopped at the first look and going on before the second: its ledgers are SOUND, and nothing
-    is said of its silence.
+    """It is stopped at the first look and runs again before the second: its ledgers are SOUND, and
+    its silence is not reported.
     """
     cluster = real_cluster(bookies=3)
     for ledger_id in range(1, 6):
@@ -280,7 +284,7 @@ def test_bookie_paused_at_the_first_look(
 
 
 def _go_on(cluster: RealCluster, bookie: str) -> None:
-    """SIGCONT, and wait until it is registered and answers: its session may have ended
+    """Send SIGCONT, and wait until it is registered and answers: its session may have ended
     meanwhile.
     """
     cluster.resume(bookie)

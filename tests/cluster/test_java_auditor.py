@@ -1,15 +1,15 @@
-"""Side by side with BookKeeper's own auditor, 4.17.2, on the same real cluster: what it gets wrong,
-what it says, what we say.
+"""BookKeeper's own auditor, 4.17.2, and ours on the same real cluster: what Java gets wrong, what
+it reports, and what we report.
 
-The truth of each case stands in it, by the hand that placed the entries, and is read back from the
-bookies entry by entry. An answer is held to that truth by `support.side_by_side.holds_truth`, which
-is seen to reject Java's answer wherever Java is wrong, and to accept it wherever Java is right. The
-defects are those of docs/java-auditor.md, where those stand as well that no test shows.
+The test that places the entries states the truth of each case, and the entries are read back from
+the bookies one by one. `support.side_by_side.holds_truth` compares an answer with that truth. It is
+seen to reject Java's answer wherever Java is wrong, and to accept it wherever Java is right. The
+defects are those of docs/java-auditor.md, which also has those that no test shows.
 
 One cluster: b1 to b4 Sorted, b5 Interleaved, b6 DbLedgerStorage, b7 killed and still registered; b9
-has a cookie and nothing else. One audit of ours judges all ledgers at once, with unreadable
-metadata and malformed marks among them; `auditor ledger` those cases that change the cluster. Java
-is asked for the ledgers of one case at a time, so that its defects do not hide each other.
+has only a cookie. One audit of ours judges all ledgers at once, with unreadable metadata and
+malformed marks among them; `auditor ledger` judges the cases that change the cluster. Java is asked
+about the ledgers of one case at a time, so that its defects do not hide each other.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ each_on_disk = pytest.mark.parametrize("case", ON_DISK, ids=lambda case: case.na
 
 @dataclass(frozen=True)
 class BothAnswers:
-    """What both said of each case, and what they said it with."""
+    """What both said of each case, and the sources of the answers."""
 
     java: dict[str, Answer]
     java_runs: dict[str, JavaRun]
@@ -88,7 +88,7 @@ class BothAnswers:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Every ledger of every case, and the marks."""
+    """Yield a cluster with every ledger of every case, and the marks."""
     with RealCluster(
         tmp_path_factory.mktemp("beside"), bookies=len(STORAGES), storage=STORAGES
     ) as cluster:
@@ -101,7 +101,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def _down_for_long(cluster: RealCluster, bookie_id: str) -> None:
-    """A bookie that the cluster knows, by its cookie, and that is not registered."""
+    """Make a bookie known to the cluster by its cookie, and unregistered for long."""
     cookies = cluster.root + znode_paths.COOKIES
     cluster.set_raw(f"{cookies}/{bookie_id}", cluster.zk.get(f"{cookies}/b1")[0])
 
@@ -121,7 +121,7 @@ def _place(cluster: RealCluster, ledger_id: int, text: str, lose: dict[str, str]
 
 @pytest.fixture(scope="module")
 def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAuditor]:
-    """BookKeeper's auditor on that cluster."""
+    """Yield BookKeeper's auditor on that cluster."""
     with JavaAuditor(cluster.metadata_service_uri, tmp_path_factory.mktemp("java")) as java:
         yield java
 
@@ -130,7 +130,9 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def both(
     cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory
 ) -> BothAnswers:
-    """Java asked case by case, ours once for all that leave the cluster as it is."""
+    """Return the answers: Java's case by case, ours once for all cases that leave the cluster
+    unchanged.
+    """
     _marks(cluster, java)
     marked_at_s = time.monotonic()
     both = BothAnswers({}, {}, {}, {})
@@ -178,7 +180,7 @@ def _ask_java(case: Case, cluster: RealCluster, java: JavaAuditor) -> JavaRun:
 def _ask_ours(
     case: Case, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, **settings: Any
 ) -> Outcome:
-    """`auditor ledger` for the ledgers of one case."""
+    """Run `auditor ledger` for the ledgers of one case."""
     if case.locations:
         table = tmp_path_factory.mktemp("topology") / "table"
         table.write_text(
@@ -204,15 +206,15 @@ def _keep(both: BothAnswers, case: Case, run: JavaRun, outcome: Outcome) -> None
 
 
 def check(answer: Answer, case: Case) -> None:
-    """What our answer is held to, and any other that is put in its place."""
+    """Check our answer, or any other in its place, against the truth."""
     assert holds_truth(answer, case.truth), f"{case.name}: {answer} for {case.truth}"
 
 
 @each_on_disk
 def test_the_truth_is_on_the_bookies(both: BothAnswers, cluster: RealCluster, case: Case) -> None:
-    """Reading every entry on every bookie of its write set gives the truth that the case states.
-    (`malformed` is no matter of entries; of a ledger whose bookies can list nothing reading tells
-    the truth all the same.)
+    """Reading every entry from every bookie of its write set gives the truth that the case states.
+    (`malformed` does not concern entries. Reading also gives the truth of a ledger whose bookies
+    cannot list.)
     """
     closed = {
         ledger_id: text
@@ -228,21 +230,19 @@ def test_the_truth_is_on_the_bookies(both: BothAnswers, cluster: RealCluster, ca
 
 @each
 def test_java_says(both: BothAnswers, case: Case) -> None:
-    """The gauges that Java's auditor publishes after its check of these ledgers, and whether the
-    check came to its end.
-    """
+    """They are published after its check of these ledgers, with whether the check finished."""
     assert Answer(case.java_finishes, case.java_says) == both.java[case.name]
 
 
 @each
 def test_we_say_the_truth(both: BothAnswers, case: Case) -> None:
-    """Ours comes to its end, accuses nothing that is sound, and passes over nothing that is not."""
+    """Ours finishes, accuses nothing that is sound, and misses nothing that is not."""
     check(both.ours[case.name], case)
 
 
 @each_defect
 def test_javas_answer_in_the_place_of_ours_is_rejected(both: BothAnswers, case: Case) -> None:
-    """The test above fails where our answer is replaced by Java's."""
+    """The test above fails if Java's answer replaces ours."""
     with pytest.raises(AssertionError):
         check(both.java[case.name], case)
 
@@ -251,8 +251,8 @@ def test_javas_answer_in_the_place_of_ours_is_rejected(both: BothAnswers, case: 
 def test_the_java_mode_gives_javas_answer(
     both: BothAnswers, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, case: Case
 ) -> None:
-    """With `--placement-compat java` ours says what Java says, also where that is wrong. (Where
-    Java never ends, ours cannot tell.)
+    """With `--placement-compat java` ours says what Java says, even if that is wrong. (If Java
+    never ends, ours cannot tell.)
     """
     changed = case.changed or (lambda _: nullcontext())
     with changed(cluster):
@@ -263,13 +263,13 @@ def test_the_java_mode_gives_javas_answer(
 
 @each_agreed
 def test_java_is_right_and_we_agree(both: BothAnswers, case: Case) -> None:
-    """Where there is no defect Java's answer holds the truth as well, and it is ours."""
+    """Without a defect Java's answer agrees with the truth and with ours."""
     check(both.java[case.name], case)
     assert both.java[case.name] == both.ours[case.name]
 
 
 def test_an_answer_of_nothing_is_rejected() -> None:
-    """Neither silence nor an accusation too many, nor a check that gave up, holds a truth."""
+    """Silence, one accusation too many, and a check that gave up are all rejected."""
     assert holds_truth(Answer(True, {"no_replica": 1}), LOST)
     for said in (
         Answer(True, {}),
@@ -285,8 +285,8 @@ def test_an_answer_of_nothing_is_rejected() -> None:
 
 
 def test_j3_our_reason_is_that_the_bookie_cannot_list(both: BothAnswers) -> None:
-    """Without probes a ledger on DbLedgerStorage is never sound by list: it is unknown, and the
-    reason is named.
+    """Without probes a ledger on DbLedgerStorage is never sound by a list: it is unknown, with the
+    reason.
     """
     verdict = both.our_outcomes["J3 DbLedgerStorage"].verdicts[123]
     assert ("indeterminate", (Unknown.BOOKIE_UNSUPPORTED.value,)) == (
@@ -298,8 +298,8 @@ def test_j3_our_reason_is_that_the_bookie_cannot_list(both: BothAnswers) -> None
 
 
 def test_j3_probes_find_the_loss(both: BothAnswers, cluster: RealCluster) -> None:
-    """With as many probes as entries nothing is hidden: the entry that no bookie has is found by
-    reading.
+    """With as many probes as entries nothing is hidden: reading finds the entry that no bookie
+    has.
     """
     outcome = audit_ledgers(cluster, [123], probe_entries="16")
     assert Answer(True, LOST.says) == our_answer(Question.ENTRIES, outcome, [123])
@@ -307,7 +307,7 @@ def test_j3_probes_find_the_loss(both: BothAnswers, cluster: RealCluster) -> Non
 
 
 def test_j2_java_has_seen_what_its_gauge_has_not(both: BothAnswers) -> None:
-    """The loss stands in Java's log, and its gauge is 0: the next range has cleared it."""
+    """The loss is in Java's log, but its gauge is 0: the next range has cleared it."""
     run = both.java_runs["J2 a loss in a range before the last"]
     assert 0 == run.gauges["no_replica"]
     assert 1 == len(run.logged("Ledger : 122 entryId : 4 is missing all replicas"))
@@ -327,8 +327,8 @@ def test_j7_every_run_gives_up_there(both: BothAnswers, java: JavaAuditor) -> No
 def test_j8_a_bad_name_ends_the_schedule_for_ever(
     both: BothAnswers, cluster: RealCluster, java: JavaAuditor
 ) -> None:
-    """At a fixed rate, as the auditor does it: after one malformed mark the check never starts
-    again, also when the mark is gone; without it the check starts again and again.
+    """At a fixed rate, as the auditor schedules it, the check never starts again after one
+    malformed mark, even when the mark is gone; without the mark it starts again and again.
     """
 
     def scheduled(until: Callable[[int, bool], bool]) -> tuple[int, bool]:
@@ -344,13 +344,13 @@ def test_j8_a_bad_name_ends_the_schedule_for_ever(
 
 
 def test_j11_it_waits_for_two_minutes_and_says_nothing(both: BothAnswers) -> None:
-    """Java's check of that ledger did not come back, and nothing was logged but its start."""
+    """Java's check of that ledger did not return, and logged nothing but its start."""
     run = both.java_runs["J11 more entries than fit into an int"]
     assert (True, 1) == (run.stuck, len(run.log))
 
 
 def test_j16_ours_names_the_entries(both: BothAnswers) -> None:
-    """Java's bucket is a number; our finding has the ledger, the entries and the bookie that lacks
+    """Java publishes a number; our finding has the ledger, the entries and the bookie that lacks
     them.
     """
     found = both.our_outcomes["J16 one copy of three lost, all acknowledged"].one(106)
@@ -362,14 +362,14 @@ def test_j16_ours_names_the_entries(both: BothAnswers) -> None:
 
 
 def test_j17_the_bookie_that_stands_twice_is_named(both: BothAnswers) -> None:
-    """Beside the missing copy ours names the ensemble in which one bookie stands twice."""
+    """Beside the missing copy ours names the ensemble in which one bookie occurs twice."""
     kinds = {found["kind"] for found in both.our_outcomes["J17 one bookie twice"].of(134)}
     assert {Kind.ENTRY_BELOW_ACK_QUORUM.value, Kind.ENSEMBLE_DUPLICATE_BOOKIE.value} == kinds
 
 
 def test_j26_a_flat_layout_too_big_for_java(cluster: RealCluster, java: JavaAuditor) -> None:
-    """Java's check does not get past the listing of 72,000 ledgers in one znode, which it did with
-    1,000; ours lists them.
+    """Java's check does not get past the listing of 72,000 ledgers in one znode, although it did
+    with 1,000; ours lists them.
     """
     root, lost, hosts = "/flat/ledgers", 7, cluster.zookeeper_hosts
     uri = f"zk+flat://{hosts}{root}"
@@ -408,7 +408,7 @@ def _flat_ledgers(cluster: RealCluster, root: str, ledger_ids: range, data: byte
 
 
 def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(both: BothAnswers) -> None:
-    """20,000 entries are lost: Java logs each number, five characters and more; ours is a range."""
+    """20,000 entries are lost: Java logs each number, five characters or more; ours is a range."""
     case = "J28 everything lost"
     longest = max(line.chars for line in both.java_runs[case].log)
     ours = json.dumps(both.our_outcomes[case].one(107))
@@ -418,8 +418,8 @@ def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(both: Bo
 
 
 def test_one_run_of_ours_judged_them_all(both: BothAnswers, tmp_path: Path) -> None:
-    """All cases that need no change of the cluster come from one run, with everything in it that
-    ends a run of Java's.
+    """One run judges all cases that leave the cluster unchanged, with everything that ends a run of
+    Java's.
     """
     outcomes = {id(both.our_outcomes[case.name]) for case in CASES if not case.is_alone}
     assert 1 == len(outcomes)
@@ -427,8 +427,8 @@ def test_one_run_of_ours_judged_them_all(both: BothAnswers, tmp_path: Path) -> N
 
 
 def test_the_table_names_every_case() -> None:
-    """docs/java-auditor.md has a row for each of J1 to J28; each names its cases, all of them, or
-    says why none shows it.
+    """docs/java-auditor.md has a row for each of J1 to J28. Each row names all its cases, or says
+    why no case shows it.
     """
     rows = [
         line.split("|")[1:-1] for line in TABLE.read_text().splitlines() if line.startswith("| J")

@@ -1,8 +1,9 @@
-"""The placement policies of BookKeeper 4.17.2, the Java classes themselves, against ours in the
-Java mode: row for row.
+"""The placement policies of BookKeeper 4.17.2, as the Java classes and as our Java mode: row for
+row.
 
-The rows and what they must give stand here, for both; then ensembles, locations and parameters from
-a seed, where only the two are compared. Needs BookKeeper's jars and one JVM, no cluster.
+The rows and their expected results are here, for both. Ensembles, locations and parameters from a
+seed follow, where only the two are compared. It needs BookKeeper's jars and one JVM, but no
+cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Ensemble = tuple[str, ...]
 
 class Rows(NamedTuple):
     """One policy with its parameters in one cluster; each row is an ensemble, a write quorum, and
-    what comes of it.
+    the result.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Rows(NamedTuple):
 
 RACK_LOCATIONS = {"1": "/r1", "2": "/r2", "3": "/r1", "4": "/r2", "5": "/r3", "7": "/default-rack"}
 RACK_WRITABLE = ("1", "2", "3", "4", "5", "6", "7")
-"""6 has no location, 99 is no bookie."""
+"""6 has no location, 99 is not a bookie."""
 RACK_COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("min 2", {}),
     ("min 2 enforced", {"enforce_min_num_racks_per_write_quorum": True}),
@@ -189,7 +190,7 @@ each = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
 
 def javas(policies: JavaAuditor, table: Rows) -> list[str]:
-    """What the Java class says of each row."""
+    """Return the Java class's result for each row."""
     parameters = {PARAMETERS[name]: value for name, value in table.parameters.items()}
     rows = [(ensemble.split(), quorum, quorum) for ensemble, quorum, _ in table.rows]
     return policies.adherence(
@@ -198,7 +199,7 @@ def javas(policies: JavaAuditor, table: Rows) -> list[str]:
 
 
 def ours(table: Rows) -> list[str]:
-    """What ours says of each row in the Java mode."""
+    """Return our result for each row in the Java mode."""
     rule = PlacementRule(table.policy, java_compatible=True, **table.parameters)
     around = Surroundings(writable=frozenset(table.writable), locations=dict(table.locations))
     judged = [
@@ -210,18 +211,18 @@ def ours(table: Rows) -> list[str]:
 
 @each
 def test_java_gives_the_table(policies: JavaAuditor, table: Rows) -> None:
-    """The real classes give what the row says."""
+    """The real classes give the result in the row."""
     assert [said for _, _, said in table.rows] == javas(policies, table)
 
 
 @each
 def test_the_java_mode_gives_the_table(table: Rows) -> None:
-    """Ours gives the same."""
+    """Ours gives the same result."""
     assert [said for _, _, said in table.rows] == ours(table)
 
 
 def test_every_row_is_asked() -> None:
-    """The tables are not empty, and their rows are those of a truth table: none twice."""
+    """The tables are not empty, and no row occurs twice."""
     rows = [
         (table.name, ensemble, quorum) for table in TABLES for ensemble, quorum, _ in table.rows
     ]
@@ -231,8 +232,8 @@ def test_every_row_is_asked() -> None:
 
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION, Policy.NONE])
 def test_java_and_the_java_mode_agree_on_anything(policies: JavaAuditor, policy: Policy) -> None:
-    """Random clusters, parameters and ensembles, bookies twice and unknown ones among them: the
-    same word each time.
+    """Random clusters, parameters and ensembles, with doubled and unknown bookies, give the same
+    word each time.
     """
     seen = set()
     for seed in range(SEEDS):
@@ -251,7 +252,7 @@ def test_java_and_the_java_mode_agree_on_anything(policies: JavaAuditor, policy:
 
 
 def drawn(policy: Policy, draw: random.Random) -> Rows:
-    """A cluster of one depth, some of its bookies not writable, some without location, and
+    """Return a cluster of one depth, with some bookies not writable and some without location, and
     ensembles on it.
     """
     bookies = [str(number) for number in range(1, draw.randint(4, 12))]
@@ -261,7 +262,7 @@ def drawn(policy: Policy, draw: random.Random) -> Rows:
     ]
     whole = (
         policy is Policy.RACK and depth == 2
-    )  # a bookie without location would be at another depth
+    )  # a bookie without location would have another depth
     placed = bookies if whole else draw.sample(bookies, draw.randint(1, len(bookies)))
     locations = {bookie: "/" + "/".join(draw.choice(level) for level in names) for bookie in placed}
     minimum = draw.randint(1, 3)

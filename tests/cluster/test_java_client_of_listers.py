@@ -1,4 +1,4 @@
-"""BookKeeper's own Java client takes a lister for a bookie, and has the same list from both."""
+"""BookKeeper's own Java client takes a lister for a bookie, and gets the same list from both."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Java mode gives what the real policy classes of BookKeeper give, asked side by side; the seed is
-in every failure.
-"""
+"""Java mode gives what BookKeeper's real policy classes give; the seed is in every failure."""
 
 from __future__ import annotations
 
@@ -54,8 +52,8 @@ class Question:
 
 
 def question(seed: int) -> Question:
-    """Few places, so that they collide; bookies that are read-only, gone, without location; any
-    write quorum.
+    """Return a question with few places, so that they collide; with bookies that are read-only,
+    gone, or without location; and any write quorum.
     """
     rng = Random(seed)
     policy = rng.choices(list(POLICY_CLASSES), weights=(6, 6, 1, 1))[0]
@@ -87,7 +85,7 @@ def question(seed: int) -> Question:
 
 @pytest.fixture(scope="module")
 def asked(policies: JavaAuditor) -> list[tuple[Question, Adherence]]:
-    """Every question with Java's answer, each of a policy of its own."""
+    """Return every question with Java's answer, each from a policy of its own."""
     return [(one, one.javas(policies)) for one in map(question, range(QUESTIONS))]
 
 
@@ -97,7 +95,7 @@ pytestmark = pytest.mark.real
 def test_java_mode_gives_what_the_java_classes_give(
     asked: list[tuple[Question, Adherence]],
 ) -> None:
-    """Ensemble by ensemble, defects included."""
+    """They agree ensemble by ensemble, including defects."""
     wrong = [(one, right.name, one.ours().name) for one, right in asked if one.ours() is not right]
     assert not wrong, (
         f"{len(wrong)} of {len(asked)}, the first: seed {wrong[0][0].seed}, Java, ours: {wrong[0]}"
@@ -105,7 +103,7 @@ def test_java_mode_gives_what_the_java_classes_give(
 
 
 def test_the_questions_are_about_everything(asked: list[tuple[Question, Adherence]]) -> None:
-    """Every answer that a policy can give was given."""
+    """Every possible answer of a policy was given."""
     seen = Counter((one.rule.policy, right) for one, right in asked)
     for policy, words in {
         Policy.RACK: (Adherence.FAIL, Adherence.STRICT),
@@ -118,9 +116,7 @@ def test_the_questions_are_about_everything(asked: list[tuple[Question, Adherenc
 
 
 def test_judging_by_assigned_location_is_noticed(asked: list[tuple[Question, Adherence]]) -> None:
-    """The comparison can fail: our own mode does not agree with Java where bookies are not
-    writable.
-    """
+    """The comparison can fail: our own mode disagrees with Java if bookies are not writable."""
     own = [
         (replace(one, rule=replace(one.rule, java_compatible=False)), right) for one, right in asked
     ]

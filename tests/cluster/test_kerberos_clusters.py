@@ -1,5 +1,5 @@
-"""Whole audits of real bookies and a real ZooKeeper that want a Kerberos ticket, and what is said
-where there is none that they accept.
+"""Whole audits of real bookies and a real ZooKeeper that require a Kerberos ticket, and the errors
+without a valid one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.real
 
 KRB5_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 ALLOWED, FORBIDDEN = "bookkeeper-auditor", "someone"
-"""Principals: the bookies' saslJaasClientAllowedIds is `.*bookkeeper.*`, as by default."""
+"""Principals. The bookies' saslJaasClientAllowedIds is the default, `.*bookkeeper.*`."""
 BOOKIE, ZOOKEEPER = "bookkeeper/localhost", "zookeeper/localhost"
 KEY = slice(-20, -4)
-"""Where a key tab has a key: 16 bytes, and behind them the number of its version."""
+"""The position of a key in a key tab: 16 bytes, followed by the number of its version."""
 QUICK = {"second_look_delay": "0s", "rpc_timeout": "4s"}
 Settings = Mapping[str, str]
 
@@ -44,7 +44,7 @@ class Guarded:
     pki: Pki
     keytabs: Mapping[str, Path]
     jaas: Path
-    """Of servers and of a client (sections BookKeeper and Ticket)."""
+    """The JAAS file of servers and of a client (sections BookKeeper and Ticket)."""
 
     @property
     def java_flags(self) -> str:
@@ -54,7 +54,7 @@ class Guarded:
         )
 
     def bookies_want(self, *, tls: bool) -> None:
-        """Start all bookies again with Kerberos, and TLS around it or not."""
+        """Restart all bookies with Kerberos, inside TLS or not."""
         issued = self.pki.issue("bookie")
         settings = {**SASL_OF_BOOKIES, "advertisedAddress": "localhost"}
         self.cluster.restart_bookies(
@@ -78,7 +78,7 @@ class Guarded:
         return {"bookie_tls": "on", "bookie_tls_ca": str(self.pki.ca())}
 
     def command(self, name: str, settings: Settings, **environment: str) -> Done:
-        """Run a command in a process of its own: libkrb5 reads krb5.conf once."""
+        """Run a command in a process of its own, because libkrb5 reads krb5.conf only once."""
         words = [
             word
             for key, value in settings.items()
@@ -94,7 +94,7 @@ class Guarded:
 
     @property
     def uri(self) -> str:
-        """With the name that is in ZooKeeper's principal."""
+        """The URI with the host name of ZooKeeper's principal."""
         return self.cluster.metadata_service_uri.replace("127.0.0.1", "localhost")
 
 
@@ -112,7 +112,7 @@ def write_jaas(path: Path, keytabs: Mapping[str, Path]) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Bookies in clear until `bookies_want`. 10 s."""
+    """Yield bookies in clear until `bookies_want`. 10 s."""
     require_kerberos()
     folder = tmp_path_factory.mktemp("kerberos")
     with Kdc(folder / "kdc") as kdc:
@@ -137,7 +137,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture(scope="module")
 def without_tls(guarded: Guarded) -> Guarded:
-    """Bookies that want a ticket, in clear, and znodes that only our principal may read."""
+    """Return bookies that require a ticket, in clear, and znodes that only our principal may
+    read.
+    """
     guarded.bookies_want(tls=False)
     return guarded
 
@@ -148,7 +150,8 @@ def without_tls(guarded: Guarded) -> Guarded:
 def test_bookies_and_zookeeper_with_kerberos_are_audited(
     without_tls: Guarded, tmp_path: Path, engine: Settings
 ) -> None:
-    """By a key tab, in the driver and in Spark's workers. The key is in nothing that is written.
+    """The key tab works in the driver and in Spark's workers. The key is in no file that is
+    written.
 
     Only our principal may read the ledgers' znodes.
     """
@@ -179,7 +182,9 @@ def test_a_principal_that_no_bookie_admits_ends_a_run_before_the_first_look(
 
 
 def faults(guarded: Guarded) -> dict[str, tuple[Settings, str, int]]:
-    """Settings that no bookie accepts, the word for it, and how often `doctor` says it."""
+    """Return settings that no bookie accepts, the word for the fault, and how often `doctor` says
+    it.
+    """
     kdc, keytab = guarded.kdc, guarded.by_key_tab()
     ahead = 3600
     at_bookie = kdc.shift_clock(guarded.ticket(lifetime="10h", service=BOOKIE), ahead)
@@ -211,7 +216,7 @@ def faults(guarded: Guarded) -> dict[str, tuple[Settings, str, int]]:
 
 @pytest.mark.long
 def test_doctor_tells_each_fault_of_a_ticket_apart(without_tls: Guarded) -> None:
-    """Of a ticket, of the clocks, of principals, and of another mechanism."""
+    """The faults are those of a ticket, of the clocks, of principals, and another mechanism."""
     for fault, (settings, word, times) in faults(without_tls).items():
         looked = without_tls.command("doctor", settings)
         assert (looked.returncode, looked.stdout.count(word)) == (5, times), (fault, looked.stdout)
@@ -282,9 +287,9 @@ def test_a_kdc_that_goes_away_in_a_run_is_missed_only_where_tickets_expire(
     assert [(one["ledger_id"], one["bookie_id"]) for one in findings(tmp_path)] == [(LOST, None)]
     [path] = tmp_path.glob("run-*/summary.json")
     summary = json.loads(path.read_text())
-    told = [one for one in summary["withheld"] if f"{BOOKIE}: {NO_KDC}" in one]
-    assert len(told) == bool(undialled), summary["withheld"]
-    assert all("3 bookies were asked nothing at the last look" in one for one in told)
+    withheld = [one for one in summary["withheld"] if f"{BOOKIE}: {NO_KDC}" in one]
+    assert len(withheld) == bool(undialled), summary["withheld"]
+    assert all("3 bookies were asked nothing at the last look" in one for one in withheld)
     said = "not dialled" in " ".join(done.stdout.split()) or (
         "no KDC of the realm" in " ".join((path.parent / "report.txt").read_text().split())
     )
@@ -302,10 +307,10 @@ def stop_after_first_look(kdc: Kdc, output: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_key_that_the_bookies_do_not_have_yet_is_told(
+def test_a_key_that_the_bookies_do_not_have_yet_is_reported(
     without_tls: Guarded, tmp_path: Path
 ) -> None:
-    """The KDC gives tickets of the newest key. A bookie says nothing to them."""
+    """The KDC issues tickets for the newest key. A bookie does not answer them."""
     without_tls.kdc.admin(f"ktadd -k {tmp_path}/new.keytab {BOOKIE}")
     looked = without_tls.command("doctor", without_tls.by_key_tab())
     assert looked.stdout.count(f"key tab may lack the newest key of {BOOKIE}") == 3, looked.stdout
@@ -339,7 +344,7 @@ def test_a_ticket_cache_inside_tls_and_the_login_of_a_jaas_file_are_used(
 
 
 @pytest.mark.long
-def test_bookies_that_offer_digest_md5_are_told(guarded: Guarded, tmp_path: Path) -> None:
+def test_bookies_that_offer_digest_md5_are_reported(guarded: Guarded, tmp_path: Path) -> None:
     """They answer a ticket with their challenge."""
     jaas = tmp_path / "digest.jaas"
     jaas.write_text(f'Bookie {{ {LOGIN_MODULE} required user_bookkeeper="pw"; }};\n')

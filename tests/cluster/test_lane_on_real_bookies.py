@@ -1,5 +1,5 @@
 """The product's client gets the same evidence from real bookies as from the sandbox's, and gives up
-on one that cannot list.
+a bookie that cannot list.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.real
 
 LOOK, NOW_MS = 1, 1_700_000_000_000
 LEDGER_ID = 800_000
-"""Far from the ids of other tests: the same on every implementation, so that whole answers can be
-compared.
+"""Far from the ids of other tests, and the same on every implementation, so that whole answers can
+be compared.
 """
 HELD = {0: "0-9", 1: "0-1 3-4 6-7 9", 2: "1200-1202 1205-1999", 3: "0", 4: "0-1024", 5: "7 900000"}
 UNKNOWN, EMPTY = 6, 7
@@ -44,15 +44,15 @@ STRIPED_RUNS = 5_000
 
 
 def lane(bookie: BookieUnderTest, limits: BookieLimits | None = None) -> Lane:
-    """A lane that dates everything alike and calls every bookie the same."""
+    """Return a lane that uses one date and one bookie name for everything."""
     return Lane(
         AsyncLane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS)
     )
 
 
 def unweighed(read: EntryRead) -> EntryRead:
-    """The read without its size: the answer's maxLAC, which nobody reads here, is longer or shorter
-    on the wire.
+    """Return the read without its size: the answer's maxLAC, which is not read here, varies in
+    length on the wire.
     """
     assert read.received_bytes > 0, "an answer without bytes"
     return replace(read, received_bytes=0)
@@ -62,7 +62,7 @@ def unweighed(read: EntryRead) -> EntryRead:
 def seeded(
     shared_cluster: RealCluster, sandbox: dict[str, SandboxBookieUnderTest]
 ) -> dict[str, tuple[SandboxBookieUnderTest, BookieUnderTest]]:
-    """Per storage the sandbox's bookie and a real one, both holding the same ledgers."""
+    """Return, for each storage, the sandbox's bookie and a real one with the same ledgers."""
     pairs = {kind: (sandbox[kind], real_bookie(shared_cluster, kind)) for kind in STORAGES}
     for pair in pairs.values():
         for bookie in pair:
@@ -76,7 +76,7 @@ def seeded(
 def test_lists_are_the_same_evidence(
     seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str
 ) -> None:
-    """Each list, ENOLEDGER and empty list gives equal answers, down to groups, bytes received and
+    """Lists, ENOLEDGER and empty lists give equal answers, including groups, bytes received and
     frames sent.
     """
     questions = [ListQuestion(LEDGER_ID + number) for number in (*HELD, UNKNOWN, EMPTY)]
@@ -104,8 +104,8 @@ def test_lists_are_the_same_evidence(
 def test_reads_are_the_same_evidence(
     seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]], kind: str
 ) -> None:
-    """Each confirming read, digest verified, gives equal evidence, also of the entries that a list
-    leaves out.
+    """Each confirming read, with its digest verified, gives equal evidence, also for the entries
+    that a list omits.
     """
     questions = [
         ReadQuestion(LEDGER_ID + number, entry_id, DigestType.CRC32C, b"")
@@ -151,7 +151,7 @@ def test_many_questions_in_flight_are_all_answered(
 def test_the_canonical_form_of_a_real_list_is_one_group_a_stripe(
     shared_cluster: RealCluster,
 ) -> None:
-    """A striped ledger that a real bookie lists run by run is kept as one periodic group."""
+    """A striped ledger that a real bookie lists run by run is stored as one periodic group."""
     ledger_id = LEDGER_ID + 8
     bookie = real_bookie(shared_cluster, "sorted")
     bookie.hold(ledger_id, *((first, first + 1) for first in range(0, 3 * STRIPED_RUNS, 3)))

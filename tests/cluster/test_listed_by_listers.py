@@ -1,7 +1,7 @@
-"""Real DbLedgerStorage bookies with listers beside them: damage in the middle of ledgers is found,
-and nothing else.
+"""Real DbLedgerStorage bookies with listers: damage in the middle of ledgers is found, and nothing
+else.
 
-A bookie of this storage lists nothing, and probes would find what is in the middle by chance alone.
+A bookie of this storage lists nothing, and probes would find such damage only by chance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAST_ID = FIRST_ID + LEDGERS - 1
 ENTRIES = 300
 METADATA = f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRIES - 1}"
 LOST = {FIRST_ID + 3: {"b1": "150", "b2": "150", "b3": "150"}, FIRST_ID + 7: {"b2": "201"}}
-"""Single entries in the middle of ledgers: without any copy, and without one of two."""
+"""Single entries in the middle of ledgers: one without any copy, and one without one of two."""
 KINDS = {
     FIRST_ID + 3: (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]),
     FIRST_ID + 7: (Kind.ENTRY_BELOW_ACK_QUORUM, [[201, 201]]),
@@ -35,7 +35,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three bookies with ledgers of which two are damaged."""
+    """Yield three bookies with ledgers, two of which are damaged."""
     with RealCluster(tmp_path_factory.mktemp("listed"), bookies=3, storage=DB) as cluster:
         for ledger_id in range(FIRST_ID, FIRST_ID + LEDGERS):
             cluster.place(ledger_id, cluster.ledger(METADATA), LOST.get(ledger_id))
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture(scope="module")
 def listers(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The map of a lister beside each bookie, once the bookies have flushed what was written."""
+    """Yield the map of a lister beside each bookie, after the bookies have flushed."""
     with listers_of(cluster, tmp_path_factory.mktemp("map")) as found:
         for line in found.read_text().splitlines():
             await_listed(line.split()[1], LAST_ID)
@@ -55,12 +55,12 @@ def listers(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 def outcome(
     cluster: RealCluster, listers: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:
-    """One run with listers."""
+    """Return one run with listers."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 
 
 def test_a_run_finds_each_damaged_ledger_and_nothing_else(outcome: Outcome) -> None:
-    """The very entries, although each is one of 300."""
+    """It finds exactly these entries, although each is one of 300."""
     assert KINDS == {
         found["ledger_id"]: (Kind(found["kind"]), found["entries"]) for found in outcome.findings
     }
@@ -82,7 +82,7 @@ def test_a_run_says_that_listers_listed(outcome: Outcome) -> None:
 def test_auditor_ledger_says_the_same(
     cluster: RealCluster, listers: Path, outcome: Outcome
 ) -> None:
-    """Without Spark; each ledger says whose listers listed."""
+    """It runs without Spark, and says of each ledger which listers listed it."""
     ids = range(FIRST_ID, FIRST_ID + LEDGERS)
     alone = audit_ledgers(cluster, ids, lister_map=str(listers))
     assert outcome.standings(*ids) == alone.standings(*ids)
@@ -93,7 +93,7 @@ def test_auditor_ledger_says_the_same(
 
 
 def test_without_listers_bookies_are_probed(cluster: RealCluster, tmp_path: Path) -> None:
-    """A map that names nobody's lister: as today, and it is said so."""
+    """If the map names no bookie of the cluster, bookies are probed, and a sentence says so."""
     nobody = tmp_path / "listers"
     nobody.write_text("b1 127.0.0.1:1\nb2 127.0.0.1:1\nb3 127.0.0.1:1\n")
     alone = audit_ledgers(cluster, [FIRST_ID], lister_map=str(nobody))
@@ -105,9 +105,7 @@ def test_without_listers_bookies_are_probed(cluster: RealCluster, tmp_path: Path
 def test_a_map_that_mixes_up_two_listers_is_noticed(
     cluster: RealCluster, listers: Path, tmp_path: Path
 ) -> None:
-    """Each lister says for whom it speaks: the wrong ones are not asked, and the bookies are
-    probed.
-    """
+    """Each lister names its bookie: the wrong ones are not asked, and the bookies are probed."""
     where = dict(line.split() for line in listers.read_text().splitlines())
     mixed = tmp_path / "listers"
     mixed.write_text(f"b1 {where['b2']}\nb2 {where['b1']}\nb3 {where['b3']}\n")
@@ -117,7 +115,7 @@ def test_a_map_that_mixes_up_two_listers_is_noticed(
 
 
 def test_a_lister_does_not_start_for_another_bookie(cluster: RealCluster) -> None:
-    """The cookie says whose directories they are; no directory is touched."""
+    """The cookie says whose directories they are; no directory is changed."""
     directory = cluster.directory("b1") / "ledgers"
     arguments = [
         "lister",
@@ -135,8 +133,8 @@ def test_a_lister_does_not_start_for_another_bookie(cluster: RealCluster) -> Non
     )
 
 
-def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
-    """Directories, id and address, and the cluster that the cookie must be of."""
+def test_a_lister_can_be_configured_by_flags_alone(cluster: RealCluster) -> None:
+    """The flags are directories, id and address, and the cluster that the cookie must belong to."""
     directory = cluster.directory("b1") / "ledgers"
     host, port = cluster.address("b1")
     flags = (
@@ -152,7 +150,7 @@ def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
 
 
 def test_doctor_says_which_lister_answers(cluster: RealCluster, listers: Path) -> None:
-    """Beside the bookie it lists for."""
+    """It is shown beside the bookie for which it lists."""
     where = dict(line.split() for line in listers.read_text().splitlines())
     said = command(
         "doctor",
@@ -167,7 +165,9 @@ def test_doctor_says_which_lister_answers(cluster: RealCluster, listers: Path) -
 
 
 def test_nothing_is_left_in_the_index(cluster: RealCluster, listers: Path) -> None:
-    """rocksdict writes its settings beside whatever it opens: never beside the bookie's index."""
+    """rocksdict writes its settings beside every index that it opens, but not beside the
+    bookie's.
+    """
     found = [
         path.name
         for bookie in ("b1", "b2", "b3")

@@ -1,8 +1,8 @@
-"""Listers of a real Pulsar's bookies in a storm: write buffers of 64 KiB, flushes, compaction of
+"""Listers of a real Pulsar's bookies under stress: write buffers of 64 KiB, flushes, compaction of
 logs and of the index.
 
-Brokers write the entries of a ledger in order. So a number that a list lacks below its highest is a
-false hole.
+Brokers write the entries of a ledger in order. A number below the highest one that a list lacks is
+therefore a false hole.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from support.real_pulsar import BRIEFLY_KEPT, RealPulsar
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
 STORM_S = float(os.environ.get("STORM_S", "180"))
-"""How long, in seconds."""
+"""How long the stress lasts, in seconds."""
 MORE_S = 1_200
-"""How long all may take beside: the start of all servers, and what a slow machine takes until the
-storm is one.
+"""How long everything else may take, in seconds: the start of all servers, and the time until the
+counts below are reached.
 """
 pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(STORM_S + MORE_S)]
 WHOLE_MIN, FLUSHED_MIN = 1_000, 100
-"""It goes on until so many lists were whole, and the index of each bookie had so many files,
-however slow the machine is.
+"""The stress lasts until this many lists were complete and the index of each bookie had this many
+files, however slow the machine is.
 """
 MESSAGES = 2_000
-"""Written by turns to the topic that is kept and to the one that is trimmed."""
+"""Written alternately to the topic that is kept and to the one that is trimmed."""
 NEWEST_LEDGERS = 30
-"""Ledgers that are listed again and again, the newest ones, and as many drawn from the others by
+"""Ledgers that are listed again and again: the newest ones, and as many of the others, drawn by
 age.
 """
 ROCKSDB = """[Version]
@@ -65,7 +65,7 @@ BOOKIE_SETTINGS = {
 
 @pytest.fixture(scope="module")
 def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
-    """Bookies that flush and compact without pause."""
+    """Yield bookies that flush and compact without pause."""
     workdir = tmp_path_factory.mktemp("storm")
     options = workdir / "rocksdb.conf"
     options.write_text(ROCKSDB)
@@ -78,7 +78,7 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
 
 @contextmanager
 def storm(pulsar: RealPulsar) -> Iterator[None]:
-    """Write as fast as the broker takes it, half of it to be deleted at once."""
+    """Write as fast as the broker accepts it; half of it is deleted at once."""
     stop, failed = threading.Event(), []
 
     def blow() -> None:
@@ -100,8 +100,8 @@ def storm(pulsar: RealPulsar) -> Iterator[None]:
 
 
 def test_no_list_has_a_false_hole(pulsar: RealPulsar, tmp_path: Path) -> None:
-    """In minutes of flushes and compaction each list is whole up to its end, and whole once a later
-    ledger is.
+    """During minutes of flushes and compaction each list is complete up to its end, and complete
+    once a later ledger is.
     """
     said: Counter[str] = Counter()
     whole_up_to: dict[BookieId, LedgerId] = {}
@@ -147,9 +147,9 @@ def list_once(
 
 
 def holes(listed: set[EntryId], expected: set[EntryId], is_settled: bool) -> list[EntryId]:
-    """The entries that a list lacks and must not; and those that it has and must not.
+    """Return the entries that a list wrongly lacks, and those that it wrongly has.
 
-    A bookie flushes ledgers in the order of their ids: where a later one is whole, this one is
+    A bookie flushes ledgers in the order of their ids: if a later one is complete, this one is
     `settled`.
     """
     end = None if is_settled else max(listed, default=-1)
@@ -159,27 +159,29 @@ def holes(listed: set[EntryId], expected: set[EntryId], is_settled: bool) -> lis
 
 
 def word_of(listed: set[EntryId] | None, expected: set[EntryId]) -> str:
-    """What is counted of a list."""
+    """Return the word under which a list is counted."""
     if listed is None:
         return "doubt"
     return "whole" if listed == expected else "begun"
 
 
 def newest_and_older(pulsar: RealPulsar) -> list[LedgerId]:
-    """The closed ledgers to list now."""
+    """Return the closed ledgers to list now."""
     closed = [one.ledger_id for one in pulsar.data_ledgers(topic_of("kept"))[:-1]]
     return [*closed[-NEWEST_LEDGERS:], *closed[:: 1 + len(closed) // NEWEST_LEDGERS]]
 
 
 def is_storm(pulsar: RealPulsar) -> bool:
-    """Whether each bookie has flushed its index often, and compacted its first entry log away."""
+    """Return whether each bookie has flushed its index often, and compacted its first entry log
+    away.
+    """
     files, oldest_log = signs_of_storm(pulsar)
     return files >= FLUSHED_MIN and oldest_log > 0
 
 
 def signs_of_storm(pulsar: RealPulsar) -> tuple[int, int]:
-    """How many files the index of a bookie ever had, and its oldest entry log: the least of all
-    bookies.
+    """Return how many files the index of a bookie ever had, and its oldest entry log: the minimum
+    over all bookies.
     """
     files, logs = [], []
     for bookie_id in pulsar.cluster.bookie_ids:

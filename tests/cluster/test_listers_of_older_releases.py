@@ -31,8 +31,8 @@ MIDDLE = {"b1": "150", "b2": "150", "b3": "150"}
 
 @pytest.mark.parametrize("version", ["4.14.7", "4.16.6"])
 def test_a_lost_entry_is_found_and_nothing_else_is(version: str, tmp_path: Path) -> None:
-    """By lists of whole ledgers, also after a bookie has ended in good order and was started
-    again.
+    """Lists of whole ledgers show it, also after a bookie was ended in an orderly way and
+    restarted.
     """
     with RealCluster(
         tmp_path / "cluster", bookies=3, storage="DbLedgerStorage", bookie_version=version

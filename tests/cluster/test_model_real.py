@@ -1,5 +1,5 @@
-"""The model on real BookKeeper: the same actions, the same truth, the same properties after each of
-them.
+"""The model on real BookKeeper: the same actions, the same truth, and the same properties after
+each action.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 SEED = 34
 STEPS = 8
-"""Actions behind the beginning: a bookie that is wiped, crashes or turns read-only takes
-seconds.
-"""
+"""Actions after the beginning: a bookie that is wiped, crashes or turns read-only takes seconds."""
 LOSSES = (
     "create 1 e3 w2 a2 b1 b2 b3; append 1 9; ensemble 1 0 b4; append 1 5; close 1; cut 4 half; lose"
     " 1 4 b3; resume; stray 1 2 b4; mark 1; time 150; crash b3 gone; restart b3; corrupt 1 endless"
 )
-"""What draws by chance may leave out: an entry lost while an audit stands still, the last copies on
-a bookie that is not named, a mark too old.
+"""Actions that a random history may lack: an entry lost during a pause, the last copies on a bookie
+that is not named, a mark too old.
 """
 
 
@@ -33,10 +31,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_after_each_action_every_property_holds_on_real_bookies(cluster: Cluster):
-    """No false alarm and no miss, on bookies whose storage nobody here wrote."""
+    """There is no false alarm and no miss, on bookies with BookKeeper's own storage."""
     cluster.run(draw_history(SEED, STEPS, cluster.world.at_first))
 
 
 def test_losses_on_real_bookies_are_what_the_model_says(cluster: Cluster):
-    """Every kind of loss the model knows, on bookies that were wiped and got the rest anew."""
+    """Every kind of loss that the model knows is found, on bookies that were wiped and refilled."""
     cluster.run([line.strip() for line in LOSSES.split(";")])

@@ -1,5 +1,5 @@
-"""The commands that findings offer, before BookKeeper's own shell: it knows them, and they show and
-do what is said of them.
+"""The commands of findings, run in BookKeeper's own shell: it knows them, and they do what the
+finding says.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ SETTINGS: dict[str, dict[str, int]] = {
 SHELL_TRIES_MAX = 5
 POLL_S = 0.2
 COLLECTED_TIMEOUT_S = 120.0
-"""How long the eager bookie may take to collect: three of its rounds of a second or two, on a busy
-machine.
+"""How long the eager bookie may take to collect, in seconds: three rounds of a second or two, on a
+busy machine.
 """
 
 
 def finding(kind: Kind) -> Finding:
-    """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4
-    has it besides.
+    """Return a finding of each kind on the cluster below: entry 4 of ledger 7 is not on b2, and b4
+    has it as well.
     """
     subject = CATALOGUE[kind].subject
     entry = EntryFacts(
@@ -115,15 +115,15 @@ def offered(kind: Kind) -> list[str]:
 
 
 def of_shell(commands: list[str]) -> list[list[str]]:
-    """The arguments of those that are BookKeeper's shell's."""
+    """Return the arguments of those commands that are for BookKeeper's shell."""
     plain = [command.removeprefix(CHANGES) for command in commands]
     return [shlex.split(command)[2:] for command in plain if command.startswith(SHELL)]
 
 
 @cache
 def usage() -> dict[str, str]:
-    """What the shell prints of itself, command by command; the options before the command under the
-    empty name.
+    """Return the shell's own help by command; options before the command are under the empty
+    name.
     """
     command = java_command(
         bookkeeper_jars(),
@@ -137,8 +137,8 @@ def usage() -> dict[str, str]:
 
 
 def unknown_to_the_shell(arguments: list[str]) -> list[str]:
-    """The command, if the shell has none of that name; else its options that the shell's own help
-    does not name.
+    """Return the command if the shell does not have it; else its options that the shell's help does
+    not name.
     """
     command = next((word for word in arguments if word in usage()), None)
     if command is None:
@@ -169,7 +169,7 @@ def test_the_shell_knows_every_command_and_option(kind: Kind) -> None:
     "page", sorted((PROJECT / "docs" / "findings").glob("*.md")), ids=lambda page: page.stem
 )
 def test_the_shell_knows_what_the_pages_say(page: Path) -> None:
-    """So it is with every command in a code block of docs/findings."""
+    """This holds for every command in a code block of docs/findings."""
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
     commands = [
         line.strip()
@@ -191,8 +191,8 @@ def test_what_the_shell_does_not_know_is_noticed() -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Ledger 7 lacks entry 4 on b2; b4, b5 and b6, which it does not name, hold that entry and a
-    ledger without metadata.
+    """Yield a cluster: ledger 7 lacks entry 4 on b2; b4, b5 and b6, which it does not name, hold
+    that entry and a ledger without metadata.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -215,7 +215,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def _with_settings(write_config: Any) -> Any:
-    """`write_config` of a bookie, and then SETTINGS in place of what it wrote."""
+    """Write a bookie's configuration with SETTINGS in place of its own."""
 
     def write(self: real_bookkeeper.RealBookie, read_only: bool = False) -> None:
         write_config(self, read_only)
@@ -233,9 +233,9 @@ def _with_settings(write_config: Any) -> Any:
 def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
     """Return `held`, or the exception that the shell names.
 
-    The shell ends its client at the first refusal. Where another answer arrives just then, it exits
-    with an error of its own ("Executor is shutting down"), which says nothing of the entry: read
-    again, at most SHELL_TRIES_MAX times.
+    The shell ends its client at the first refusal. If another answer arrives just then, it exits
+    with an error of its own ("Executor is shutting down"), which says nothing about the entry. The
+    read is then repeated, at most SHELL_TRIES_MAX times.
     """
     for tries_left in reversed(range(SHELL_TRIES_MAX)):
         try:
@@ -259,7 +259,7 @@ def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
 
 
 def answer_of(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
-    """Return what a bookie answers to READ_ENTRY, in BookKeeper's own word. The shell takes a JVM
+    """Return a bookie's answer to READ_ENTRY, in BookKeeper's own word. The shell would start a JVM
     for each.
     """
     with cluster.connect(bookie) as connection:
@@ -269,8 +269,8 @@ def answer_of(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str
 
 
 def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
-    """What the shell says. It fails on a ledger without metadata, and that is the answer to look
-    for.
+    """Return the shell's output. It fails on a ledger without metadata, and that is the expected
+    answer.
     """
     if words[0] == "ledgermetadata" and words[2] in GONE:
         with pytest.raises(
@@ -282,9 +282,7 @@ def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
 
 
 def test_looks_are_answered_and_change_nothing(cluster: RealCluster) -> None:
-    """Every command that is offered as a look ends, needs nobody to say yes, and leaves the
-    metadata as it was.
-    """
+    """Every such command ends, needs no confirmation, and leaves the metadata unchanged."""
     before = cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
     looks = {
         tuple(words)
@@ -304,8 +302,8 @@ def test_looks_are_answered_and_change_nothing(cluster: RealCluster) -> None:
 
 
 def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None:
-    """On the bookie that lacks the entry, on one that has it; a range that ends where it begins has
-    nothing in it.
+    """It is run on the bookie that lacks the entry, and on one that has it; a range that ends where
+    it begins is empty.
     """
     assert "NoSuchEntry" == read_on(cluster, "b2", LEDGER, WORST)
     assert "held" == read_on(cluster, "b3", LEDGER, WORST)
@@ -315,12 +313,12 @@ def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None
     )
 
 
-def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(
+def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_configured_not_to(
     cluster: RealCluster,
 ) -> None:
-    """Collected: a closed ledger that no segment puts there, a ledger without metadata. Kept: an
-    open one, one with a segment there, the former with gcOverreplicatedLedgerWaitTime=0, both with
-    a long gcWaitTime.
+    """Collected: a closed ledger that no segment puts there, and a ledger without metadata. Kept:
+    an open one, one with a segment there, the former with gcOverreplicatedLedgerWaitTime=0, and
+    both with a long gcWaitTime.
     """
     deadline = time.monotonic() + COLLECTED_TIMEOUT_S
     awaited = [(COLLECTS, LEDGER, WORST), (COLLECTS, 99, 0), (KEEPS_STRANDED, 99, 0)]
@@ -341,7 +339,7 @@ def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(
 
 
 def ensemble_of(cluster: RealCluster, ledger_id: LedgerId) -> list[str]:
-    """The first ensemble, as the shell reads it."""
+    """Return the first ensemble, as the shell reads it."""
     said = cluster.shell("ledgermetadata", "-l", str(ledger_id))
     found = re.search(r"ensembles=\{0=\[(.*?)\]", said)
     assert found is not None, said
@@ -351,7 +349,7 @@ def ensemble_of(cluster: RealCluster, ledger_id: LedgerId) -> list[str]:
 def test_recover_gives_the_share_of_one_bookie_to_another(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
-    """What is offered below a quorum, its question answered: another bookie is named and holds the
+    """This is the command below a quorum. After confirmation another bookie is named and holds the
     entry.
     """
     number = next(ledger_ids)
@@ -367,7 +365,7 @@ def test_recover_gives_the_share_of_one_bookie_to_another(
 def test_recover_does_not_part_a_bookie_that_stands_twice(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
-    """Why nothing is offered for it: one new bookie takes both places."""
+    """Therefore no command is proposed for such a ledger: one new bookie takes both places."""
     number = next(ledger_ids)
     shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b1] closed 9"))
     shared_cluster.shell("recover", "-f", "-l", str(number), "b1")
@@ -378,7 +376,9 @@ def test_recover_does_not_part_a_bookie_that_stands_twice(
 def test_recover_fails_where_no_copy_is_left(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
-    """Why nothing is offered for a lost entry: the shell says so and the metadata stays."""
+    """Therefore no command is proposed for a lost entry: the shell fails, and the metadata
+    stays.
+    """
     number = next(ledger_ids)
     shared_cluster.place(
         number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4", "b3": "4"}
@@ -391,7 +391,7 @@ def test_recover_fails_where_no_copy_is_left(
 def test_a_ledger_left_open_is_closed_by_reading_it_with_recovery(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
-    """What is offered for a stuck ledger that no topic owns."""
+    """This is the command for a stuck ledger that no topic owns."""
     number = next(ledger_ids)
     shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), written=9)
     shared_cluster.shell("readledger", "-l", str(number), "-fe", "0", "-le", "0", "-r")

@@ -1,5 +1,5 @@
-"""Real bookies and a real ZooKeeper that are killed or stopped in the middle of an audit, and what
-is owed all the same.
+"""Real bookies and a real ZooKeeper that are killed or stopped during an audit, and the verdicts
+that are still owed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [
 STOPPED_S = 1.0
 """How long ZooKeeper is stopped, in seconds: shorter than any session."""
 FRAMES = 6
-"""The harm comes with one of the first so many lists."""
+"""The harm comes with one of the first lists, up to this number."""
 Deed = Callable[[MortalCluster, Act, str], object]
 
 
@@ -43,14 +43,14 @@ class Doing:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalCluster]:
-    """Four real bookies with the ledgers of all plans."""
+    """Yield four real bookies with the ledgers of all plans."""
     with MortalCluster(tmp_path_factory.mktemp("processes"), bookies=len(BOOKIES)) as cluster:
         settle(cluster)
         yield cluster
 
 
 def nothing(cluster: MortalCluster, played: Act, bookie: str) -> None:
-    """The harm stays."""
+    """Do nothing: the harm stays."""
 
 
 def kill_bookie(cluster: MortalCluster, played: Act, bookie: str) -> None:
@@ -107,8 +107,8 @@ QUICK = {"SIGKILL of a bookie, back before the second look", "SIGSTOP of ZooKeep
 
 
 def _plan(name: str) -> Plan:
-    """At one of the first lists; of one that stays, owed are the ledgers that do not need the
-    bookie.
+    """Return a plan for one of the first lists. If the harm stays, the ledgers that do not need the
+    bookie are owed.
     """
 
     def faults(draw: Random) -> Faults:
@@ -141,8 +141,8 @@ PLANS = {name: _plan(name) for name in DOINGS}
 def test_a_process_that_is_killed_or_stopped_takes_no_verdict_that_is_owed(
     cluster: MortalCluster, name: str
 ):
-    """Whoever is back before the second look owes all; without a bookie, what does not need it;
-    without ZooKeeper, nothing.
+    """If the process is back before the second look, all verdicts are owed; without a bookie, those
+    of ledgers that do not need it; without ZooKeeper, none.
     """
     plan, doing = PLANS[name], DOINGS[name]
     with act(cluster, SEED) as played:

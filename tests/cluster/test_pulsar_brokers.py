@@ -1,6 +1,4 @@
-"""Slow stories of a real Pulsar: brokers that compress their metadata in each way, and a bookie
-that is wiped.
-"""
+"""Slow stories of a real Pulsar: brokers with each compression of metadata, and a wiped bookie."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ WIPED = "b2"
 
 @pytest.fixture(scope="module")
 def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
-    """One broker, four bookies."""
+    """Yield one broker and four bookies."""
     with RealPulsar(tmp_path_factory.mktemp("pulsar")) as pulsar:
         pulsar.create_namespace(ORDERS)
         yield pulsar
@@ -39,8 +37,8 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> None:
-    """A broker with this compression, and how it reads its own metadata: ledgers, entries,
-    positions.
+    """The auditor reads the metadata of a broker with this compression as the broker does: ledgers,
+    entries, positions.
     """
     pulsar.restart_broker(
         managedLedgerInfoCompressionType=compression, managedCursorInfoCompressionType=compression
@@ -65,7 +63,7 @@ def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> 
 
 def test_a_wiped_bookie_is_found_and_no_topic_is_lost(pulsar: RealPulsar, tmp_path: Path) -> None:
     """Every entry has its other copy: each ledger with entries there is below its ack quorum, each
-    topic readable.
+    topic is readable.
     """
     names = [topic_of(f"kept-{number}") for number in range(3)]
     for name in names:

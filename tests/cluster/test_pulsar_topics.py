@@ -33,19 +33,19 @@ from auditor.model.finding import Kind
 pytestmark = pytest.mark.real
 
 MAGIC = b"Gx"
-"""What compressed metadata begins with."""
+"""The first bytes of compressed metadata."""
 
 
 @pytest.fixture(scope="module")
 def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
-    """One broker, four bookies."""
+    """Yield one broker and four bookies."""
     with RealPulsar(tmp_path_factory.mktemp("pulsar")) as pulsar:
         yield pulsar
 
 
 @pytest.fixture(scope="module")
 def stories(pulsar: RealPulsar) -> TopicStories:
-    """Every story, told."""
+    """Return every story, written to the cluster."""
     return tell_topics(pulsar)
 
 
@@ -53,7 +53,7 @@ def stories(pulsar: RealPulsar) -> TopicStories:
 def listers(
     pulsar: RealPulsar, stories: TopicStories, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """The map of a lister beside each bookie, once all is flushed."""
+    """Yield the map of a lister beside each bookie, after everything is flushed."""
     with listers_of(pulsar.cluster, tmp_path_factory.mktemp("map")) as found:
         for topic in (stories.sound, stories.in_use, *stories.compressed.values()):
             await_listed(pulsar, found, stories.ledgers[topic][-2])
@@ -62,7 +62,7 @@ def listers(
 
 @pytest.fixture(scope="module")
 def topics(pulsar: RealPulsar, stories: TopicStories, listers: Path) -> dict[str, Json]:
-    """What `auditor topic` says of all topics at once, with listers, by name."""
+    """Return what `auditor topic` says of all topics at once, with listers, by name."""
     outcome = audit_topics(pulsar, *stories.all_topics, lister_map=str(listers))
     assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
     return {one["topic"]: one for one in outcome.summary["topics"]}
@@ -75,17 +75,17 @@ def outcome(
     listers: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Outcome:
-    """One run with listers."""
+    """Return one run with listers."""
     return accounted(audit(pulsar, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 
 
 def readings(topic: Json) -> dict[str, tuple[str, list[int] | None]]:
-    """What a topic says of each subscription: the answer, and the first loss."""
+    """Return a topic's answer for each subscription, and the first loss."""
     return {one["name"]: (one["answer"], one["first_loss"]) for one in topic["subscriptions"]}
 
 
 def conditions(topic: Json) -> dict[int, str]:
-    """The condition of each ledger of a topic that is neither sound nor open."""
+    """Return the condition of each ledger of a topic that is neither sound nor open."""
     fine = ("nothing_lost", "open", "offloaded")
     return {
         one["ledger_id"]: one["condition"]
@@ -95,10 +95,10 @@ def conditions(topic: Json) -> dict[int, str]:
 
 
 def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, stories: TopicStories) -> None:
-    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one
-    that was cut short.
+    """Pulsar's record of the ledgers that it closed agrees with BookKeeper, except for the one that
+    was shortened.
 
-    Of the newest one it recorded nothing, although unloading closed it.
+    Pulsar has no record of the newest one, although unloading closed it.
     """
     for topic in (stories.sound, stories.one_copy, stories.without_copy, stories.short):
         *recorded, newest = pulsar.data_ledgers(topic)
@@ -116,7 +116,9 @@ def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, stories: To
 def test_a_sound_topic_is_readable_for_each_subscription(
     topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """Unloaded: its ledgers are closed, and ZooKeeper has the positions of its subscriptions."""
+    """It is unloaded: its ledgers are closed, and ZooKeeper has the positions of its
+    subscriptions.
+    """
     topic = topics[stories.sound]
     assert ("readable", {}, True) == (topic["answer"], conditions(topic), topic["is_complete"])
     assert {BEHIND: ("readable", None), BEYOND: ("readable", None)} == readings(topic)
@@ -126,9 +128,7 @@ def test_a_sound_topic_is_readable_for_each_subscription(
 
 
 def test_a_topic_in_use_is_readable(topics: dict[str, Json], stories: TopicStories) -> None:
-    """Its newest ledger is open, its cursors have ledgers of their own, its schema has two
-    ledgers.
-    """
+    """Its newest ledger is open, its cursors have their own ledgers, its schema has two ledgers."""
     topic = topics[stories.in_use]
     assert ("readable", {}) == (topic["answer"], conditions(topic))
     roles = [one["role"] for one in topic["ledgers"]]
@@ -140,7 +140,7 @@ def test_a_topic_in_use_is_readable(topics: dict[str, Json], stories: TopicStori
 def test_each_partition_of_a_topic_is_audited(
     topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """Asked for the topic itself."""
+    """The topic itself is named on the command line."""
     found = {
         name: topics[name]["answer"] for name in topics if name.startswith(stories.partitioned)
     }
@@ -151,8 +151,8 @@ def test_each_partition_of_a_topic_is_audited(
 def test_compressed_metadata_is_read(
     pulsar: RealPulsar, topics: dict[str, Json], stories: TopicStories, compression: str
 ) -> None:
-    """As Pulsar's own code compresses it: all data ledgers, and the subscription at its
-    position.
+    """The metadata is compressed by Pulsar's own code: all data ledgers are read, and the
+    subscription has its position.
     """
     name = stories.compressed[compression]
     assert (compression != "NONE") == (pulsar.raw(name)[:2] == MAGIC)
@@ -170,7 +170,7 @@ def test_compressed_metadata_is_read(
 def test_an_offloaded_ledger_that_was_deleted_is_not_missing(
     pulsar: RealPulsar, topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """Pulsar deleted all but the newest ledger from BookKeeper, on purpose."""
+    """Pulsar deleted all ledgers except the newest one from BookKeeper, on purpose."""
     topic = topics[stories.offloaded]
     *gone, newest = stories.ledgers[stories.offloaded]
     assert all(
@@ -196,7 +196,7 @@ def test_a_deleted_ledger_is_said_to_be_missing(
 def test_a_ledger_cut_short_is_said_to_be_truncated(
     topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """BookKeeper's metadata alone looks sound; the topic knows how many entries it had."""
+    """BookKeeper's metadata alone looks sound; the topic knows how many entries the ledger had."""
     topic, ledger_id = topics[stories.short], stories.first(stories.short)
     assert {ledger_id: "truncated"} == conditions(topic)
     assert [[[KEPT, 99]]] == [
@@ -208,7 +208,7 @@ def test_a_ledger_cut_short_is_said_to_be_truncated(
 def test_an_entry_that_no_index_has_blocks_those_behind_it(
     topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """One of a hundred entries, in the middle, taken out of the index of both bookies."""
+    """It is one of a hundred entries, in the middle, removed from the index of both bookies."""
     topic, ledger_id = topics[stories.without_copy], stories.first(stories.without_copy)
     assert {ledger_id: "entries_lost"} == conditions(topic)
     assert {BEHIND: ("blocked", [ledger_id, LOST_ENTRY]), BEYOND: ("readable", None)} == readings(
@@ -217,7 +217,7 @@ def test_an_entry_that_no_index_has_blocks_those_behind_it(
 
 
 def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], stories: TopicStories) -> None:
-    """While a subscription is in use its newest position is in a ledger that is not read."""
+    """While a subscription is in use, its newest position is in a ledger that is not read."""
     topic, ledger_id = (
         topics[stories.in_use_without_copy],
         stories.first(stories.in_use_without_copy),
@@ -229,7 +229,7 @@ def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], stories: To
 def test_an_entry_with_one_copy_left_blocks_nobody(
     topics: dict[str, Json], stories: TopicStories
 ) -> None:
-    """The ledger is violated, and the topic readable."""
+    """The ledger is violated, and the topic is readable."""
     topic, ledger_id = topics[stories.one_copy], stories.first(stories.one_copy)
     assert ("readable", {}) == (topic["answer"], conditions(topic))
     assert ["violated"] == [
@@ -240,8 +240,8 @@ def test_an_entry_with_one_copy_left_blocks_nobody(
 def test_a_run_finds_each_damaged_ledger_and_nothing_else(
     pulsar: RealPulsar, outcome: Outcome, stories: TopicStories
 ) -> None:
-    """The very entries, among all ledgers of all topics, and what only the topics' references
-    show.
+    """It finds exactly these entries, among all ledgers of all topics, and what only the topics'
+    references show.
     """
     lost = {
         stories.first(stories.without_copy): Kind.ENTRY_WITHOUT_REPLICA,
@@ -268,7 +268,7 @@ def test_a_run_finds_each_damaged_ledger_and_nothing_else(
 def test_a_run_names_the_topic_of_each_damaged_ledger(
     outcome: Outcome, stories: TopicStories
 ) -> None:
-    """From the custom metadata that Pulsar gives its ledgers."""
+    """The topic is in the custom metadata that Pulsar gives its ledgers."""
     for topic in (stories.without_copy, stories.in_use_without_copy, stories.one_copy):
         owner = outcome.one(stories.first(topic))["owner"]
         assert ("pulsar", topic.removeprefix("persistent://").rpartition("/")[2]) == (
@@ -278,9 +278,7 @@ def test_a_run_names_the_topic_of_each_damaged_ledger(
 
 
 def test_entries_behind_a_cut_are_seen(outcome: Outcome, stories: TopicStories) -> None:
-    """BookKeeper has this one trace of the cut, bookies hold entries beyond the end; the topic has
-    the proof.
-    """
+    """Entries beyond the end are the only trace in BookKeeper; the topic has the proof."""
     found = {Kind(one["kind"]): one["severity"] for one in outcome.of(stories.first(stories.short))}
     assert {Kind.ENTRIES_BEYOND_END: "info", Kind.LEDGER_TRUNCATED: "critical"} == found
 
@@ -288,8 +286,8 @@ def test_entries_behind_a_cut_are_seen(outcome: Outcome, stories: TopicStories) 
 def test_without_listers_no_sound_ledger_is_accused(
     pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]
 ) -> None:
-    """Bookies are probed: single entries in the middle may be missed, and what was not read is said
-    to be assumed.
+    """Bookies are probed: single entries in the middle may be missed, and the unread ones count as
+    assumed.
     """
     probed = audit_topics(
         pulsar, stories.sound, stories.without_copy, stories.one_copy, stories.missing
@@ -312,7 +310,7 @@ def test_without_listers_no_sound_ledger_is_accused(
 def test_what_is_trimmed_between_two_looks_is_not_missing(
     pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]
 ) -> None:
-    """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks
+    """The broker removes a ledger from the topic, then deletes it: here while its deletion looks
     like a loss.
     """
     topic = stories.trimmed
@@ -327,11 +325,11 @@ def test_what_is_trimmed_between_two_looks_is_not_missing(
 def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
     pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json], outcome: Outcome
 ) -> None:
-    """The truth, from a reader that begins with the first message. Pulsar skips what a cut took,
-    and says nothing.
+    """A reader that begins with the first message shows the truth. Pulsar silently skips what a cut
+    removed.
 
-    It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost
-    entries too.
+    It reads after all audits, because its reads make bookies cache later entries of the log,
+    including lost ones.
     """
     assert (MESSAGES, True) == pulsar.read(stories.sound)
     assert (MESSAGES, True) == pulsar.read(stories.one_copy)

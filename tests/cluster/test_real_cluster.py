@@ -1,5 +1,5 @@
-"""What the tests write to a real cluster is what BookKeeper itself reads there, and the other way
-about.
+"""BookKeeper reads what the tests write to a real cluster, and the tests read what BookKeeper
+writes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from auditor.zookeeper.metadata_store import open_store
 pytestmark = pytest.mark.real
 
 END_WAIT_S = 20.0
-"""How long a server may take to be gone after its test run, in seconds."""
+"""How long a server may take to end after its test run, in seconds."""
 TWO_SEGMENTS = "e3 w2 a2  0:[b1 b2 b3] 10:[b1 b4 b3]  closed 19"
 
 
 def listed(cluster: RealCluster, bookie_id: str, ledger_id: int) -> list[tuple[int, int]]:
-    """The runs that the bookie lists, each one a group."""
+    """Return the runs that the bookie lists, each one a group."""
     with cluster.connect(bookie_id) as connection:
         return [
             (first, first + size - 1)
@@ -63,7 +63,7 @@ def test_shell_reads_our_metadata(
 
 def test_shell_lists_our_marks(shared_cluster: RealCluster, ledger_ids: Iterator[int]) -> None:
     """Marks are listed by `listunderreplicated` with their time and missing replicas, also beyond
-    32 bits; unmarked is gone.
+    32 bits; a removed one is not.
     """
     first, second, far = next(ledger_ids), next(ledger_ids), 2**40 + next(ledger_ids)
     shared_cluster.mark(first, replicas=["b2"], ctime_ms=1_700_000_000_000)
@@ -85,8 +85,8 @@ def test_shell_lists_our_marks(shared_cluster: RealCluster, ledger_ids: Iterator
 def test_shell_names_the_worker_and_the_auditor(
     shared_cluster: RealCluster, ledger_ids: Iterator[int]
 ) -> None:
-    """A lock and a vote of ours are read by BookKeeper, and by the auditor, as those of a worker
-    and of the elected auditor.
+    """BookKeeper, and the auditor, read our lock and our vote as those of a worker and of the
+    elected auditor.
     """
     ledger_id = next(ledger_ids)
     shared_cluster.mark(ledger_id, replicas=["b2"])
@@ -128,7 +128,7 @@ def test_ordinary_client_reads_our_entries(
 
 def test_we_read_what_the_ordinary_client_wrote(shared_cluster: RealCluster) -> None:
     """A ledger written by BookKeeper's own client has the metadata, the striping and the
-    registrations that we know.
+    registrations that the tests expect.
     """
     ledger_id = shared_cluster.write_as_client(3, 2, 2, entries=20, password="pw")
 
@@ -160,8 +160,8 @@ def test_we_read_what_the_ordinary_client_wrote(shared_cluster: RealCluster) -> 
 def test_entries_lie_where_the_test_put_them(
     shared_cluster: RealCluster, ledger_ids: Iterator[int]
 ) -> None:
-    """`hold` puts exactly the entries of its runs on exactly that bookie; `place` leaves out what
-    is to be lost.
+    """`hold` puts exactly the entries of its runs on exactly that bookie; `place` leaves out the
+    lost ones.
     """
     held, placed = next(ledger_ids), next(ledger_ids)
     shared_cluster.hold("b2", held, "3-4 7 1200-1202")
@@ -176,8 +176,8 @@ def test_entries_lie_where_the_test_put_them(
 
 @pytest.mark.long
 def test_bookies_come_and_go(real_cluster: Callable[..., RealCluster]) -> None:
-    """What a test does to a bookie is seen in its registration and on its port, and a wiped bookie
-    has lost what it held.
+    """A change to a bookie shows in its registration and on its port, and a wiped bookie has lost
+    what it held.
     """
     cluster = real_cluster(bookies=3)
     for bookie_id in cluster.bookie_ids:
@@ -206,7 +206,7 @@ def test_bookies_come_and_go(real_cluster: Callable[..., RealCluster]) -> None:
 
 @pytest.fixture(scope="module")
 def cluster_of_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """One bookie with DbLedgerStorage, which each test leaves running."""
+    """Yield one bookie with DbLedgerStorage, which each test leaves running."""
     with RealCluster(
         tmp_path_factory.mktemp("one"), bookies=1, storage="DbLedgerStorage"
     ) as cluster:
@@ -214,7 +214,7 @@ def cluster_of_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealClu
 
 
 def test_a_paused_bookie_accepts_and_is_silent(cluster_of_one: RealCluster) -> None:
-    """A paused bookie's port still takes connections, nothing is answered until it is resumed."""
+    """Its port still accepts connections, and nothing is answered until it is resumed."""
     cluster = cluster_of_one
     cluster.pause("b1")
     with cluster.connect("b1") as connection:
@@ -228,8 +228,8 @@ def test_a_paused_bookie_accepts_and_is_silent(cluster_of_one: RealCluster) -> N
 
 
 def test_a_killed_bookie_leaves_no_library(cluster_of_one: RealCluster) -> None:
-    """RocksDB's library, 13 MB, is unpacked in the bookie's own directory and goes when the bookie
-    does.
+    """RocksDB's library, 13 MB, is unpacked in the bookie's own directory and removed with the
+    bookie.
     """
     directory = cluster_of_one.directory("b1")
     library = "**/librocksdbjni*"
@@ -264,7 +264,7 @@ def test_servers_die_with_the_test_run(tmp_path: Path) -> None:
 
 
 def accepts(cluster: RealCluster, bookie_id: str) -> bool:
-    """Whether anything listens on the bookie's port."""
+    """Return whether a process listens on the bookie's port."""
     try:
         cluster.connect(bookie_id).close()
     except ConnectionRefusedError:
@@ -273,7 +273,7 @@ def accepts(cluster: RealCluster, bookie_id: str) -> bool:
 
 
 def registered(cluster: RealCluster) -> list[str]:
-    """Ids under `available`, without `readonly`."""
+    """Return the ids under `available`, without `readonly`."""
     return sorted(
         name
         for name in cluster.zk.get_children(cluster.root + znode_paths.AVAILABLE)

@@ -1,5 +1,6 @@
-"""Where Java or Maven is missing, tests on real BookKeeper fail in CI, and by hand they are skipped
-loudly: never silently. So are those with Kerberos, where a KDC or the library is missing.
+"""If Java or Maven is missing, tests on real BookKeeper fail in CI, and are skipped with a message
+elsewhere: never silently. The same holds for tests with Kerberos if a KDC or the library is
+missing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Frames recorded from real bookies mean the same to us as what the sandbox says to the same
-requests. Needs no Java.
+"""Frames recorded from real bookies mean the same as the sandbox's answers to the same requests.
+Needs no Java.
 
 Record them again after a change of BookKeeper's version or of the requests: `.venv/bin/python
 tests/cluster/record_frames.py`.
@@ -29,7 +29,7 @@ Decoded = dict[str, tuple[frames.Response, entry_availability.Decoded | None]]
 
 @pytest.fixture(scope="module")
 def seeded_sandbox() -> Iterator[dict[str, SandboxBookieUnderTest]]:
-    """Sandbox bookies that hold what the recorded ones held."""
+    """Yield sandbox bookies that hold what the recorded ones held."""
     with sandbox_bookies() as bookies:
         for bookie in bookies.values():
             recorded_frames.seed(bookie)
@@ -37,7 +37,7 @@ def seeded_sandbox() -> Iterator[dict[str, SandboxBookieUnderTest]]:
 
 
 def decoded(exchanges: Iterable[Exchange]) -> Decoded:
-    """What the product makes of each answer: the frame, and the list where there is one."""
+    """Return what the product makes of each answer: the frame, and the list if there is one."""
     answers = {one.name: frames.decode_response(one.answer) for one in exchanges}
     return {name: (answer, _listed(answer)) for name, answer in answers.items()}
 
@@ -52,10 +52,10 @@ def _listed(answer: frames.Response) -> entry_availability.Decoded | None:
 
 
 def fields(exchanges: Iterable[Exchange]) -> dict[str, pb.Response]:
-    """Each answer field by field, but for the values that are the machine's: disk sizes, and
-    maxLAC, which nobody reads here.
+    """Return each answer field by field, without values that depend on the machine: disk sizes, and
+    maxLAC, which is not read here.
 
-    Whether these are there at all is compared.
+    The presence of these fields is compared.
     """
     messages = {one.name: pb.Response.FromString(one.answer) for one in exchanges}
     for message in messages.values():
@@ -81,8 +81,8 @@ def test_recording_asks_what_the_code_asks(kind: str) -> None:
 def test_sandbox_answers_decode_as_recorded_ones(
     seeded_sandbox: dict[str, SandboxBookieUnderTest], kind: str
 ) -> None:
-    """The product decodes what the sandbox says into what it decodes from a real bookie's recorded
-    answer.
+    """The product decodes the sandbox's answer and a real bookie's recorded answer to the same
+    value.
     """
     said = recorded_frames.ask(seeded_sandbox[kind], recorded_frames.requests())
     assert decoded(recorded_frames.read(kind)) == decoded(said)

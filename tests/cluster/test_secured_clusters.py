@@ -1,6 +1,4 @@
-"""Whole audits of real servers with TLS, logins and ACLs, and what is said where a credential is
-wrong.
-"""
+"""Whole audits of real servers with TLS, logins and ACLs, and the errors for a wrong credential."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ Settings = Mapping[str, str]
 
 @pytest.fixture(scope="module")
 def with_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Bookies that want TLS with a client certificate, and no login."""
+    """Yield bookies that require TLS with a client certificate, and no login."""
     with secured_cluster(tmp_path_factory.mktemp("tls")) as secured:
         secured.bookies_want(tls=True)
         yield secured
@@ -44,7 +42,7 @@ def with_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 @pytest.fixture(scope="module")
 def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Bookies that offer TLS and want a login, and znodes that want one too."""
+    """Yield bookies that offer TLS and require a login, and znodes that require one too."""
     with secured_cluster(tmp_path_factory.mktemp("logins")) as secured:
         secured.bookies_want(tls=True, sasl=True)
         secured.guard_znodes()
@@ -52,7 +50,7 @@ def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def flags(settings: Settings) -> list[str]:
-    """Settings as a shell writes them."""
+    """Return settings as flags of a shell."""
     return [
         word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", value)
     ]
@@ -64,7 +62,7 @@ def doctor(secured: Secured, settings: Settings) -> Done:
 
 
 def finds_the_loss(outcome: Outcome) -> None:
-    """Every ledger was judged, and the lost copy was seen."""
+    """Assert that every ledger was judged and the lost copy was found."""
     accounted(outcome)
     assert outcome.standings(SOUND) == ["sound"]
     assert [finding["ledger_id"] for finding in outcome.findings] == [LOST]
@@ -73,8 +71,8 @@ def finds_the_loss(outcome: Outcome) -> None:
 
 @pytest.mark.long
 def test_bookies_with_tls_are_audited(with_tls: Secured, tmp_path: Path) -> None:
-    """A client certificate with an encrypted key; in the lanes of a run and in those of
-    `ledger`.
+    """The key of the client certificate is encrypted; it works in the lanes of a run and in those
+    of `ledger`.
     """
     settings = with_tls.tls("bookie")
     finds_the_loss(audit(with_tls.cluster, tmp_path, **settings))
@@ -85,7 +83,7 @@ def test_bookies_with_tls_are_audited(with_tls: Secured, tmp_path: Path) -> None
 def test_bookies_with_logins_are_audited(
     with_logins: Secured, tmp_path: Path, with_tls_too: bool
 ) -> None:
-    """With the login in clear, and inside TLS; the znodes are read with the bookies' own user, in
+    """The login works in clear and inside TLS; the znodes are read as the bookies' own user, in
     clear.
     """
     settings = with_logins.sasl("bookie") | with_logins.sasl("zookeeper")
@@ -101,7 +99,7 @@ def test_bookies_with_logins_are_audited(
 
 @pytest.mark.parametrize("way", ["tls and sasl", "digest"])
 def test_a_secured_zookeeper_is_read(with_logins: Secured, tmp_path: Path, way: str) -> None:
-    """Over TLS with the bookies' user, and in clear with a digest that may only read."""
+    """It is read over TLS as the bookies' user, and in clear with a digest that may only read."""
     settings = with_logins.sasl("bookie")
     if way == "digest":
         finds_the_loss(audit(with_logins.cluster, tmp_path, **settings, **with_logins.digest()))
@@ -111,8 +109,8 @@ def test_a_secured_zookeeper_is_read(with_logins: Secured, tmp_path: Path, way: 
 
 
 def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
-    """Settings that no bookie with TLS accepts, or that accept none of them, and the word for
-    it.
+    """Return settings that no bookie with TLS accepts, or that accept no bookie, and the word for
+    the fault.
     """
     return {
         "no certificate": (secured.tls_without_certificate("bookie"), "client certificate"),
@@ -162,8 +160,10 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
 
 
 @pytest.mark.long
-def test_a_certificate_without_the_role_that_bookies_want_is_told(with_tls: Secured) -> None:
-    """The right role gets in. Another one, and none at all, are not a wrong certificate."""
+def test_a_certificate_without_the_role_that_bookies_want_is_reported(with_tls: Secured) -> None:
+    """The right role is accepted. Another role, and none at all, are not reported as a wrong
+    certificate.
+    """
     with_tls.bookies_want(tls=True, role="auditor")
     try:
         assert doctor(with_tls, with_tls.tls("bookie")).stdout.count("(writable) answered") == 3
@@ -180,7 +180,7 @@ def test_a_certificate_without_the_role_that_bookies_want_is_told(with_tls: Secu
 def test_a_login_that_no_bookie_accepts_ends_the_command_before_the_first_look(
     with_logins: Secured, with_tls_too: bool
 ) -> None:
-    """A wrong password, an unknown user, and none at all inside TLS."""
+    """The password is wrong, the user unknown, or there is no login inside TLS."""
     tls = with_logins.tls("bookie") if with_tls_too else {}
     for wrong in (with_logins.sasl("bookie", "wrong"), with_logins.sasl("bookie", user="nobody")):
         outcome = doctor(with_logins, {**wrong, **tls, **with_logins.sasl("zookeeper")})
@@ -246,8 +246,8 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(
 
 
 def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
-    """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a
-    variable, a command and a client's JAAS file give them.
+    """A whole audit on Spark in a process of its own, with a canary in each secret; the secrets
+    come from a file, a variable, a command and a client's JAAS file.
     """
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
     spark_conf.mkdir()
@@ -298,14 +298,14 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
 
 
 def words_in(path: Path) -> str:
-    """What a file says; a table is unpacked."""
+    """Return what a file says; a table is unpacked."""
     if path.suffix == ".parquet":
         return repr(pq.read_table(path).to_pylist())
     return path.read_bytes().decode(errors="replace")
 
 
 class CommandLines:
-    """Collects the command lines of all processes while a block runs."""
+    """Collects the command lines of all processes during the block."""
 
     def __enter__(self) -> set[str]:
         self._seen: set[str] = set()

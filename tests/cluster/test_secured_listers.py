@@ -1,5 +1,5 @@
-"""Listers beside real bookies that speak TLS with PEM files: they take it from the bookies' own
-configuration, and an audit asks them inside it.
+"""Listers beside real bookies with TLS and PEM files: they read the bookies' own configuration, and
+an audit asks them inside TLS.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.real
 SOUND, LOST = 471_000, 471_001
 METADATA = "e3 w2 a2 0:[b1 b2 b3] closed 99"
 MISSING = 50
-"""In the middle of a ledger, where the few reads of a probe do not look."""
+"""An entry in the middle of a ledger, where the few reads of a probe do not look."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The cluster, the map of its listers, and the settings by which both let an audit in."""
+    """The cluster, the map of its listers, and the settings by which both accept an audit."""
 
     cluster: RealCluster
     map: Path
@@ -37,7 +37,7 @@ class Listed:
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listed]:
-    """Three bookies that want client certificates, each with a lister."""
+    """Yield three bookies that require client certificates, each with a lister."""
     folder = tmp_path_factory.mktemp("secured")
     pki = Pki(folder / "pki")
     bookie, auditor = pki.issue("bookie"), pki.issue("auditor")
@@ -71,7 +71,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listed]:
 
 
 def test_a_run_asks_bookies_and_listers_inside_tls(listed: Listed, tmp_path: Path) -> None:
-    """It finds the one entry that only lists show, and says that listers listed."""
+    """The run finds the one entry that only lists show, and says that listers listed."""
     settings = {"bookie_tls": "on", "lister_tls": "on", "lister_map": str(listed.map)}
     outcome = accounted(audit(listed.cluster, tmp_path, **settings, **listed.tls))
     assert [(found["ledger_id"], found["kind"]) for found in outcome.findings] == [

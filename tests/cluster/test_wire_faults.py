@@ -1,5 +1,5 @@
 """The faults of `tests/faults/plans.py`, on the wire before real bookies and a real ZooKeeper: the
-same is owed.
+same verdicts are owed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalCluster]:
-    """Four real bookies with the ledgers of all plans."""
+    """Yield four real bookies with the ledgers of all plans."""
     with MortalCluster(tmp_path_factory.mktemp("wire"), bookies=len(BOOKIES)) as cluster:
         settle(cluster)
         yield cluster
 
 
-def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
-    """Through proxies that do nothing, of ledgers that real bookies hold."""
+def test_without_a_fault_the_truth_is_reported(cluster: MortalCluster):
+    """Proxies do no harm to the answers of real bookies."""
     with act(cluster, SEED) as quiet:
         assert [] == quiet.breaches(
             by_command(quiet, Plan("no fault", lambda _: {})).reported, owed(ALL)
@@ -41,7 +41,7 @@ def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
 def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(
     cluster: MortalCluster, name: str
 ):
-    """What real bookies say, harmed as what sandbox bookies say is."""
+    """Real bookies' answers are harmed in the same way as those of sandbox bookies."""
     with act(cluster, SEED) as played:
         due = planted(played, PLANS[name])
         hold(played, PLANS[name], due, by_command(played, PLANS[name]))

@@ -1,16 +1,14 @@
-"""The detector for what runs hand on to each other: each sum that is carried from run to run counts
-every run exactly once.
+"""The detector of sums that are carried from run to run: each must count every run exactly once.
 
-It reads what the runs wrote (summary.json, findings.jsonl, run.json, the evidence) and the metrics
-that went out, and uses none of the auditor's code. A run that was killed and never published counts
-nothing; what it found is counted by the run that is:
+It reads what the runs wrote (summary.json, findings.jsonl, run.json, the evidence) and the
+published metrics, and uses none of the auditor's code. A run that was killed before it was
+published does not count. The run that is published counts what the killed one found:
 
     chain = [Finished(run_1), Finished(run_2, before=run_1, baseline=run_1)]
-    breaches_of_carried(chain, samples)         # `samples`: the metrics as they were after each
-    process, in order
+    breaches_of_carried(chain, samples)    # `samples`: the metrics after each process, in order
 
-A sum that is too small lost a run, one that is too large counted a run twice. `CARRIED` is the one
-table of what is carried.
+A sum that is too small lost a run, one that is too large counted a run twice. `CARRIED` is the
+table of everything that is carried.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from faults.reported import written_files
 
 Json = Mapping[str, Any]
 Numbers = Mapping[tuple[str, ...], int]
-"""A carried field as numbers by their keys."""
+"""A carried field as numbers by key."""
 
 AGREEING_RUNS = 3
-"""Runs in a row that found the number of ledgers dropped, about to the same one: then it is what
-the next is held against.
+"""Consecutive runs that found the number of ledgers dropped, to about the same number: after these
+it is the baseline of the next run.
 """
 VALID = frozenset({"held", "no_such_ledger"})
 CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger", "corrupt"})
@@ -45,8 +43,8 @@ SAMPLE = re.compile(
 
 @dataclass(frozen=True)
 class Finished:
-    """A published run. `before`: the newest one that was published before it; `baseline`: the
-    newest one when it began.
+    """A published run. `before`: the newest run published before it; `baseline`: the newest run
+    when it began.
     """
 
     directory: Path
@@ -70,7 +68,7 @@ class Breach:
 
 @dataclass(frozen=True)
 class Sum:
-    """A field of summary.json that adds up over runs. `adds`: what a run adds to it, by the run
+    """A field of summary.json that adds up over runs. `adds`: what a run adds to it, given the run
     before it.
     """
 
@@ -81,7 +79,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Handed:
-    """A value that a run takes over from a run before it: `actual` of the run must be `expected` of
+    """A value that a run takes over from an earlier run: `actual` of the run must be `expected` of
     its predecessors.
     """
 
@@ -91,7 +89,7 @@ class Handed:
 
 
 def summary_of(run: Path) -> dict[str, Any]:
-    """summary.json of a run."""
+    """Return summary.json of a run."""
     found: dict[str, Any] = json.loads((run / "summary.json").read_text())
     return found
 
@@ -102,8 +100,8 @@ def _findings(run: Path | None) -> Counter[tuple[str, str]]:
 
 
 def _new_findings(run: Path, before: Path | None) -> Numbers:
-    """Findings by kind that the run before did not have, or not of that kind, nor handed on
-    unchecked.
+    """Return the number of findings by kind that the run before did not have, had with another
+    kind, or handed on unchecked.
     """
     known = set(_findings(before)) | set(_handed_on(before))
     return Counter({(kind,): 0 for _, kind in _findings(run)}) + Counter(
@@ -118,7 +116,9 @@ def _handed_on(run: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def _requests(run: Path, before: Path | None) -> Numbers:
-    """Requests by service and outcome. Those to bookies are counted from the evidence."""
+    """Return the requests by service and outcome. Those to bookies are counted from the
+    evidence.
+    """
     answers, reads = (_rows(run / "evidence" / name) for name in ("answers", "reads"))
     renames = _rows(run / "evidence" / "renames")
     sent = sum(row["requests"] for row in (*answers, *reads, *renames))
@@ -141,7 +141,7 @@ def _requests(run: Path, before: Path | None) -> Numbers:
 
 
 def _znodes(run: Path, column: str) -> int:
-    """Reads of znodes as the tables that have them say."""
+    """Return the reads of znodes as the tables state them."""
     tables = [path for path in sorted((run / "evidence").iterdir()) if path.is_dir()]
     return sum(row.get(column) or 0 for table in tables for row in _rows(table))
 
@@ -163,7 +163,7 @@ def _request_totals(run: Path) -> Numbers:
 
 
 def _baseline(run: Path | None) -> object:
-    """What the next run's number of ledgers is held against."""
+    """Return the number of ledgers with which the next run is compared."""
     if run is None:
         return None
     summary = summary_of(run)
@@ -177,13 +177,15 @@ def _baseline(run: Path | None) -> object:
     return summary["run_id"], summary["finished_at"], listed, []
 
 
-def _told_baseline(run: Path) -> object:
+def _stated_baseline(run: Path) -> object:
     last = json.loads((run / "run.json").read_text())["previous_population"]
     return last and (last["run_id"], last["finished_at"], last["listed"], list(last["low_listed"]))
 
 
 def _absent(run: Path | None) -> object:
-    """Since when, in ms, each bookie is not registered, as the run left it to the next."""
+    """Return since when, in ms, each bookie has been unregistered, as the run stored it for the
+    next one.
+    """
     return (
         {}
         if run is None
@@ -193,31 +195,33 @@ def _absent(run: Path | None) -> object:
     )
 
 
-def _told_absent(run: Path) -> object:
+def _stated_absent(run: Path) -> object:
     return json.loads((run / "run.json").read_text()).get("unregistered_since_ms", {})
 
 
 def _sweep(run: Path) -> Json:
-    """What decides which entries a run reads by rank."""
+    """Return what determines the entries that a run reads by rank."""
     sweep: Json = json.loads((run / "run.json").read_text())["terms"]["sweep"]
     return sweep
 
 
 def _series(run: Path) -> Json | None:
-    """The series of sweeps as a run left it; None where no run so far was one of a series."""
+    """Return the series of sweeps as a run stored it; None if no run so far belonged to one."""
     series: Json | None = summary_of(run)["sampling"]["series"]
     return series
 
 
 def _is_of_series(run: Path) -> bool:
-    """Whether it read by rank, and all that it should: only then may later runs build on it."""
+    """Return whether it read by rank, and everything that it should: only then may later runs build
+    on it.
+    """
     summary = summary_of(run)
     return _sweep(run)["step"] > 0 and summary["assurance"]["probed"] > 0 and not summary["partial"]
 
 
 def _next_turn(one: Finished) -> object:
-    """The turn behind that of the run that was the newest one when this one began, or the same
-    where that one has no part.
+    """Return the turn after that of the run that was the newest when this one began; the same turn
+    if that run has no part in the series.
     """
     if one.baseline is None or _series(one.baseline) is None:
         return 0
@@ -225,13 +229,15 @@ def _next_turn(one: Finished) -> object:
 
 
 def _runs(run: Path) -> int:
-    """How many runs stand behind what a run promises."""
+    """Return how many runs a run's promise rests on."""
     series = _series(run)
     return sum(span["runs"] for span in series["spans"]) if series is not None else 0
 
 
 def _runs_due(one: Finished) -> object:
-    """One more than the run before it where it has a part, unless that is of another series."""
+    """Return the runs of the run before it, if that is part of the same series, plus one if this
+    run is part of it.
+    """
     series = _series(one.before) if one.before is not None else None
     is_same = series is not None and series["seed"] == _sweep(one.directory)["seed"]
     return _is_of_series(one.directory) + (
@@ -252,17 +258,17 @@ SUMS = (
     Sum("request_totals", _request_totals, _requests),
 )
 HANDED = (
-    Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),
+    Handed("previous_population", _stated_baseline, lambda one: _baseline(one.baseline)),
     Handed("sweep", lambda run: _sweep(run)["turn"], _next_turn),
     Handed("sampling", _runs, _runs_due),
-    Handed("unregistered_since_ms", _told_absent, lambda one: _absent(one.baseline)),
+    Handed("unregistered_since_ms", _stated_absent, lambda one: _absent(one.baseline)),
 )
 CARRIED = (*SUMS, *HANDED)
-"""All that a run hands on to the next one."""
+"""Everything that a run hands on to the next one."""
 
 
 def breaches_of_carried(chain: Sequence[Finished], samples: Sequence[str] = ()) -> list[Breach]:
-    """Everything that does not add up, in the order in which the runs were published."""
+    """Return everything that does not add up, in the order in which the runs were published."""
     found = [breach for one in chain for carried in CARRIED for breach in _of_run(carried, one)]
     return [*found, *_of_samples([one.directory for one in chain], samples)]
 
@@ -278,9 +284,9 @@ def _of_run(carried: Sum | Handed, one: Finished) -> Iterator[Breach]:
     before = carried.actual(one.before) if one.before else {}
     adds, numbers = carried.adds(one.directory, one.before), carried.actual(one.directory)
     for key in sorted({*before, *adds, *numbers}):
-        due, told_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
-        if due != told_number:
-            yield Breach(_sort(due, told_number), carried.name, key, where, due, told_number)
+        due, stated_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
+        if due != stated_number:
+            yield Breach(_sort(due, stated_number), carried.name, key, where, due, stated_number)
 
 
 def _sort(due: int, number: int) -> Sort:
@@ -288,8 +294,8 @@ def _sort(due: int, number: int) -> Sort:
 
 
 def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[Breach]:
-    """Counters that went out. Each sample is the sums of one published run, and no sample is older
-    than the one before it.
+    """Yield breaches of published counters. Each sample has the sums of one published run, and no
+    sample is older than the one before it.
     """
     sums = [_counters_due(run) for run in published]
     at = 0
@@ -297,7 +303,7 @@ def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[B
         later = [n for n in range(at, len(sums)) if sums[n] == sample]
         if (
             later or not sample
-        ):  # a run that failed before the first one finished has no counters to show
+        ):  # a run that failed before the first complete one has no counters to show
             at = later[0] if later else at
             continue
         for key in sorted({*sums[at], *sample}):
@@ -313,5 +319,5 @@ def _counters_due(run: Path) -> Numbers:
 
 
 def counters_of(text: str) -> Numbers:
-    """The counters in a text of metrics, by name and label."""
+    """Return the counters in a text of metrics, by name and label."""
     return {(name, label): int(float(value)) for name, label, value in SAMPLE.findall(text)}

@@ -1,21 +1,23 @@
-"""A detector of lost, duplicated, reordered and corrupted verdicts, apart from the auditor: it
-reads what a run wrote and what the proxies saw, and derives no verdict.
+"""A detector of lost, duplicated, reordered and corrupted verdicts, independent of the auditor.
 
-What a run goes through is a sequence: the ledgers in the order in which a bookie was asked about
-them. That order is the one a proxy saw. The run's outputs are to be the same sequence again, with
-the state that belongs to each ledger: the answer that was delivered, the verdict that is owed.
-Sequences are split by ledger id modulo M, so that what happens to one part of the ledgers does not
-hide in the others, and each part is held to what is expected window by window (`faults.windows`):
+It reads what a run wrote and what the proxies saw, and derives no verdict.
 
-    asked    1 4 7 10            told  1 4 10        7 is lost:        [1 4 7 10] became [0 1 4 10]
-                                 told  1 4 4 7 10    4 is duplicated told  1 7 4 10      reordered;
-                                 also when each of two has the other's state told  1 4 7 13      13
-                                 was never asked, or has a state that nobody delivered: corrupted
+A run goes through a sequence: the ledgers in the order in which a bookie was asked about them, as a
+proxy saw it. The run's outputs must be the same sequence, with the state that belongs to each
+ledger: the answer that was delivered, the verdict that is owed. Sequences are split by ledger id
+modulo M, so that a breach in one part of the ledgers does not hide in the others. Each part is
+compared with what is expected, window by window (`faults.windows`):
 
-An answer that was not heard, and a verdict that says less than the truth, are held to the window of
-the fault: they are allowed at looks at which one is on before that bookie, and nowhere else.
+    asked    1 4 7 10    reported  1 4 10        7 is lost: [1 4 7 10] became [0 1 4 10]
+                         reported  1 4 4 7 10    4 is duplicated
+                         reported  1 7 4 10      reordered; also if each has the other's state
+                         reported  1 4 7 13      corrupted: 13 was never asked about, or it has a
+                                                 state that nobody delivered
 
-    breaches(log, reported, owed={7: frozenset({Judged("sound")})})  # `reported`: see `reported.py`
+An answer that was not heard, and a verdict that says less than the truth, are allowed only in the
+window of a fault: at looks at which one is on before that bookie.
+
+    breaches(log, reported, owed={7: frozenset({Judged("sound")})})  # `reported`: see reported.py
 """
 
 from __future__ import annotations
@@ -43,14 +45,14 @@ from faults.windows import (
 )
 
 M = 3
-"""How many parts the ledgers of a sequence are split into."""
+"""Number of parts into which the ledgers of a sequence are split."""
 HEARD = ("held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt")
-"""Answers to lists and to reads that say what is there. All others are answers that were not heard:
-a breach, unless a fault is on.
+"""Conclusive answers to lists and to reads. All others count as not heard: a breach, unless a fault
+is on.
 """
 
 May = State | Sampled | Partly
-"""What may be told of a ledger."""
+"""What a report may say of a ledger."""
 By = Mapping[tuple[str, int], Sequence[Passed]]
 """Frames by bookie and look."""
 
@@ -67,8 +69,8 @@ SORTS = {UNKNOWN: Sort.CORRUPTION, AGAIN: Sort.DUPLICATION, LATE: Sort.REORDERIN
 
 @dataclass(frozen=True)
 class Breach:
-    """Of one sequence: what happened, to which ledger, and the window in which it shows, as it was
-    told.
+    """A breach of one sequence: what happened, to which ledger, and the window of the report that
+    shows it.
     """
 
     sort: Sort
@@ -78,10 +80,11 @@ class Breach:
 
 
 def breaches(log: Log, reported: Reported, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
-    """Everything that is wrong. `owed`: what may be said of each ledger that the run was to judge.
+    """Return every breach. `owed`: what the report may say of each ledger that the run was to
+    judge.
 
-    Where the verdicts' order means something it is that in which proxies first saw the ledgers
-    asked for.
+    If the order of the verdicts means something, it must be the order in which proxies first saw
+    questions about the ledgers.
     """
     requests = [one.said for one in chain.from_iterable(log.epochs()) if not one.reply]
     named = (
@@ -96,11 +99,11 @@ def breaches(log: Log, reported: Reported, owed: Mapping[int, frozenset[May]]) -
 
 
 def by_look(log: Log) -> By:
-    """The frames of each bookie by the look that they belong to.
+    """Return the frames of each bookie by their look.
 
-    A look at a ledger begins when its metadata is read: behind a mark in the log, or behind
-    questions about the ledger. What is read again without either is a retry. All that is then asked
-    about the ledger belongs to that look.
+    A look at a ledger begins when its metadata is read after a mark in the log, or after questions
+    about the ledger. Any other repeated read is a retry. All later questions about the ledger
+    belong to that look.
     """
     looks: Counter[int] = Counter()
     over: set[int] = set()
@@ -131,8 +134,8 @@ def compared(
     faults: FaultWindows,
     order: Sequence[int] | None = None,
 ) -> list[Breach]:
-    """The same, where it is known which frames of a bookie belong to which look, and when faults
-    are on. `order`: of the verdicts.
+    """Return the breaches, given the frames of each bookie by look, and the windows of faults.
+    `order`: of the verdicts.
     """
     places = sorted({*seen, *(row[:2] for row in (*reported.answers, *reported.reads))})
     found = [
@@ -157,7 +160,9 @@ def compared(
 
 
 def _looks(seen: By, reported: Reported) -> dict[int, set[int]]:
-    """At which looks anything was asked about each ledger, or is said to have been."""
+    """Return the looks at which anything was asked about each ledger, or is reported to have
+    been.
+    """
     found: dict[int, set[int]] = {}
     for (_, look), frames in seen.items():
         for one in frames:
@@ -169,15 +174,15 @@ def _looks(seen: By, reported: Reported) -> dict[int, set[int]]:
 
 
 class Allowed(Protocol):
-    """What may be told of one key."""
+    """What the report may say of one key."""
 
     def has(self, state: State) -> bool:
-        """Whether this may be told."""
+        """Return whether the report may say this."""
 
 
 @dataclass(frozen=True)
 class _Verdicts:
-    """Of a ledger, by the windows in which it was looked at."""
+    """What it may say of a ledger, by the windows in which the ledger was looked at."""
 
     states: frozenset[May]
     faults: FaultWindows
@@ -192,7 +197,9 @@ class _Verdicts:
 
 @dataclass(frozen=True)
 class _Delivered:
-    """Of one bookie's answer at one look: what was delivered; or none, while a fault is on."""
+    """What it may say of one bookie's answer at one look: what was delivered; or no answer, while a
+    fault is on.
+    """
 
     states: frozenset[Heard | Read]
     is_on: bool
@@ -210,8 +217,10 @@ def compare(
     *,
     in_order: bool = True,
 ) -> list[Breach]:
-    """How what is told departs from what is expected; each part modulo M for itself, window by
-    window. What has no order of its own is put into the expected one first.
+    """Return how a report differs from what is expected.
+
+    Each part modulo M is compared by itself, window by window. Rows without an order of their own
+    are first sorted into the expected one.
     """
     place = {key: n for n, key in enumerate(expected)}
     rows = (
@@ -233,8 +242,8 @@ def compare(
 def _strange(
     name: str, states: Sequence[tuple[Key, State]], allowed: Mapping[Key, Allowed]
 ) -> list[Breach]:
-    """Rows with a state that is not their ledger's: another's, where that one has lost its own, or
-    nobody's.
+    """Return rows with a state that is not their ledger's: that of another ledger, which has lost
+    it, or of no ledger.
     """
     at = windows(key for key, _ in states)
     wrong = [
@@ -258,9 +267,10 @@ def _answers(
     *,
     is_on: bool,
 ) -> list[Breach]:
-    """One bookie's answers of one look, to lists or to reads, against what its proxy saw. While a
-    fault is on, an answer that was not heard need not have been asked for: the bookie could not be
-    reached.
+    """Compare one bookie's answers of one look, to lists or to reads, with what its proxy saw.
+
+    While a fault is on, an answer that was not heard need not have been requested: the bookie may
+    have been out of reach.
     """
     asked = {
         _exchange(one): _key(one.said)
@@ -290,7 +300,7 @@ def _answers(
 
 
 def _delivered(one: Passed) -> Heard | Read | None:
-    """What the auditor may have heard of a frame: an entry that is not as the bookie sent it is
+    """Return what the auditor may have heard of a frame. An entry that differs from the bookie's is
     corrupt, or was not heard.
     """
     said, sent = one.said, one.sent
@@ -308,11 +318,11 @@ def _delivered(one: Passed) -> Heard | Read | None:
 
 
 def _exchange(one: Passed) -> tuple[str, int, int]:
-    """What a question and its answers have in common."""
+    """Return the key that a question and its answers share."""
     return one.proxy, one.connection, one.said.txn_id
 
 
 def _key(said: Said) -> Key:
-    """What a question is about."""
+    """Return the subject of a question."""
     assert said.ledger_id is not None
     return (said.ledger_id,) if said.entry_id is None else (said.ledger_id, said.entry_id)

@@ -1,8 +1,7 @@
-"""Ways in which a run is ended from outside, or stopped for a while, and the plans that are made of
-them.
+"""Ways to end or to stop a run from outside, and the plans made of them.
 
-A plan has one end a life. Which frame, or how many stages, an end waits for is the seed's affair
-(`faults.resuming`).
+A plan has one end for each life. The seed draws the frame, or the number of stages, that an end
+waits for (`faults.resuming`).
 """
 
 from __future__ import annotations
@@ -18,22 +17,25 @@ from faults.scene import ALL, Act
 from support.started_command import Started, in_session
 
 STOPPED_S = 13.0
-"""Longer than a session of ZooKeeper's, which is 10 s: the driver's is over when it wakes."""
+"""Longer than a ZooKeeper session, which is 10 s: the driver's session has expired when it
+wakes.
+"""
 FULL_BYTES = 1_500
-"""The largest file that the full disk takes: what is said, and no table."""
+"""The largest file on the full disk, in bytes: enough for output, but not for a table."""
 FINDINGS, USAGE, FAULT, UNREACHABLE, STOPPED = 1, 2, 4, 5, 128 + signal.SIGTERM
 """Exit codes."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a life ends: what is done, at which one (from `first` on, before `last`) of the `of` that
-    it comes to: "stage" is one more in the journal, "list" and "read" are requests to one bookie;
-    "results" is summary.json, of which there is one.
+    """How a life ends: the action, and its occasion, one (from `first` on, before `last`) of the
+    `of` that it reaches.
 
-    `code` is the exit code, negative for a signal that says nothing. `attempts`: how often Spark
-    tries a task that fails. `over`: what is done before the run goes on. `leaves_jvm`: it is
-    stopped, and until it is woken the run may not go on.
+    "stage" is one more in the journal, "list" and "read" are requests to one bookie; "results" is
+    summary.json, of which there is one. `code` is the exit code, negative for a signal that cannot
+    be handled. `attempts`: how often Spark tries a task that fails. `over`: an action before the
+    run is resumed. `leaves_jvm`: a stopped JVM is left, and the run must not be resumed before it
+    is woken.
     """
 
     deed: Callable[[Act, Started], object]
@@ -48,10 +50,10 @@ class End:
 
 @dataclass(frozen=True)
 class LivesPlan:
-    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are
-    owed their verdict.
+    """The ends of a run's lives, one after another; then it is finished, and its verdict on these
+    ledgers is owed.
 
-    `stops`: what happens to the last life, which goes on all the same. `on_spark`: Spark does the
+    `stops`: what happens to the last life, which continues all the same. `on_spark`: Spark does the
     first look.
     """
 
@@ -64,7 +66,7 @@ class LivesPlan:
 
 
 def jvm_of(command: Started) -> int:
-    """The JVM of a run."""
+    """Return the JVM of a run."""
     processes = [line.split() for line in in_session(command.pid)]
     (pid,) = [int(words[0]) for words in processes if words[1].endswith("/java")]
     return pid
@@ -79,7 +81,7 @@ def _kill_jvm(act: Act, command: Started) -> None:
 
 
 def _freeze_jvm(act: Act, command: Started) -> None:
-    """The driver is killed; its JVM, stopped, does not notice."""
+    """Kill the driver and stop its JVM, which therefore does not notice."""
     os.kill(jvm_of(command), signal.SIGSTOP)
     os.kill(command.pid, signal.SIGKILL)
 
@@ -99,8 +101,8 @@ def _terminate_all(act: Act, command: Started) -> None:
 
 
 def _fill_disk(act: Act, command: Started) -> None:
-    """From now on, for every process of the run and those that they will start. What is open
-    already is no exception.
+    """Limit file sizes for every process of the run and those that they start. Files that are
+    already open are limited, too.
     """
     for line in in_session(command.pid):
         resource.prlimit(int(line.split()[0]), resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
@@ -141,19 +143,21 @@ def _lost(of: str, first: int, last: int) -> End:
 
 
 LIST = ("list", 7, 13)
-"""A bookie is asked for six lists or seven of either shard at the first look, and for four or five
-in all at the second.
+"""Occasions among lists: a bookie is asked for six or seven lists of either shard at the first
+look, and for four or five in all at the second.
 """
 LATE_LIST = ("list", 14, 17)
 READ = ("read", 0, 1)
-"""One bookie is asked for a single entry of each look, the others for more."""
+"""Occasions among reads: one bookie is asked for a single entry at each look, the others for
+more.
+"""
 STAGE = ("stage", 1, 14)
-"""In a run of some two dozen."""
+"""Occasions among stages: a run has some two dozen."""
 NEXT_STAGE = ("stage", 1, 5)
 JVM_STAGE, NEXT_JVM_STAGE = ("stage", 4, 14), ("stage", 4, 5)
-"""The first three stages of a run, `references` to `referenced ledgers`, are done before there is a
-JVM, and behind the first look few suspects are finished without it. So it is killed first where
-there are several ends.
+"""Occasions of the first of several ends. The first three stages, `references` to `referenced
+ledgers`, are done before there is a JVM, and after the first look few suspects are finished without
+one.
 """
 PLANS: Mapping[str, LivesPlan] = {
     plan.name: plan
@@ -215,6 +219,6 @@ UNPUBLISHED = LivesPlan(
     "SIGKILL of the driver, its results written",
     [End(_kill_driver, -signal.SIGKILL, "results", 0, 1)],
 )
-"""Needs a latest.json that cannot be written: between the results and that there is nothing else to
-wait for.
+"""An end that needs a latest.json that cannot be written: no other event lies between the results
+and it.
 """

@@ -1,9 +1,9 @@
-"""What a proxy can tell of the frames it passes on: those between an auditor and a bookie, and
-those of ZooKeeper.
+"""What a proxy reads in the frames it forwards: those between an auditor and a bookie, and those of
+ZooKeeper.
 
-Both put 4 bytes of length, big-endian, before each frame. Read here with protobuf and `struct`
-alone, by none of the code under test: a frame that cannot be read is `Said` with nothing in it, and
-is passed on all the same.
+Both put 4 bytes of length, big-endian, before each frame. They are read here only with protobuf and
+`struct`, without the code under test. A frame that cannot be read is an empty `Said`, and is
+forwarded all the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 LIST_HEADER_BYTES = 64
 GROUP_BYTES = 24
 ENTRIES_MAX = 100_000
-"""More entries than this in a list are none that a test wrote."""
+"""A list with more entries than this was not written by a test."""
 OPERATIONS = {1: "read", 2: "add", 8: "info", 11: "list"}
-"""BookKeeper's OperationType, those that are told apart."""
+"""BookKeeper's OperationTypes that are distinguished."""
 OPCODES = {
     3: "exists",
     4: "data",
@@ -33,23 +33,23 @@ OPCODES = {
     22: "multi_read",
     -11: "close",
 }
-"""ZooKeeper's, by its OpCode; what a connection begins with is "connect"."""
+"""ZooKeeper's OpCodes; the first frame of a connection is "connect"."""
 STATUSES = {0: "held", 402: "no_such_ledger"}
-"""The two answers to a list that say which entries are there; all others are "other"."""
+"""The two answers to a list that state which entries exist; all others are "other"."""
 READ_STATUSES = {0: "present", 402: "no_ledger", 403: "no_entry"}
-"""Those to a read that say whether the entry is there."""
+"""The answers to a read that state whether the entry exists."""
 METADATA = re.compile(rb"/ledgers/(\d{2})/(\d{4})/L(\d{4})(?!\d)")
-"""The znode of a ledger's metadata, as hierarchical layouts have it."""
+"""The znode of a ledger's metadata in hierarchical layouts."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What one frame says. `about` is a ledger of a bookie, or the bytes of a ZooKeeper request
-    (its paths are in them).
+    """The contents of one frame. `about` is a ledger of a bookie, or the bytes of a ZooKeeper
+    request (with its paths).
 
-    `entries`: of an answer to a list, what is held. `status`: of answers only, see STATUSES,
-    READ_STATUSES, or "other". `body`: of an answer to a read, the entry as it is stored.
-    `metadata_of`: ledgers whose metadata a request reads, in order.
+    `entries`: in an answer to a list, what is held. `status`: only in answers, see STATUSES,
+    READ_STATUSES, or "other". `body`: in an answer to a read, the stored entry. `metadata_of`:
+    ledgers whose metadata a request reads, in order.
     """
 
     operation: str = ""
@@ -64,17 +64,17 @@ class Said:
 
 
 class Dialect(Protocol):
-    """Reads the frames of one connection, both ways, in the order they come."""
+    """Reads the frames of one connection, both ways, in their order."""
 
     def request(self, body: bytes) -> Said:
-        """A frame of the client's."""
+        """Return the contents of a client's frame."""
 
     def reply(self, body: bytes) -> Said:
-        """A frame of the server's."""
+        """Return the contents of a server's frame."""
 
 
 class BookieFrames:
-    """Protocol version 3: each frame one protobuf message."""
+    """Protocol version 3: each frame is one protobuf message."""
 
     def request(self, body: bytes) -> Said:
         try:
@@ -114,8 +114,8 @@ class BookieFrames:
 
 
 def entries_of(payload: bytes) -> frozenset[int] | None:
-    """The entries of a bookie's list, header included; None where it is none. One by one: for small
-    ledgers.
+    """Return the entries of a bookie's list, header included; None if it is not a list. For small
+    ledgers: one by one.
     """
     if len(payload) < LIST_HEADER_BYTES:
         return None
@@ -123,8 +123,8 @@ def entries_of(payload: bytes) -> frozenset[int] | None:
 
 
 def entries_of_groups(groups: bytes) -> frozenset[int] | None:
-    """The entries of sequence groups: first, last, size, period (8, 8, 4 and 4 bytes); None where
-    they are none.
+    """Return the entries of sequence groups: first, last, size, period (8, 8, 4 and 4 bytes); None
+    if they are not groups.
     """
     if len(groups) % GROUP_BYTES:
         return None
@@ -140,7 +140,7 @@ def entries_of_groups(groups: bytes) -> frozenset[int] | None:
 
 @dataclass
 class ZooKeeperFrames:
-    """A client's requests carry their number and what they are; a reply carries the number."""
+    """A client's requests carry their number and their type; a reply carries only the number."""
 
     _connecting: bool = True
     _connected: bool = False

@@ -1,4 +1,4 @@
-"""What can be done to a frame, to which frames it is done, and what was seen of them all."""
+"""The harms that a proxy can do, the frames that a fault selects, and the log of all frames."""
 
 from __future__ import annotations
 
@@ -18,33 +18,37 @@ class Harm(StrEnum):
     """What is done to a frame."""
 
     DELAY = "delay"
-    """It waits for `delay_s`, and so does what is behind it, as on a network that lost a packet."""
+    """The frame waits for `delay_s`, and so do the later ones, as on a network that lost a
+    packet.
+    """
     DROP = "drop"
     RESET = "reset"
-    """The connection ends with RST on both sides in its place."""
+    """The connection ends with RST on both sides instead of the frame."""
     TRUNCATE = "truncate"
-    """A part of it, then the connection is closed."""
+    """A part of the frame is sent, then the connection is closed."""
     CORRUPT = "corrupt"
-    """One byte of `part` is another."""
+    """One byte of `part` is changed."""
     DUPLICATE = "duplicate"
     REORDER = "reorder"
-    """It goes on after the next one of its direction. Where none comes there was nothing to
-    reorder: no harm was done, and the next frame that fits is tried.
+    """The frame is sent after the next one of its direction. If no other comes, no harm was done,
+    and the next frame that fits is tried.
     """
     HALF_OPEN = "half_open"
-    """From it on nothing passes in either direction of its connection, and nobody is told."""
+    """From this frame on nothing passes in either direction of its connection, and neither side is
+    notified.
+    """
     CALL = "call"
-    """Nothing: the frame goes on when `call` has returned, in a thread of its own."""
+    """No harm: the frame is forwarded when `call`, in a thread of its own, has returned."""
 
 
 SWALLOWED = (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.HALF_OPEN)
-"""Nothing of such a frame is of use to the other side."""
+"""Harms after which the frame is of no use to the receiver."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Which harm, to which frames: all conditions must hold. `frame` counts those that fit, from 0;
-    `count` None: for ever.
+    """A harm, and the frames it is done to: all conditions must hold. `frame` counts those that
+    fit, from 0; `count` None: for ever.
 
     `connection` counts the connections of the proxy, from 0; None: any. `path`: bytes that a
     ZooKeeper request must contain. `part`: "length" (the 4 bytes before the frame), "head" (its
@@ -64,7 +68,7 @@ class Fault:
     call: Callable[[Connection], object] | None = field(default=None, compare=False)
 
     def fits(self, said: Said, *, reply: bool, connection: int) -> bool:
-        """Whether this is a frame that it counts."""
+        """Return whether the fault counts this frame."""
         if reply is not self.reply or self.connection not in (None, connection):
             return False
         if said.operation in ("connect", "ping") and self.operation != said.operation:
@@ -75,11 +79,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Passed:
-    """One frame as the proxy saw it; `number` over all proxies of a log. `fate`: "passed", or the
-    harm done to it.
+    """One frame as the proxy saw it; `number` is over all proxies of a log. `fate`: "passed", or
+    the harm done to it.
 
-    `sent`: what the other side may have got instead of what was said; None: nothing it could take
-    for an answer.
+    `sent`: what the receiver may have got instead; None: nothing it could take for an answer.
     """
 
     number: int
@@ -92,15 +95,15 @@ class Passed:
 
 
 class Log:
-    """What all proxies saw, in one order; and moments that a test marks in it."""
+    """The frames that all proxies saw, in one order, and moments that a test marks in it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: list[Passed | str] = []
         self.healed: set[int] = set()
-        """Epochs that begin without the faults of those before them."""
+        """Epochs that begin without the earlier faults."""
         self.errors: list[BaseException] = []
-        """What a `call` raised: then the harm that was meant was not done."""
+        """What a `call` raised. Then the intended harm was not done."""
 
     def add(
         self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool
@@ -111,19 +114,19 @@ class Log:
         return one
 
     def unharmed(self, one: Passed) -> None:
-        """What was to be done to this frame was not done after all."""
+        """Record that this frame was not harmed after all."""
         with self._lock:
             self._seen[one.number] = replace(one, fate="passed")
 
     def mark(self, moment: str, *, heals: bool = False) -> None:
-        """A new epoch begins; `heals`: the faults so far are over."""
+        """Begin a new epoch; `heals`: the faults so far are over."""
         with self._lock:
             self._seen.append(moment)
             if heals:
                 self.healed.add(sum(isinstance(one, str) for one in self._seen))
 
     def epochs(self) -> list[list[Passed]]:
-        """The frames between the marks, in the order in which they were seen."""
+        """Return the frames between the marks, in the order in which they were seen."""
         with self._lock:
             seen = list(self._seen)
         found: list[list[Passed]] = [[]]
@@ -135,5 +138,5 @@ class Log:
         return found
 
     def harmed(self) -> list[Passed]:
-        """The frames to which something was done."""
+        """Return the frames that were harmed."""
         return [one for epoch in self.epochs() for one in epoch if one.fate != "passed"]

@@ -1,19 +1,17 @@
-"""The detector on a run that was interrupted and resumed: which questions were asked again that
-had their answer.
+"""The detector on a run that was interrupted and resumed: it finds questions that were repeated
+although they had an answer.
 
-Each process of a run is a *life*. When it has ended, the journal names the files that count; the
-rows in them are the questions that are *committed*. Whatever a proxy saw asked in a life is then
-either committed by it, each question once, or belongs to the stage that was at work when the life
-ended: at the end of what the bookie was asked, of one shard, and asked again in a later life. All
-else was asked for nothing, and is a *duplication*; a question that no life ever committed is a
-*loss*:
+Each process of a run is a *life*. When it has ended, the journal names the files that count, and
+the questions in their rows are *committed*. A question that a proxy saw in a life is either
+committed by it, once, or belongs to the stage that was at work when the life ended. Such questions
+are the last ones to a bookie, are about one shard, and are repeated in a later life. Any other
+question is a *duplication*. A question that no life ever committed is a *loss*:
 
-    first life    asked 1 4 7 10 13 16    committed 1 4 7 10         13 and 16 are of the stage that
-    was cut down second life   asked 13 16 19          committed 13 16 19
-                  asked 10 13 16 19       committed 13 16 19         10 is duplicated
+    first life    asked 1 4 7 10 13 16    committed 1 4 7 10      the killed stage asked 13 and 16
+    second life   asked 13 16 19          committed 13 16 19
+                  asked 10 13 16 19       committed 13 16 19      10 is duplicated
 
-With each frame in its life and its look, verdicts and answers are then compared as those of any
-other run.
+Once each frame has its life and its look, verdicts and answers are compared as those of any run.
 """
 
 from __future__ import annotations
@@ -33,14 +31,16 @@ from faults.windows import WINDOW, FaultWindows
 TABLES = ("evidence/answers", "evidence/reads")
 
 Key = tuple[str, int, int | None]
-"""Bookie, ledger, entry; None: the list of the ledger."""
+"""Bookie, ledger, entry; None for the entry: the list of the ledger."""
 Frames = dict[tuple[str, int], list[Passed]]
 """By bookie and look."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """As a row of the evidence has it; no `entry_id`: the list of the ledger."""
+    """A row of the evidence as a question; without `entry_id` it is about the list of the
+    ledger.
+    """
 
     bookie: str
     look: int
@@ -54,8 +54,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Life:
-    """What proxies saw of one process of a run, and what it committed. `attempts`: how often the
-    stage that was cut down may have asked, where Spark tried a task of it again.
+    """What proxies saw of one process of a run, and what it committed.
+
+    `attempts`: how often the killed stage may have asked, if Spark retried a task of it.
     """
 
     seen: Sequence[Passed]
@@ -64,7 +65,7 @@ class Life:
 
 
 def journalled(run_dir: Path) -> list[Question]:
-    """What the journal of a run that is not finished names, in its order."""
+    """Return the files that the journal of an unfinished run names, in its order."""
     entries = [
         json.loads(path.read_text()) for path in sorted((run_dir / "journal").glob("*.json"))
     ]
@@ -78,7 +79,9 @@ def journalled(run_dir: Path) -> list[Question]:
 
 
 def written(run_dir: Path) -> list[Question]:
-    """What the evidence of a finished run says was asked, in the order in which it was written."""
+    """Return the questions in the evidence of a finished run, in the order in which they were
+    written.
+    """
     files = [path for table in TABLES for path in written_files(run_dir / table)]
     return [question for path in files for question in _questions(path)]
 
@@ -89,8 +92,9 @@ def breaches_of_lives(
     owed: Mapping[int, frozenset[May]],
     shard_ledgers: int,
 ) -> list[Breach]:
-    """Everything that is wrong with a run of several lives, the last of which finished it. What
-    ended a life kept no answer away that was committed: no fault is on.
+    """Return every breach in a run of several lives, the last of which finished it.
+
+    The end of a life did not prevent a committed answer: no fault is on.
     """
     frames: Frames = {(row[0], row[1]): [] for row in reported.answers}
     found: list[Breach] = []
@@ -103,8 +107,8 @@ def breaches_of_lives(
 def _asked_for_nothing(
     name: str, life: Life, later: set[Key], shard_ledgers: int, frames: Frames
 ) -> list[Breach]:
-    """Questions of a life that it did not commit and that the stage it was cut down in did not ask.
-    The others' frames are put to their look.
+    """Return the questions of a life that it did not commit and that its killed stage did not ask.
+    Add the other frames to their look.
     """
     due = defaultdict(list)
     for question in life.committed:
@@ -123,7 +127,7 @@ def _asked_for_nothing(
         )
         over += [
             other for other in open_ones if other.proxy == one.proxy
-        ]  # its stage was over: this one came behind it
+        ]  # its stage was over, because this one came after it
         open_ones = [other for other in open_ones if other.proxy != one.proxy]
     again, lost = _of_cut_stage(open_ones, later, shard_ledgers, life.attempts)
     sorts = [
@@ -136,8 +140,8 @@ def _asked_for_nothing(
 def _of_cut_stage(
     asked: Sequence[Passed], later: set[Key], shard_ledgers: int, attempts: int
 ) -> tuple[list[Passed], list[Passed]]:
-    """Those of the last questions of a life that no stage that was cut down can have asked, and
-    those that it asked and no later life did.
+    """Return the last questions of a life that its killed stage cannot have asked, and those that
+    it asked and no later life did.
     """
     times: Counter[Key] = Counter()
     ledgers: dict[int, None] = {}

@@ -1,14 +1,15 @@
-"""Runs on one OUTPUT, night after night, as they are begun, killed, resumed, concluded and
-published; without Spark.
+"""Runs on one OUTPUT, night after night: begun, killed, resumed, concluded and published, without
+Spark.
 
-The tables that Spark would write are written by hand, as stages of the journal. All else is the
-product's: which run may be resumed, what it takes over from the one before, how it is concluded,
-published and cleared up.
+The tables that Spark would write are written by hand, as stages of the journal. Everything else is
+the product's: which run may be resumed, what it takes over from the one before, how it is
+concluded, published and cleared up.
 
-    nights = Nights(tmp_path, monkeypatch) nights.run(Night({1: LOST}))                            #
-    a run that ends well effects = nights.run(Night({2: LOST}), cut_at=17)       # killed before it
-    does its 17th thing to a file nights.resume(Night({2: LOST})) breaches_of_carried(nights.chain,
-    nights.samples)
+    nights = Nights(tmp_path, monkeypatch)
+    nights.run(Night({1: LOST}))                        # a run that ends well
+    effects = nights.run(Night({2: LOST}), cut_at=17)   # killed before its 17th file operation
+    nights.resume(Night({2: LOST}))
+    breaches_of_carried(nights.chain, nights.samples)
 """
 
 from __future__ import annotations
@@ -61,19 +62,19 @@ FACTS = ClusterFacts(
     "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None
 )
 EFFECTS = ("create", "write_text", "write_table", "remove_file", "remove")
-"""What a run does to files, all through Place."""
+"""What a run does to files, always through Place."""
 FIRST_NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
 CLUSTER = "test"
 READ_A_STAGE = ReadCounts(reads=5, reads_ok=4)
-"""What the driver reads from ZooKeeper in each stage behind the listing."""
+"""What the driver reads from ZooKeeper in each stage after the listing."""
 
 
 STEP = 64
-"""That of every run's sweep: its bookies cannot list."""
+"""The series of every run's sweep: its bookies cannot list."""
 
 
 class Killed(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,7 @@ class Night:
 
 @dataclass
 class Cut:
-    """Counts what is done to files and ends the process before number `at`. `done` names what was
-    done.
-    """
+    """Counts file operations and ends the process before number `at`. `done` has their names."""
 
     at: int | None = None
     done: list[str] = field(default_factory=list)
@@ -103,7 +102,7 @@ class Cut:
 
 
 class Nights:
-    """`pushes`: metrics go to a Pushgateway instead of a text file."""
+    """A chain of runs. `pushes`: metrics go to a Pushgateway instead of a text file."""
 
     def __init__(
         self, home: Path, monkeypatch: pytest.MonkeyPatch, *, pushes: bool = False, **flags: str
@@ -136,24 +135,26 @@ class Nights:
         return sorted(self._begun)
 
     def run(self, night: Night, cut_at: int | None = None) -> list[str]:
-        """A fresh run; killed before it does this to a file, or else ended well. Returns what it
-        did to files.
+        """Run a new run, killed before this file operation if one is given. Return its file
+        operations.
         """
         return self._process(night, None, cut_at)
 
     def resume(self, night: Night, run_id: str = "", cut_at: int | None = None) -> list[str]:
-        """The newest run, or this one, resumed. Raises ConfigError where it is refused."""
+        """Resume the newest run, or the given one. Raises ConfigError if that is refused."""
         return self._process(night, run_id or self.begun[-1], cut_at)
 
     def resume_or_run(self, night: Night) -> None:
-        """As an operator does: resume the newest run, or start a new one where that is refused."""
+        """Do what an operator does: resume the newest run, or start a new one if that is
+        refused.
+        """
         try:
             self.resume(night)
         except ConfigError:
             self.run(night)
 
     def fail(self) -> None:
-        """A run that ends without a verdict, and sends that out."""
+        """Run a run that ends without a verdict, and publish its metrics."""
         publish_failure(
             self._context(),
             self.output,
@@ -182,14 +183,14 @@ class Nights:
         return done
 
     def _published(self, *runs: Path | None) -> None:
-        """Add a run to the chain, as it is now: later runs may remove it."""
+        """Add a run in its present state to the chain: later runs may remove it."""
         kept = [run and self._kept / run.name for run in runs]
         assert runs[0] is not None and kept[0] is not None
         shutil.copytree(runs[0], kept[0])
         self.chain.append(Finished(kept[0], *kept[1:]))
 
     def _work(self, context: Context, about: About, night: Night, now: datetime) -> None:
-        """A run, in the order of `auditor run`."""
+        """Do the steps of a run, in the order of `auditor run`."""
         previous = read_previous(self.output, FACTS)
         if not about.resumed_at:
             handed = {"unregistered_since_ms": previous.unregistered_since_ms}
@@ -270,7 +271,7 @@ class Nights:
 
 
 Tables = Mapping[str, tuple[pa.Schema, list[Any]]]
-"""Schema and rows, by name."""
+"""Schema and rows, by table name."""
 
 
 def _write(directory: Place, tables: Tables) -> None:
@@ -287,8 +288,8 @@ def _listing(night: Night, listing: int = FIRST) -> Tables:
 
 
 def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
-    """What Spark writes, stage by stage: b1 lists each ledger, and each finding has a read that
-    confirms it.
+    """Write what Spark writes, stage by stage: b1 lists each ledger, and each finding has a read
+    that confirms it.
     """
     held, silent = AnswerStatus.HELD, AnswerStatus.TIMED_OUT
     answers = [Answer("b1", n, 1, 0, held, requests=night.requests, received_bytes=9) for n in ids]

@@ -17,23 +17,23 @@ from faults.harm import Fault, Harm
 from faults.scene import ALL, BOOKIES, LEDGERS, without
 
 Faults = Mapping[str, list[Fault]]
-"""By the name of a proxy."""
+"""Faults by the name of a proxy."""
 
 LISTS_ASKED = 8
-"""Every bookie is asked for more lists than this at the first look."""
+"""At the first look every bookie is asked for more lists than this."""
 ZNODE = b"/ledgers/00/0000/L%04d"
 SOUND_ID, LOSSY_ID = 2, 11
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of
-    which, though owed, a loss may stay unseen.
+    """A fault plan. `owed`: from the bookies with faults, the ledgers whose verdict is owed.
+    `hidden`: ledgers of which, although owed, a loss may stay unseen.
 
-    `sampled`: a bookie never lists anything, as one whose storage cannot, and its ledgers may be
-    judged by a sample. `heals`: the fault is over when the second look begins. `reachable`: False
-    where the metadata service is not, and no verdict is given. `quick`: one of the few that every
-    test run plays.
+    `sampled`: a bookie never lists, like one whose storage cannot, and its ledgers may be judged by
+    a sample. `heals`: the fault is over when the second look begins. `reachable`: False if the
+    metadata service is out of reach and no verdict is given. `quick`: one of the few plans of every
+    test run.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Plan:
 
 
 def _one_bookie(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
-    """One frame of one bookie; the frame that is hit is drawn among the first few that fit."""
+    """Return a fault of one frame of one bookie; the frame is drawn from the first few that fit."""
 
     def faults(draw: Random) -> Faults:
         bookie = draw.choice(BOOKIES)
@@ -59,13 +59,13 @@ def _one_bookie(name: str, harm: Harm, *, quick: bool = False, **where: object) 
 
 
 FEW_RETRIES = {"bookie_retries": 1, "bookie_connect_attempts": 2, "bookie_deadline": "20s"}
-"""Where each try costs a time-out or a connection."""
+"""Frames to draw from if each try costs a time-out or a connection."""
 
 
 def _first_look(
     name: str, harm: Harm, bookies: int = 1, *, quick: bool = False, **where: object
 ) -> Plan:
-    """Every frame that fits, of some bookies, until the second look begins."""
+    """Return faults of every frame that fits, of some bookies, until the second look begins."""
 
     def faults(draw: Random) -> Faults:
         return {
@@ -79,8 +79,10 @@ def _first_look(
 
 
 def _for_ever(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
-    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it.
-    Who never lists is taken for one that cannot: rightly, for all that can be seen.
+    """Return faults of every frame that fits, of one bookie, to the end.
+
+    The ledgers that do not need it are owed. A bookie that never lists is rightly taken for one
+    that cannot.
     """
 
     def faults(draw: Random) -> Faults:
@@ -108,8 +110,8 @@ def _zookeeper(
     heals: bool = True,
     **where: object,
 ) -> Plan:
-    """One frame of ZooKeeper; each znode is read by a request of its own, so that one is hit and no
-    other.
+    """Return a fault of one ZooKeeper frame. Each znode is read by a request of its own, so no
+    other is hit.
     """
 
     def faults(draw: Random) -> Faults:
@@ -125,8 +127,10 @@ def _zookeeper(
 
 
 def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
-    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is
-    read; where it hides a loss, another bookie's list still shows it.
+    """Change one byte of one list, once.
+
+    The wire has no checksum, but what the list lacks is read. If it hides a loss, another bookie's
+    list still shows it.
     """
 
     def faults(draw: Random) -> Faults:
@@ -137,7 +141,7 @@ def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
 
 
 def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
-    """The metadata of one ledger, or its mark, with another byte in it, once."""
+    """Change one byte of the metadata of one ledger, or of its mark, once."""
     path = ZNODE % ledger_id
     faults = {"zookeeper": [Fault(Harm.CORRUPT, operation="multi_read", path=path, part="rest")]}
     hides = frozenset(hidden)

@@ -1,4 +1,4 @@
-"""What tests write into a log: questions with their answers, and faults."""
+"""Questions with answers, and faults, that tests write into a log."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from faults.harm import Harm, Log
 
 
 def held(ledger: int) -> frozenset[int]:
-    """What a bookie holds of a ledger: of none the same as of another."""
+    """Return what a bookie holds of a ledger. No two ledgers have the same."""
     return frozenset(range(ledger))
 
 
 def exchange(seen: Log, bookie: str, asked: Said, said: Said, sent: Said | None = None) -> None:
-    """A question and its answer; harmed, it is another where it arrives."""
+    """Write a question and its answer; a harmed answer arrives as another one."""
     seen.add(bookie, 0, asked, asked, "passed", reply=False)
     seen.add(bookie, 0, said, sent or said, "corrupt" if sent else "passed", reply=True)
 
 
 def harmed(seen: Log, *bookies: str) -> Log:
-    """A fault meets a frame of each of these bookies from here on."""
+    """Let a fault hit a frame of each of these bookies from here on."""
     for bookie in bookies:
         said = Said("info", 9_000)
         seen.add(bookie, 0, said, None, Harm.RESET, reply=True)

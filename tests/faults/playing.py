@@ -1,7 +1,7 @@
-"""What the tests of faults share: the seed, which plans are played, one run under one plan, and how
-it is held to what is owed.
+"""Shared by the tests of faults: the seed, the chosen plans, one run under one plan, and its
+comparison with what is owed.
 
-FAULT_PLANS=all FAULT_SEED=7 pytest tests/faults          # what `make faults SEED=7` does
+    FAULT_PLANS=all FAULT_SEED=7 pytest tests/faults          # what `make faults SEED=7` does
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from auditor.model.evidence import LedgerEvidence
 
 SEED = int(os.environ.get("FAULT_SEED", "1"))
 PLAYS_ALL = os.environ.get("FAULT_PLANS") == "all"
-"""Otherwise the few that every test run has time for."""
+"""All plans, or the few that every test run has time for."""
 WAITS = {
     "zookeeper_session_timeout": "2s",
     "zookeeper_retry_wait": "100ms",
     "zookeeper_connect_timeout": "10s",
 }
-"""So that a ZooKeeper that says nothing is not waited for as long as in a data centre."""
+"""Time-outs for a silent ZooKeeper that are shorter than in a data centre."""
 IDS = sorted(ALL)
 Pause = Callable[[int], object]
 
 
 def chosen(plans: Mapping[str, Plan]) -> list[str]:
-    """The names of the plans that are played."""
+    """Return the names of the plans to play."""
     return [name for name, plan in plans.items() if plan.quick or PLAYS_ALL]
 
 
 def again(name: str) -> str:
-    """How a failure is seen again."""
+    """Return the command that repeats a failure."""
     return f"make faults SEED={SEED} shows it again, in the plan {name!r}"
 
 
 @dataclass(frozen=True)
 class Planted:
-    """The faults of this seed, and what may be said of each ledger: both known before anything is
-    played.
+    """The faults of this seed, and what the report may say of each ledger: both are known before
+    the run.
     """
 
     faults: Faults
@@ -60,19 +60,21 @@ class Planted:
 
 @dataclass(frozen=True)
 class Played:
-    """How a command ended, and what it says."""
+    """How a command ended, and what it reported."""
 
     outcome: Outcome
     reported: Reported
 
 
 def drawn(plan: Plan) -> Faults:
-    """The faults of this seed. Each plan draws for itself, so that one seed is not one bookie."""
+    """Return the faults of this seed. Each plan draws by itself, so that one seed hits several
+    bookies.
+    """
     return plan.faults(Random(f"{SEED} {plan.name}"))
 
 
 def planted(act: Act, plan: Plan) -> Planted:
-    """The faults of this seed, done from now on."""
+    """Do the faults of this seed from now on."""
     faults = drawn(plan)
     for name, of_proxy in faults.items():
         act.by_name[name].random = Random(f"{SEED} {plan.name} {name}")
@@ -81,9 +83,9 @@ def planted(act: Act, plan: Plan) -> Planted:
 
 
 def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Played:
-    """`auditor ledger` on all ledgers, in an order that is drawn.
+    """Run `auditor ledger` on all ledgers, in a drawn order.
 
-    It writes no evidence: what it hears is overheard where it hands it to its report.
+    It writes no evidence. What it hears is intercepted where it passes it to its report.
     """
     settings: dict[str, Any] = {**WAITS, **plan.settings}
     ids = Random(f"{SEED} {plan.name} ids").sample(IDS, len(IDS))
@@ -112,25 +114,23 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
 
 
 def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Played:
-    """`auditor run` on Spark; the test asks for the fixture `spark`."""
+    """Run `auditor run` on Spark; the test needs the fixture `spark`."""
     settings: dict[str, Any] = {**WAITS, **FIRST_LOOK_ON_SPARK, **plan.settings}
     outcome = audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
     return Played(
-        outcome, told_by(outcome) if outcome.verdicts else Reported([], [], in_order=False)
+        outcome, written_by(outcome) if outcome.verdicts else Reported([], [], in_order=False)
     )
 
 
-def told_by(outcome: Outcome) -> Reported:
-    """What a run wrote."""
+def written_by(outcome: Outcome) -> Reported:
+    """Return what a run wrote."""
     run_dir = accounted(outcome).run_dir
     assert run_dir is not None, outcome.stdout
     return of_run(run_dir)
 
 
 def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
-    """All that is owed is there, and nothing that is not true; the fault was met, or it would be no
-    test.
-    """
+    """Assert that everything owed is there, nothing untrue is, and the fault was met."""
     outcome, faults = played.outcome, planted.faults
     assert [] == act.log.errors, f"the harm was not done: {act.log.errors}: {again(plan.name)}"
     assert act.log.harmed(), f"{faults} met no frame: {again(plan.name)}"
@@ -160,8 +160,8 @@ def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
 
 
 def _evidence(heard: Sequence[LedgerEvidence]) -> tuple[list[Row], list[Row]]:
-    """Answers and reads as a run writes them: ledger by ledger, so that each look of a bookie has
-    its order.
+    """Return answers and reads as a run writes them: ledger by ledger, so that each look of a
+    bookie has its order.
     """
     looks = [look for evidence in heard for look in evidence.looks]
     answers = table(

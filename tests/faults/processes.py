@@ -1,5 +1,5 @@
-"""Which process is behind a connection, and what it is of: for tests that end or stop one in the
-middle of its work.
+"""Which process is behind a connection, and what it belongs to, for tests that end or stop one
+while it works.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ ESTABLISHED = "01"
 
 
 def of_connection(local_port: int) -> int:
-    """The process that has a TCP connection from this loopback port. Raises LookupError: none has,
-    or not any more.
+    """Return the process that has a TCP connection from this loopback port. Raises LookupError if
+    there is none, or no longer.
     """
     inode = _inode(local_port)
     for entry in Path("/proc").iterdir():
@@ -22,19 +22,19 @@ def of_connection(local_port: int) -> int:
 
 
 def spark_worker_of(local_port: int) -> int:
-    """The Python worker of Spark's that has this connection: never the process of the tests."""
+    """Return Spark's Python worker with this connection, never the process of the tests."""
     pid = of_connection(local_port)
     assert pid != os.getpid() and "worker_daemon" in command(pid), command(pid)
     return pid
 
 
 def parent(pid: int) -> int:
-    """The process that started this one."""
+    """Return the process that started this one."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def command(pid: int) -> str:
-    """Its command line."""
+    """Return its command line."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
@@ -50,4 +50,4 @@ def _has(process: Path, target: str) -> bool:
     try:
         return any(os.readlink(link) == target for link in (process / "fd").iterdir())
     except OSError:
-        return False  # it ended, or is another user's
+        return False  # it ended, or belongs to another user

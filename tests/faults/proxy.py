@@ -1,15 +1,16 @@
-"""A proxy that stands before a bookie or a ZooKeeper, on loopback, and does to frames what networks
-do.
+"""A loopback proxy in front of a bookie or a ZooKeeper that does to frames what networks do.
 
     log = Log()
     with Proxies() as proxies:
-        proxy = proxies.before_bookie("b2", port, log, seed=7) proxy.faults = [Fault(Harm.RESET,
-        operation="list", frame=3)]      # the fourth list asked for: connection reset
-        cluster.register("b2", proxy.registration) ... proxy.heal()
+        proxy = proxies.before_bookie("b2", port, log, seed=7)
+        proxy.faults = [Fault(Harm.RESET, operation="list", frame=3)]   # resets at the fourth list
+        cluster.register("b2", proxy.registration)
+        ...
+        proxy.heal()
 
-Frames are whole: a fault is done to one, or to a few, never to half of one by accident. What is
-left to chance (where a frame is cut, which byte changes) is drawn from the seed. The log has every
-frame both ways, in the order in which the proxy saw them, of all proxies that share it.
+A fault applies to whole frames, one or several. Random choices (where a frame is cut, which byte
+changes) are drawn from the seed. The log has every frame, both ways, in the order in which the
+proxy saw them, of all proxies that share it.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ HOST = "127.0.0.1"
 FRAME_BYTES_MAX = 64 * 2**20
 """Largest frame passed on, in bytes."""
 CONNECT_TIMEOUT_S = 10.0
-"""How long the server behind may take to accept."""
+"""How long the server behind it may take to accept, in seconds."""
 REORDER_WAIT_S = 0.2
-"""How long a frame is held for another to overtake it, in seconds; then there is nothing to
-reorder.
+"""How long a frame is held for another to overtake it, in seconds; after that it is not
+reordered.
 """
 
 
 class Proxy:
-    """Before one server. `faults` may be changed while it runs; frames that fit are counted from
-    then on. What is left to chance is drawn from `random`.
+    """A proxy in front of one server. `faults` may change while it runs; frames are counted from
+    then on. Random choices are drawn from `random`.
     """
 
     def __init__(
@@ -75,22 +76,22 @@ class Proxy:
         self.port: int = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Whoever connects now is refused, as where no server runs."""
+        """Stop listening: new connections are refused, as if no server ran."""
         self._listener.close()
         for connection in self._connections:
             connection.end()
 
     async def start_again(self) -> None:
-        """Where it was before."""
+        """Listen again on the same port."""
         self._listener = await asyncio.start_server(self._accepted, HOST, self.port)
 
     def heal(self) -> None:
-        """No more faults; a connection that is half open stays so, as it would."""
+        """Do no more harm. A half-open connection stays so."""
         self.faults = []
 
     @property
     def registration(self) -> bytes:
-        """What a bookie's registration says when this is its address."""
+        """The registration of a bookie with this address."""
         return bookie_registration.encode(HOST, self.port)
 
     @property
@@ -98,7 +99,7 @@ class Proxy:
         return f"{HOST}:{self.port}"
 
     def harm(self, said: Said, *, reply: bool, connection: int) -> Fault | None:
-        """What is to be done to this frame: the first fault whose turn it is."""
+        """Return what to do to this frame: the first fault whose turn it is."""
         chosen = None
         for at, fault in enumerate(self._faults):
             if fault.fits(said, reply=reply, connection=connection):
@@ -109,17 +110,17 @@ class Proxy:
         return chosen
 
     def harmless(self, fault: Fault) -> None:
-        """The last frame took no harm: it is the next one's turn."""
+        """Record that the last frame was not harmed: the next one has its turn."""
         self._fitted = [
             n - (one is fault) for n, one in zip(self._fitted, self._faults, strict=True)
         ]
 
     def cut(self, framed: bytes) -> bytes:
-        """A beginning of it, at least a byte, not all."""
+        """Return a beginning of it: at least a byte, not all."""
         return framed[: self.random.randrange(1, len(framed))]
 
     def changed(self, framed: bytes, part: str) -> bytes:
-        """One byte of it is another."""
+        """Return it with one byte changed."""
         first, end = {
             "length": (0, 4),
             "head": (4, min(12, len(framed))),
@@ -152,7 +153,7 @@ class Held(NamedTuple):
 
 
 class Connection:
-    """One client's, and the one to the server made for it."""
+    """A client's connection, and the one to the server made for it."""
 
     def __init__(
         self,
@@ -168,14 +169,14 @@ class Connection:
         self.client_port: int = client[1].get_extra_info("peername")[1]
 
     async def run(self) -> None:
-        """Until either side ends."""
+        """Forward frames until either side ends."""
         ways = [
             asyncio.create_task(self._pump(self._client[0], self._server[1], reply=False)),
             asyncio.create_task(self._pump(self._server[0], self._client[1], reply=True)),
         ]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         if self._swallows:
-            await ways[0]  # the server's side may end: the client is not told
+            await ways[0]  # the server's side may end without the client's
         self.end()
         for way in ways:
             way.cancel()
@@ -223,8 +224,8 @@ class Connection:
     async def _next(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[Held]
     ) -> bytes:
-        """The next frame with its length; meanwhile what is held goes on if nothing comes to
-        overtake it.
+        """Return the next frame with its length. If nothing overtakes a held frame meanwhile,
+        forward that.
         """
         coming = asyncio.ensure_future(reader.readexactly(4))
         if held:
@@ -243,9 +244,7 @@ class Connection:
     async def _pass(
         self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[Held]
     ) -> bool:
-        """Send the frame on, or do to it what is to be done; False: this was the connection's
-        last.
-        """
+        """Forward or harm the frame; return False if it was the connection's last."""
         if self._swallows:
             return True
         match fault.harm if fault else None:
@@ -296,7 +295,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 class Proxies:
-    """Proxies in a thread of their own, ended with the block."""
+    """Proxies in a thread of their own, which ends with the block."""
 
     def __enter__(self) -> Self:
         self._loop = LoopThread("fault-proxies")
@@ -314,27 +313,25 @@ class Proxies:
         self._loop.stop()
 
     def before_bookie(self, name: str, address: tuple[str, int], log: Log, seed: int) -> Proxy:
-        """A proxy before the bookie that listens at `address`."""
+        """Return a proxy for the bookie that listens at `address`."""
         return self._started(Proxy(name, address, BookieFrames, log, seed))
 
     def before_zookeeper(self, hosts: str, log: Log, seed: int) -> Proxy:
-        """A proxy before the one server `hosts` names, `host:port`."""
+        """Return a proxy for the one server that `hosts` names, `host:port`."""
         host, _, port = hosts.partition(":")
         return self._started(Proxy("zookeeper", (host, int(port)), ZooKeeperFrames, log, seed))
 
     def heal(self) -> None:
-        """No proxy does harm any more."""
+        """Stop the harm of every proxy."""
         for proxy in self._proxies:
             proxy.heal()
 
     def lose(self, proxy: Proxy) -> None:
-        """What is behind it cannot be reached any more: every connection ends, and no other is
-        accepted.
-        """
+        """Cut off the server behind it: every connection ends, and no new one is accepted."""
         self._loop.call(proxy.stop())
 
     def find(self, proxy: Proxy) -> None:
-        """What was lost is back."""
+        """Make the server reachable again."""
         self._loop.call(proxy.start_again())
 
     def _started(self, proxy: Proxy) -> Proxy:

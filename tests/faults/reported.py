@@ -1,8 +1,8 @@
-"""What a run says that it heard and found, as values that can be compared: read from its outputs,
-by none of its code.
+"""What a run reports to have heard and found, as comparable values, read from its outputs without
+the run's code.
 
-reported = of_run(run_dir)                          # or of_command(outcome), for `auditor ledger`
-reported.answers[0], reported.reads[0], reported.verdicts[0]
+    reported = of_run(run_dir)      # or of_command(outcome), for `auditor ledger`
+    reported.answers[0], reported.reads[0], reported.verdicts[0]
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Heard:
-    """What a run says a bookie answered of a ledger. `entries` None: it does not say which."""
+    """A bookie's answer about a ledger, as a run reports it. `entries` None: it does not say
+    which.
+    """
 
     status: str
     entries: frozenset[int] | None = None
@@ -34,7 +36,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Read:
-    """What a run says came of reading one entry."""
+    """The result of reading one entry, as a run reports it."""
 
     status: str
 
@@ -43,7 +45,7 @@ class Read:
 class Loss:
     """A finding on a ledger. `missing_on`: by bookie, in order; `segment`: its first and last
     entry; `copies`: write quorum, ack quorum, confirmed and unknown copies of the worst entry.
-    Findings that are no loss have none of these.
+    Findings without a loss have none of these.
     """
 
     kind: str
@@ -55,8 +57,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order
-    of the alphabet. `assurance`: "listed", or "probed" where it rests on a sample.
+    """A run's verdict on a ledger: its standing, the reasons and the findings, each in alphabetical
+    order. `assurance`: "listed", or "probed" if it rests on a sample.
     """
 
     standing: str
@@ -68,8 +70,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class Partly:
-    """Of what may be said of a ledger: this, as long as of its bookies all of `lacking` and `count`
-    in all are not heard.
+    """A permitted verdict on a ledger, as long as all of `lacking` and at least `count` of its
+    bookies are not heard.
     """
 
     judged: Judged
@@ -78,7 +80,7 @@ class Partly:
     count: int
 
     def allows(self, other: State, unheard: frozenset[str]) -> bool:
-        """Whether this is said, and those bookies are unheard."""
+        """Return whether the report says this, and those bookies are unheard."""
         return (
             other == self.judged
             and self.lacking <= unheard
@@ -88,15 +90,17 @@ class Partly:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to
-    rest on one, and as long as one of its bookies does not list.
+    """A permitted verdict on a ledger: the part of its truth that a sample shows, if the verdict
+    says that it rests on one, and one of its bookies does not list.
     """
 
     truth: Judged
     bookies: frozenset[str]
 
     def allows(self, other: State, unheard: frozenset[str]) -> bool:
-        """Whether this is said: no loss, or the true ones, of no entry that is not lost."""
+        """Return whether it says this: no loss, or the true ones, and of no entry that is not
+        lost.
+        """
         if (
             not isinstance(other, Judged)
             or other.assurance != "probed"
@@ -112,7 +116,7 @@ class Sampled:
 
 
 def _whole(part: Loss, loss: Loss) -> Loss:
-    """The loss, if this is a part of it that says the same of every bookie."""
+    """Return the loss of which this is a part that says the same of every bookie."""
     shown = tuple((bookie, part.entries) for bookie, _ in loss.missing_on)
     known = all(
         any(first <= run[0] and run[1] <= last for first, last in loss.entries)
@@ -127,15 +131,17 @@ def _whole(part: Loss, loss: Loss) -> Loss:
 
 State = Heard | Read | Judged
 Key = tuple[int, ...]
-"""What a sequence is of: a ledger, or a ledger and an entry."""
+"""What a sequence is about: a ledger, or a ledger and an entry."""
 Row = tuple[str, int, Key, Heard | Read]
-"""Bookie, look, what was asked about, answer."""
+"""Bookie, look, subject of the question, answer."""
 
 
 @dataclass(frozen=True)
 class Reported:
-    """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts
-    means something; `reads_in_order`: so does that of the reads of each bookie.
+    """A run's outputs, each in the order in which it was written.
+
+    `in_order`: the order of the verdicts means something; `reads_in_order`: so does that of the
+    reads of each bookie.
     """
 
     answers: Sequence[Row]
@@ -146,7 +152,9 @@ class Reported:
 
 
 def of_run(run_dir: Path) -> Reported:
-    """What a run's directory says. Raises AssertionError where its files contradict each other."""
+    """Return what a run's directory says. Raises AssertionError if its files contradict each
+    other.
+    """
     summary = json.loads((run_dir / "summary.json").read_text())
     lines = (run_dir / "findings.jsonl").read_text().splitlines()
     verdicts = _rows(run_dir / "verdicts")
@@ -171,19 +179,18 @@ def of_run(run_dir: Path) -> Reported:
 
 
 def as_judged(line: str) -> str:
-    """A line of findings.jsonl as the verdict has it: without what the run knows of earlier runs
-    and of mutes.
+    """Return a line of findings.jsonl as the verdict has it, without what the run knows of earlier
+    runs and of mutes.
     """
     found = {name: value for name, value in json.loads(line).items() if name not in HISTORY_FIELDS}
     return json.dumps(found, separators=(",", ":"))
 
 
 def of_command(report: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Reported:
-    """What `auditor ledger` says as JSON, in its order, which is that of the ids it was given.
+    """Return what `auditor ledger` says as JSON, in its order, which is that of the given ids.
 
-    The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by
-    ledger. Raises AssertionError where the report says of an answer what its evidence does not, or
-    counts other ledgers than it names.
+    The report has no entries: `answers` and `reads` are its evidence, ledger by ledger. Raises
+    AssertionError if the report contradicts its evidence, or counts other ledgers than it names.
     """
     shown = {
         (bookie, look, (one["ledger_id"],)): status
@@ -216,7 +223,7 @@ def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
 
 
 def answers_of(rows: Iterable[Json]) -> list[Row]:
-    """Rows of evidence as answers; those that only greet left out."""
+    """Return rows of evidence as answers, without those that only greet."""
     return [
         (
             row["bookie_id"],
@@ -230,7 +237,7 @@ def answers_of(rows: Iterable[Json]) -> list[Row]:
 
 
 def reads_of(rows: Iterable[Json]) -> list[Row]:
-    """Rows of evidence as entries that were read."""
+    """Return rows of evidence as entries that were read."""
     return [
         (row["bookie_id"], row["look"], (row["ledger_id"], row["entry_id"]), Read(row["status"]))
         for row in rows
@@ -238,7 +245,7 @@ def reads_of(rows: Iterable[Json]) -> list[Row]:
 
 
 def judged_of(verdict: Json, findings: Iterable[Json]) -> Judged:
-    """A verdict as a run tells it, with the findings on that ledger."""
+    """Return a verdict as a run reports it, with the findings on that ledger."""
     losses = sorted((_loss(found) for found in findings), key=repr)
     unknowns = tuple(sorted(verdict.get("unknowns", ())))
     return Judged(
@@ -267,7 +274,9 @@ def _runs(runs: Iterable[Iterable[int]]) -> Runs:
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:
-    """Rows of a written table in the order in which its files were written, and in each file."""
+    """Return the rows of a written table in the order of its files, and of the rows in each
+    file.
+    """
     return [
         row
         for path in written_files(table)
@@ -276,5 +285,5 @@ def _rows(table: Path) -> list[dict[str, Any]]:
 
 
 def written_files(table: Path) -> list[Path]:
-    """The files of a table, oldest first: each stage of a run adds some."""
+    """Return the files of a table, oldest first: each stage of a run adds some."""
     return sorted(table.glob("*.parquet"), key=lambda path: (path.stat().st_mtime_ns, path.name))

@@ -1,11 +1,11 @@
-"""Runs that are ended from outside and gone on with: how a plan of `faults.ends` is played.
+"""Runs that are ended from outside and resumed, by a plan of `faults.ends`.
 
     found = Play(PLANS["SIGKILL of the driver, at a list"], act, home).breaches()
 
-Every life is a process of its own. Its end comes at a frame that a proxy sees, or when so many
-stages are in the journal; which frame, and how many, is the seed's affair. The command that goes on
-is taken from what the ended run said, where it can say anything; else the run's id is that of its
-directory. What ended the run is over when it goes on: every ledger is owed.
+Every life is a process of its own. It ends at a frame that a proxy sees, or when so many stages are
+in the journal. The seed draws which frame, and how many stages. The command that resumes the run is
+the one that the ended run printed; if it printed none, the run's id is the name of its directory.
+The harm is over when the run is resumed: every ledger is owed.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ ON_SPARK = ("--ledgers-in-process-max", "0")
 SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS),
             "--second-look-delay", "0s", "--rpc-timeout", "60s",
             "--zookeeper-retries", "1", "--zookeeper-connect-timeout", "10s")  # fmt: skip
-"""Of every life. A time-out on a busy machine would be a question asked again."""
+"""Settings of every life. A time-out on a busy machine would repeat a question."""
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 ENDS_WITHIN_S = 600.0
-"""How long a life may take, on a machine that does other things too: some ten seconds where it has
-two cores for itself.
+"""How long a life may take on a busy machine, in seconds. It takes some ten seconds with two idle
+cores.
 """
 ADVICE = re.compile(r"auditor (run --resume \d{8}T\d{6}Z-[0-9a-f]{6})\b")
 
 
 class Play:
-    """One run of a plan. `before`: what is done to its home before it begins."""
+    """One run of a plan. `before`: what to do to its home before it begins."""
 
     def __init__(
         self, plan: LivesPlan, act: Act, home: Path, before: Callable[[], object] = lambda: None
@@ -59,8 +59,8 @@ class Play:
         self._done: list[End] = []
 
     def breaches(self, meddle: Callable[[Path], object] = lambda run: None) -> list[Breach]:
-        """What the detector finds when the run is over. `meddle` may do something to its directory
-        before it goes on.
+        """Return what the detector finds when the run is over. `meddle` may change its directory
+        before it is resumed.
         """
         (self.home / "out").mkdir(parents=True)
         (self.home / "out" / "latest.json").write_bytes(LATEST)
@@ -81,7 +81,7 @@ class Play:
         )
 
     def _life(self, end: End, words: Sequence[str], processes: ExitStack) -> Sequence[str]:
-        """One life, with its end; how the run is gone on with."""
+        """Run one life to its end; return the command that resumes the run."""
         command = self._started(words, processes)
         self._await(end, command)
         assert end.code == command.ended(ENDS_WITHIN_S), command.said()
@@ -94,7 +94,7 @@ class Play:
         nothing_published(command, results=end.of == "results")
         end.over(self.act)
         (self.home / "out" / ".latest.json.tmp").unlink(missing_ok=True)
-        self.act.second_look(0, heal=True)  # an epoch of the log is a life
+        self.act.second_look(0, heal=True)  # each life has an epoch of the log
         now = journalled(run_of(self.home))
         assert self._known == now[: len(self._known)], "the journal forgot something"
         self._lives.append((now[len(self._known) :], end.attempts))
@@ -102,13 +102,15 @@ class Play:
         return words
 
     def _refused(self, words: Sequence[str], processes: ExitStack) -> None:
-        """What might still write for the run holds its lock."""
+        """Assert that the lock of a process that might still write for the run prevents a
+        resumption.
+        """
         command = self._started(words, processes)
         assert USAGE == command.ended(ENDS_WITHIN_S), command.said()
         assert "another run is at work" in command.said()
 
     def _await(self, end: End, command: Started) -> None:
-        """The end, at its moment."""
+        """Wait for the moment of the end, and do it."""
         at = self._draw.randrange(end.first, end.last)
         if end.of == "results":
             command.reach(lambda _: any(self.home.glob("out/run-*/summary.json")), ENDS_WITHIN_S)
@@ -135,8 +137,8 @@ class Play:
         command.reach(lambda _: len(stages_written(self.home)) >= wanted, ENDS_WITHIN_S)
 
     def _resumes(self, end: End, said: str) -> Sequence[str]:
-        """The command as the ended run has it, word for word; where it could not say anything, with
-        its directory's id.
+        """Return the command that the ended run printed, word for word; if it could not print one,
+        with its directory's id.
         """
         if end.code == -signal.SIGKILL:
             return ("run", "--resume", run_of(self.home).name.removeprefix("run-"))
@@ -161,8 +163,8 @@ class Play:
 
 
 def nothing_published(command: Started, *, results: bool = False) -> None:
-    """The earlier result to the byte, and no verdict of this run that anybody could take for one,
-    unless it has `results`.
+    """Assert that the earlier result is unchanged, byte for byte, and that there is no verdict of
+    this run, unless it has `results`.
     """
     assert LATEST == (command.output / "latest.json").read_bytes()
     found = [
@@ -174,11 +176,11 @@ def nothing_published(command: Started, *, results: bool = False) -> None:
 
 
 def run_of(home: Path) -> Path:
-    """The directory of the only run."""
+    """Return the directory of the only run."""
     (run,) = (home / "out").glob("run-*")
     return run
 
 
 def stages_written(home: Path) -> list[Path]:
-    """What the journal of the run has, oldest first; nothing before there is a run."""
+    """Return the stages in the journal of the run, oldest first; nothing before there is a run."""
     return sorted((home / "out").glob("run-*/journal/*.json"))

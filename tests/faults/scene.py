@@ -1,9 +1,9 @@
-"""The cluster on which faults are played, the truth about it, and one run through one plan.
+"""The cluster for faults, the truth about it, and one run through one plan.
 
-Four bookies behind proxies, and ZooKeeper behind one. Eighteen ledgers, and what an auditor must
-say of each is written down here by hand: sound ones, losses of every severity, a marked and an open
-one. Each is of another length, so that no answer about one could be one about another, and no loss
-is another's.
+Four bookies are behind proxies, and ZooKeeper is behind one. The verdicts that an auditor owes on
+eighteen ledgers are written here by hand: sound ones, losses of every severity, a marked and an
+open one. Each ledger has another length and another loss, so that no answer and no finding fits two
+ledgers.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ BELOW_WRITE, BELOW_ACK, WITHOUT = (
     Kind.ENTRY_WITHOUT_REPLICA,
 )
 UNHEARD = ("answer_invalid", "answer_timeout", "answer_too_large", "bookie_silent")
-"""The only reasons that a bookie which is not heard can be for a verdict that is not the whole
-truth.
-"""
+"""The only reasons for which a silent bookie may make a verdict less than the whole truth."""
 
 
 def lost(
@@ -47,8 +45,8 @@ def lost(
     segment: tuple[int, int],
     copies: tuple[int, int, int, int],
 ) -> Judged:
-    """One finding, of one run of entries that all these bookies lack, and no reason to be
-    unknown.
+    """Return one finding on one run of entries that all these bookies lack, without an unknown
+    reason.
     """
     return Judged(
         "violated",
@@ -60,9 +58,7 @@ def lost(
 
 @dataclass(frozen=True)
 class Planted:
-    """A ledger: its metadata as the notation has it, what is lost of it, and what must be said of
-    it.
-    """
+    """A ledger: its metadata in the notation, its losses, and the verdict owed."""
 
     text: str
     truth: Judged
@@ -71,7 +67,7 @@ class Planted:
 
     @property
     def bookies(self) -> frozenset[str]:
-        """All that its verdict rests on."""
+        """All bookies that its verdict rests on."""
         return frozenset(name for name in BOOKIES if name in self.text)
 
 
@@ -121,14 +117,14 @@ ALL = frozenset(LEDGERS)
 
 
 def without(*bookies: str) -> frozenset[int]:
-    """Ledgers whose verdict rests on none of these bookies."""
+    """Return the ledgers whose verdict rests on none of these bookies."""
     return frozenset(
         ledger_id for ledger_id, planted in LEDGERS.items() if not planted.bookies & set(bookies)
     )
 
 
 def settle(cluster: Cluster) -> None:
-    """Put all ledgers onto a cluster of four bookies that are called b1 to b4."""
+    """Put all ledgers on a cluster of four bookies b1 to b4."""
     for ledger_id, planted in LEDGERS.items():
         cluster.place(
             ledger_id,
@@ -143,14 +139,13 @@ def settle(cluster: Cluster) -> None:
 def owed(
     ledger_ids: frozenset[int], hidden: frozenset[int] = frozenset(), *, sampled: bool = False
 ) -> dict[int, frozenset[May]]:
-    """What may be said of each ledger when these are owed their verdict.
+    """Return the permitted verdicts on each ledger if these are owed.
 
-    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is
-    not all, while a fault is on before the bookies that are not heard. No ledger may ever be
-    accused of more than is true, and nothing is unknown because a ledger is poison or the checkers
-    differ. `hidden`: a wrong answer passed for a right one, so that a loss may be taken for sound.
-    `sampled`: a bookie cannot list, and what is not owed may rest on a sample of what it holds, if
-    it is said to.
+    A ledger that is not owed may get the truth, or the part of it that is heard, with the reason
+    for the missing part, while a fault is on before the silent bookies. No ledger may be accused of
+    more than is true, or be unknown because it is poison or the checkers differ. `hidden`: a wrong
+    answer passed for a right one, so that a loss may be taken for sound. `sampled`: a bookie cannot
+    list, and what is not owed may rest on a sample, if the verdict says so.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
@@ -165,7 +160,9 @@ def owed(
 
 
 def _partly_heard(planted: Planted) -> Iterator[Partly]:
-    """What may be said where not every bookie is heard, each with every reason there may be."""
+    """Yield the permitted verdicts while some bookies are not heard, each with every possible
+    reason.
+    """
     truth = planted.truth
     lacking = frozenset(name for loss in truth.losses for name, _ in loss.missing_on)
     known = [
@@ -182,9 +179,11 @@ def _partly_heard(planted: Planted) -> Iterator[Partly]:
 
 
 def _less(truth: Loss) -> Iterator[tuple[Loss, frozenset[str], int]]:
-    """A loss as it is told while some copies are not heard of: they may be there, so that it is
-    never worse than it is. With the bookies that lack it and are not heard, and how many are not in
-    all (one at least: there is a reason).
+    """Yield each weaker form of a loss that may be reported while some copies are not heard.
+
+    Unheard copies may exist, so it is never worse than the truth. Each comes with the bookies that
+    lack entries and are not heard, and with the number of unheard ones (at least one, because there
+    is a reason).
     """
     assert truth.copies is not None
     write, ack, confirmed, _ = truth.copies
@@ -208,14 +207,14 @@ def _less(truth: Loss) -> Iterator[tuple[Loss, frozenset[str], int]]:
 
 @contextmanager
 def act(cluster: Cluster, seed: int) -> Iterator[Act]:
-    """One run's proxies, fresh, and its log."""
+    """Yield one run's new proxies, and its log."""
     with Proxies() as proxies:
         yield Act(cluster, proxies, seed)
 
 
 class Act:
     """One run: its proxies by name ("zookeeper" is one) and its log. `metadata_service_uri` leads
-    to nothing but them.
+    only to them.
     """
 
     def __init__(self, cluster: Cluster, proxies: Proxies, seed: int) -> None:
@@ -235,11 +234,11 @@ class Act:
         )
 
     def second_look(self, pause: int, *, heal: bool) -> None:
-        """What happens in a pause: an epoch ends, and transient faults are over."""
+        """End an epoch, and with it transient faults, in a pause."""
         self.log.mark(f"pause {pause}", heals=heal)
         if heal:
             self.proxies.heal()
 
     def breaches(self, reported: Reported, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
-        """What the detector finds."""
+        """Return what the detector finds."""
         return breaches(self.log, reported, owed)

@@ -1,5 +1,5 @@
-"""What runs hand on to each other adds up exactly once, wherever one of them is killed; the
-detector sees what does not.
+"""The sums that runs hand on count every run exactly once, wherever one is killed; the detector
+finds every violation.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ NIGHTS = (
     Night({2: WITHOUT, 4: BELOW}, listed=4),
     Night({1: BELOW, 2: WITHOUT}, listed=7, requests=3),
 )
-"""Findings that stay, go, come back and get worse; no two nights ask the same number of
+"""Findings that stay, go, come back and become worse; no two nights ask the same number of
 questions.
 """
 MANY, FEW = Night({}, listed=200), Night({}, listed=90)
-"""The number of ledgers drops, and stays there."""
+"""Nights in which the number of ledgers drops, and stays there."""
 
 INSTANTS = (
     "write_text run.json",
@@ -70,7 +70,7 @@ INSTANTS = (
     "remove journal",
     "remove steps",
 )
-"""All that a run does to files, in order: it can be killed before each of them."""
+"""All file operations of a run, in order: it can be killed before each of them."""
 PUBLICATION = INSTANTS.index("write_text findings.jsonl")
 PLAYED = [
     n
@@ -86,7 +86,7 @@ HISTORIES = 60 if PLAYS_ALL else 10
 
 
 def adds_up(nights: Nights, *what: object) -> None:
-    """Nothing is lost and nothing counted twice."""
+    """Assert that no run is lost and none counted twice."""
     assert [] == breaches_of_carried(nights.chain, nights.samples), f"FAULT_SEED={SEED} {what}"
 
 
@@ -95,8 +95,8 @@ def adds_up(nights: Nights, *what: object) -> None:
 def test_a_run_killed_at_any_instant_is_counted_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, pushes: bool
 ):
-    """Killed before each thing that it does to a file, then resumed, or not; with the runs before
-    and behind it.
+    """The run is killed before each of its file operations, then resumed, or not; with runs before
+    and after it.
     """
     for at in PLAYED:
         with monkeypatch.context() as patch:
@@ -114,8 +114,8 @@ def test_a_run_killed_at_any_instant_is_counted_exactly_once(
 def test_a_drop_is_held_against_the_same_run_wherever_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
 ):
-    """Two hundred ledgers, then ninety: three runs say so, and none of them twice for being killed
-    in between.
+    """Two hundred ledgers, then ninety: three runs report the drop, and no run counts twice because
+    it was killed.
     """
     for at in PLAYED:
         with monkeypatch.context() as patch:
@@ -138,7 +138,9 @@ def test_a_drop_is_held_against_the_same_run_wherever_one_is_killed(
 def test_reads_of_znodes_are_counted_once_for_each_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ):
-    """Whoever did the stage: what was read for a stage that was not written is not in the sum."""
+    """The sum does not have reads for a stage that was not written, whichever process did the
+    stage.
+    """
     nights = Nights(tmp_path, monkeypatch)
     nights.run(NIGHTS[0], cut_at=at)
     nights.resume_or_run(NIGHTS[0])
@@ -149,15 +151,13 @@ def test_reads_of_znodes_are_counted_once_for_each_stage(
 
 
 def test_the_instants_are_all_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """In the order in which a run comes to them. Metrics leave the machine only when latest.json
-    names their run.
-    """
+    """A run reaches them in this order. Metrics are sent only when latest.json names their run."""
     assert list(INSTANTS) == Nights(tmp_path, monkeypatch).run(NIGHTS[0])
 
 
 def test_runs_killed_again_and_again_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Kills, resumed runs, fresh ones, older ones resumed behind newer ones, and failures, as the
-    seed draws them.
+    """The seed draws kills, resumed runs, new runs, older runs resumed after newer ones, and
+    failures.
     """
     for number in range(HISTORIES):
         draw = Random(f"{SEED} carried {number}")
@@ -194,7 +194,7 @@ def _drawn_step(nights: Nights, draw: Random) -> str:
 
 
 def three_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
-    """Three runs that ended well."""
+    """Return three runs that ended well."""
     nights = Nights(tmp_path, monkeypatch)
     for night in NIGHTS[:3]:
         nights.run(night)
@@ -204,7 +204,7 @@ def three_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
 def rewritten(
     nights: Nights, name: str, change: Callable[[dict[str, Any]], object], at: int = 1
 ) -> list[tuple[Sort, str]]:
-    """Sort and field of the breaches once a JSON file of a run says something else, the later runs
+    """Return sort and field of the breaches after a JSON file of a run is changed; later runs stay
     as they are.
     """
     file = nights.chain[at].directory / name
@@ -217,7 +217,7 @@ def rewritten(
 
 
 def add(field: str, key: str, count: int) -> Callable[[dict[str, Any]], object]:
-    """What a run found or asked is counted so many times more."""
+    """Return a change that counts a run's findings or questions so many more times."""
 
     def change(summary: dict[str, Any]) -> None:
         if field == "totals":
@@ -229,14 +229,14 @@ def add(field: str, key: str, count: int) -> Callable[[dict[str, Any]], object]:
 
 
 def baseline(**changes: object) -> Callable[[dict[str, Any]], object]:
-    """Another number of ledgers to be held against, or none."""
+    """Return a change to another baseline of the number of ledgers, or to none."""
     return lambda about: about.update(
         previous_population={**about["previous_population"], **changes} if changes else None
     )
 
 
 ONE_NIGHT = 13
-"""What the second night asks bookies and is answered."""
+"""The second night's questions to bookies, and their answers."""
 PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = {
     "a finding counted twice": (Sort.DUPLICATION, "totals", "summary.json",
     add("totals", WITHOUT.value, 1)),
@@ -275,20 +275,20 @@ PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = 
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_planted_among_what_is_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str):
-    """A doubled and a lost sum of each field, written into the run's own files: told by sort and
-    field, and nothing else is.
+    """A doubled and a lost sum of each field, written into the run's own files, are reported by
+    sort and field, and nothing else is.
     """
     sort, field, name, change = PLANTED[what]
     assert [(sort, field)] == rewritten(three_nights(tmp_path, monkeypatch), name, change)
 
 
 def test_everything_that_is_carried_has_its_plant():
-    """A field that joins the table of the carried ones is shown to the detector as well."""
+    """A field that is added to the table of carried ones must also be shown to the detector."""
     assert {carried.name for carried in CARRIED} == {field for _, field, _, _ in PLANTED.values()}
 
 
 def test_planted_among_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Counters that go back, that are ahead of every run, or that no run ever had."""
+    """Counters that decrease, that are ahead of every run, or that no run ever had are found."""
     nights = three_nights(tmp_path, monkeypatch)
 
     def found(*samples: str) -> set[Sort]:
@@ -312,7 +312,7 @@ def test_planted_among_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def counts_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finding is new in every run that has it."""
+    """Count a finding as new in every run that has it."""
     right = Previous.totals_after
     monkeypatch.setattr(
         Previous,
@@ -322,13 +322,13 @@ def counts_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def knows_no_previous(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run begins at nothing."""
+    """Begin each run without a previous one."""
     monkeypatch.setattr(nights, "read_previous", lambda *_: NO_PREVIOUS)
 
 
 def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run before is the newest with a summary, although latest.json does not name it: after a
-    resume that is itself.
+    """Take the newest run with a summary for the previous one, although latest.json does not name
+    it: after a resumption that is the run itself.
     """
 
     def newest(output: Output) -> Place | None:
@@ -346,7 +346,7 @@ def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counters leave before latest.json names their run."""
+    """Send counters before latest.json names their run."""
     right = Output.publish
 
     def publish(output: Output, run: Place, lock: HeldLock | None = None) -> None:
@@ -380,8 +380,8 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[tuple[Sort, str]
 def test_a_bug_in_what_is_carried_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ):
-    """A run is killed before latest.json names it, and resumed, or followed by a fresh one: the
-    plan finds the bug.
+    """A run is killed before latest.json names it, and resumed, or followed by a new one: the plan
+    finds the bug.
     """
     plant, expected = BUGS[bug]
     sorts: set[tuple[Sort, str]] = set()

@@ -1,5 +1,5 @@
-"""The detector is shown each of the four, planted into outputs and into the log, and tells them
-apart.
+"""The detector finds each of the four sorts of breach, planted into outputs and into the log, and
+distinguishes them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from faults.reported import Heard, Judged, Loss, Read, Reported, Row
 from faults.windows import WINDOW
 
 LEDGERS = (5, 2, 1, 4, 7, 10, 3, 6, 9, 8, 11, 12)
-"""In the order in which they are read and asked about, which is not that of their ids."""
+"""Ledgers in the order in which they are read and asked about, which is not that of their ids."""
 BOOKIES = ("b1", "b2")
 LATER = (4, 7, 10)
-"""Ledgers looked at twice, and 4 a third time behind the same pause. At each look b2 is read two
-entries of each.
+"""Ledgers looked at twice; 4 is looked at a third time after the same pause. At each look b2 is
+read for two entries of each.
 """
 LOOKS = (LEDGERS, LATER, (4,))
 ENTRIES = (7, 8)
@@ -29,7 +29,7 @@ Verdicts = list[tuple[int, Judged]]
 
 
 def verdict(ledger: int) -> Judged:
-    """Of none of those with a loss the same as of another."""
+    """Return a verdict. No two ledgers with a loss have the same."""
     if ledger not in LATER:
         return Judged("sound")
     runs = ((ledger, ledger),)
@@ -40,9 +40,10 @@ def verdict(ledger: int) -> Judged:
 
 
 def log(first_look: Callable[[Log], object] = lambda seen: None) -> Log:
-    """The metadata of each ledger read and both bookies asked; at later looks too, with a pause
-    before the second alone. What `first_look` adds is behind the other questions of the first
-    look.
+    """Return a log in which the metadata of each ledger is read and both bookies are asked; later
+    looks too, with one pause, before the second.
+
+    `first_look` is added after the other questions of the first look.
     """
     seen = Log()
     for look, ledgers in enumerate(LOOKS, start=1):
@@ -67,7 +68,7 @@ def read_of(ledgers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def reported() -> Reported:
-    """Outputs that say what the log says."""
+    """Return outputs that agree with the log."""
     answers = [
         (bookie, look, (ledger,), Heard("held", held(ledger)))
         for look, ledgers in enumerate(LOOKS, start=1)
@@ -89,7 +90,7 @@ def found(outputs: Reported, seen: Log | None = None) -> list[Breach]:
 
 
 def swapped(rows: Verdicts, one: int, other: int) -> Verdicts:
-    """The two rows in each other's place."""
+    """Return the rows with two of them in each other's place."""
     order = {one: other, other: one}
     by_ledger = dict(rows)
     return [(order.get(ledger, ledger), by_ledger[order.get(ledger, ledger)]) for ledger, _ in rows]
@@ -100,7 +101,7 @@ def said_as(rows: Verdicts, **verdicts: Judged) -> Verdicts:
 
 
 def changed(ledger: int, **other: object) -> Judged:
-    """Its verdict with a part of its loss changed."""
+    """Return the verdict with a part of its loss changed."""
     one = verdict(ledger)
     return replace(one, losses=(replace(one.losses[0], **other),))  # type: ignore[arg-type]
 
@@ -157,7 +158,7 @@ VERDICTS: Mapping[str, tuple[Sort, Callable[[Verdicts], Verdicts]]] = {
 
 @pytest.mark.parametrize("what", VERDICTS)
 def test_planted_among_verdicts(what: str):
-    """One sort of breach is told, and it is the planted one."""
+    """One sort of breach is reported, and it is the planted one."""
     sort, plant = VERDICTS[what]
     outputs = reported()
     assert {sort} == {
@@ -166,7 +167,7 @@ def test_planted_among_verdicts(what: str):
 
 
 Place = tuple[str, int, tuple[int, ...]]
-"""Bookie, look, and what was asked about."""
+"""Bookie, look, and subject of the question."""
 FIRST, THIRD = ("b2", 1, (7,)), ("b2", 3, (4,))
 
 
@@ -175,7 +176,7 @@ def at(rows: list[Row], place: Place) -> int:
 
 
 def exchanged(rows: list[Row], one: Place, other: Place, *, states: bool) -> list[Row]:
-    """Two rows in each other's place, or with each other's answer."""
+    """Return the rows with two in each other's place, or with each other's answer."""
     first, second = at(rows, one), at(rows, other)
     mixed = list(rows)
     if states:
@@ -249,7 +250,7 @@ ANSWERS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
 
 @pytest.mark.parametrize("what", ANSWERS)
 def test_planted_among_answers(what: str):
-    """The same for each bookie's answers, look by look, in the order that its proxy saw."""
+    """The same holds for each bookie's answers, look by look, in the order that its proxy saw."""
     sort, plant = ANSWERS[what]
     outputs = reported()
     assert {sort} == {
@@ -289,7 +290,7 @@ READS: Mapping[str, tuple[Sort, Callable[[list[Row]], list[Row]]]] = {
 
 @pytest.mark.parametrize("what", READS)
 def test_planted_among_reads(what: str):
-    """The same for each entry that was read, look by look."""
+    """The same holds for each entry that was read, look by look."""
     sort, plant = READS[what]
     outputs = reported()
     assert {sort} == {
@@ -298,7 +299,7 @@ def test_planted_among_reads(what: str):
 
 
 def test_an_entry_that_changed_on_the_way_is_not_there():
-    """Reported as corrupt, or as not heard, it is no breach; told as there, it is one."""
+    """Reported as corrupt, or as not heard, it is not a breach; reported as present, it is."""
     asked = Said("read", 99, 12, 3)
     said = replace(asked, status="present", body=STORED)
     seen = log(
@@ -320,7 +321,7 @@ def test_an_entry_that_changed_on_the_way_is_not_there():
 
 
 def test_an_answer_about_something_else_was_not_delivered():
-    """A list whose ledger is another where it arrives says nothing of either."""
+    """A list that arrives with another ledger's id says nothing of either ledger."""
     seen, outputs = log(), reported()
     asked = Said("list", 99, 12)
     said = replace(asked, status="held", entries=held(5))
@@ -332,7 +333,7 @@ def test_an_answer_about_something_else_was_not_delivered():
 
 
 def test_metadata_that_is_read_again_before_anything_is_asked_begins_no_look():
-    """A retry: the answers still belong to the look that it was made for."""
+    """It is a retry: the answers still belong to the look that it was made for."""
     seen = Log()
     for txn_id in (1, 2):
         again = Said("multi_read", txn_id, metadata_of=(4,))
@@ -344,12 +345,12 @@ def test_metadata_that_is_read_again_before_anything_is_asked_begins_no_look():
 
 
 def test_nothing_planted_is_nothing_found():
-    """Outputs that say what was seen are no breach."""
+    """Outputs that agree with the log are not a breach."""
     assert [] == found(reported())
 
 
 def log_with_fault(look: int, *, heals: bool) -> Log:
-    """The log, with a fault before b2 that is first met at a look: 1, or 2 behind the pause."""
+    """Return the log with a fault before b2 that first hits at a look: 1, or 2 after the pause."""
     seen = Log()
     for number, epoch in enumerate(log().epochs(), start=1):
         if number > 1:
@@ -373,8 +374,8 @@ UNHEARD_AT: Mapping[str, tuple[Log, set[int]]] = {
 @pytest.mark.parametrize("fault", UNHEARD_AT)
 @pytest.mark.parametrize("bookie", BOOKIES)
 def test_an_answer_is_missing_only_in_the_window_of_a_fault(fault: str, bookie: str):
-    """Before the fault, behind it, and of another bookie silence is a corruption: taken together
-    they were all one silence.
+    """Silence before the fault, after it, and of another bookie is a corruption, although each row
+    looks the same.
     """
     seen, looks = UNHEARD_AT[fault]
     for look in (1, 2, 3):
@@ -393,8 +394,8 @@ def test_an_answer_is_missing_only_in_the_window_of_a_fault(fault: str, bookie: 
 
 
 def test_an_answer_that_nobody_asked_for_is_missing_once_and_in_the_window_of_a_fault():
-    """The bookie could not be reached; once there is one such row, and with no fault there is
-    none.
+    """While the fault is on there may be one such row, because the bookie was out of reach; without
+    a fault none.
     """
     row = ("b2", 2, (3,), Heard("silent"))
     one, two = (
@@ -408,8 +409,8 @@ def test_an_answer_that_nobody_asked_for_is_missing_once_and_in_the_window_of_a_
 
 
 def test_each_window_is_held_to_what_is_expected():
-    """Two verdicts in another's place are two breaches, and a wrong one that a right one follows is
-    seen.
+    """Two verdicts in each other's place are two breaches, and a wrong one before a right one is
+    found.
     """
     outputs = reported()
     turned = swapped(swapped(list(outputs.verdicts), 1, 4), 7, 10)
@@ -429,7 +430,7 @@ def test_each_window_is_held_to_what_is_expected():
 
 
 def test_a_window_shows_what_went_before():
-    """The last four of the part that the ledger is in, up to it."""
+    """It has the last four of the ledger's part, up to the ledger."""
     outputs = reported()
     (breach,) = found(replace(outputs, verdicts=[*outputs.verdicts, (10, verdict(10))]))
     assert (Sort.DUPLICATION, 10, (4, 7, 10, 10), WINDOW) == (

@@ -1,5 +1,5 @@
-"""The detector is shown runs of two lives in which something was asked for nothing, and told what
-happened to which ledger.
+"""The detector finds what happened to which ledger in runs of two lives with superfluous
+questions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OWED = {ledger: frozenset({Judged("sound")}) for shard in SHARDS for ledger in s
 FIRST = [Question("b1", 1, ledger) for ledger in SHARDS[0]] + [
     Question("b2", 1, ledger) for ledger in SHARDS[0]
 ]
-"""What the first life committed; it was cut down among the lists of the second shard."""
+"""What the first life committed; it was killed among the lists of the second shard."""
 CUT = [Question("b1", 1, ledger) for ledger in (7, 8, 9)] + [
     Question("b2", 1, ledger) for ledger in (7, 8)
 ]
@@ -36,15 +36,15 @@ SECOND = [
 
 
 def held(ledger: int) -> frozenset[int]:
-    """What a bookie holds of a ledger: of none the same as of another."""
+    """Return what a bookie holds of a ledger. No two ledgers have the same."""
     return frozenset(range(ledger))
 
 
 def found(
     first: Sequence[Question], second: Sequence[Question], committed: Sequence[Question] = FIRST
 ) -> list[Breach]:
-    """What the detector says when this was asked in the two lives, and the run's outputs are as
-    they should be.
+    """Return what the detector finds if this was asked in the two lives and the run's outputs are
+    right.
     """
     log = Log()
     for number, asked in enumerate((first, second)):
@@ -76,7 +76,7 @@ def found(
 
 
 def test_the_stage_that_was_cut_down_may_be_asked_again():
-    """That, and nothing else, is no breach."""
+    """Only the questions of the killed stage may be repeated."""
     assert [] == found([*FIRST, *CUT], SECOND)
     assert [] == found(FIRST, SECOND)
 
@@ -125,12 +125,12 @@ ASKED: Mapping[str, tuple[Sequence[Question], Sequence[Question], set[tuple[Sort
 
 @pytest.mark.parametrize("what", ASKED)
 def test_planted_among_questions(what: str):
-    """Each is told by its sort and its ledger, and nothing else is."""
+    """Each is reported with its sort and its ledger, and nothing else is."""
     first, second, expected = ASKED[what]
     assert expected == {(breach.sort, breach.ledger_id) for breach in found(first, second)}
 
 
 def test_the_window_shows_what_went_before():
-    """The last four questions of that bookie in that life, up to the one that was for nothing."""
+    """It has the last four questions of that bookie in that life, up to the superfluous one."""
     (breach,) = found([*FIRST, *CUT], [*SECOND, FIRST[3]])
     assert ("b1 in life 2, lists", (7, 10, 7, 4)) == (breach.sequence, breach.window)

@@ -1,5 +1,5 @@
-"""What may be said of each ledger of the scene, by the bookies that are not heard: the truth, or as
-much of it as is heard.
+"""The permitted verdicts on each ledger of the scene, by the silent bookies: the truth, or the part
+of it that is heard.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from faults.scene import LEDGERS as SCENE
 
 
 def report(**others: Judged) -> dict[str, object]:
-    """What `auditor ledger` would say of the scene; of some ledgers, as `of_9`, something else."""
+    """Return what `auditor ledger` reports on the scene, with other verdicts for some ledgers, such
+    as `of_9`.
+    """
     said = {ledger: others.get(f"of_{ledger}", planted.truth) for ledger, planted in SCENE.items()}
     words = ("write_quorum", "ack_quorum", "confirmed", "unknown")
     standings = [one.standing for one in said.values()]
@@ -59,7 +61,7 @@ def of_scene(
     faults: tuple[str, ...] = BOOKIES,
     **others: Judged,
 ) -> dict[int, Sort]:
-    """The breaches in such a report, by ledger, with a fault on before these bookies."""
+    """Return the breaches in such a report, by ledger, with a fault on before these bookies."""
     may_be = owed(due, sampled=sampled)
     return {
         b.ledger_id: b.sort
@@ -68,12 +70,12 @@ def of_scene(
 
 
 def test_the_truth_about_the_scene_is_no_breach():
-    """Reported in the words of a report."""
+    """The report is in the words of the product."""
     assert {} == of_scene()
 
 
-def test_each_loss_of_the_scene_is_told_with_its_own_entries_and_bookies():
-    """Made up entries on a made up bookie are a corruption of each of them."""
+def test_each_loss_of_the_scene_is_reported_with_its_own_entries_and_bookies():
+    """Made-up entries on a made-up bookie are a corruption for each of them."""
     runs = ((1_000_000, 2_000_000),)
     lossy = {ledger: planted.truth for ledger, planted in SCENE.items() if planted.truth.losses}
     for made_up in ({"entries": runs}, {"missing_on": (("b9", runs),)}):
@@ -86,8 +88,8 @@ def test_each_loss_of_the_scene_is_told_with_its_own_entries_and_bookies():
 
 @pytest.mark.parametrize("pair", [(9, 12), (10, 17), (11, 15), (13, 14)])
 def test_ledgers_of_the_same_standing_cannot_swap_their_verdicts(pair: tuple[int, int]):
-    """No loss and no exemption of the scene is another's: a reordering in one part modulo M, a
-    corruption across two.
+    """No two losses or exemptions of the scene are alike: a swap is a reordering in one part modulo
+    M, a corruption across two.
     """
     one, other = pair
     sort = Sort.REORDERING if one % 3 == other % 3 else Sort.CORRUPTION
@@ -99,8 +101,8 @@ def test_ledgers_of_the_same_standing_cannot_swap_their_verdicts(pair: tuple[int
     "reason", ["poison", "checkers_disagree", "metadata_unreadable", "unsettled"]
 )
 def test_what_is_not_owed_is_unknown_for_what_was_not_heard_alone(reason: str):
-    """A bookie that is silent is a reason; a fault of the auditor's own is none, and neither is
-    none at all.
+    """A silent bookie is a reason. A fault of the auditor's own is not a valid reason, and a reason
+    must be given.
     """
     silent = Judged("indeterminate", unknowns=("bookie_silent",))
     assert {} == of_scene(frozenset(), of_2=silent)
@@ -114,9 +116,9 @@ def test_what_is_not_owed_is_unknown_for_what_was_not_heard_alone(reason: str):
     assert {2: Sort.CORRUPTION} == of_scene(frozenset(), of_2=Judged("indeterminate"))
 
 
-def test_a_loss_that_is_not_owed_is_told_as_far_as_it_was_heard():
-    """Ledger 11 lost both copies of entry 4: with b4 unheard one of them may be there, and of b3
-    nothing else may be said.
+def test_a_loss_that_is_not_owed_is_reported_as_far_as_it_was_heard():
+    """Ledger 11 lost both copies of entry 4. With b4 unheard one of them may exist; what is said of
+    b3 must be whole.
     """
     (whole,) = SCENE[11].truth.losses
     part = replace(
@@ -137,8 +139,8 @@ def test_a_loss_that_is_not_owed_is_told_as_far_as_it_was_heard():
 
 
 def test_a_sample_stands_for_what_is_not_owed_where_a_bookie_cannot_list():
-    """It may miss entries, and say so; it can show none that is there, and is no verdict that is
-    owed.
+    """The verdict may miss entries if it says that it rests on a sample. It may not report one that
+    is present, and it does not replace a verdict that is owed.
     """
     sound = Judged("sound", assurance="probed")
     (whole,) = SCENE[12].truth.losses
@@ -164,9 +166,7 @@ def test_a_sample_stands_for_what_is_not_owed_where_a_bookie_cannot_list():
 
 
 def test_a_verdict_says_less_only_while_a_fault_is_on_before_its_bookies():
-    """Ledger 8 lies on b2, b3 and b4, ledger 11 on b1, b3 and b4 of which b3 and b4 lack entry
-    4.
-    """
+    """Ledger 8 is on b2, b3 and b4, ledger 11 on b1, b3 and b4, of which b3 and b4 lack entry 4."""
     silent = Judged("indeterminate", unknowns=("bookie_silent",))
     none = frozenset[int]()
     assert (

@@ -1,4 +1,4 @@
-"""Each fault on the wire: every ledger that is owed its verdict gets it, and no ledger is accused
+"""Each fault on the wire: every ledger gets the verdict that it is owed, and no ledger is accused
 of what is not true.
 """
 
@@ -15,22 +15,22 @@ from faults.scene import ALL, BOOKIES, act, owed, settle
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-"""kazoo's own thread ends with a traceback where replies come out of order; the session is then
-made anew.
+"""kazoo's own thread ends with a traceback if replies are out of order; the session is then made
+anew.
 """
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """One for all plans: a fault leaves nothing behind in it."""
+    """Yield one cluster for all plans: a fault changes nothing in it."""
     with SandboxCluster(tmp_path_factory.mktemp("faults"), len(BOOKIES), named=True) as cluster:
         settle(cluster)
         yield cluster
 
 
-def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
-    """What is written down of each ledger is what an undisturbed run says of it, through proxies
-    that do nothing.
+def test_without_a_fault_the_truth_is_reported(cluster: SandboxCluster):
+    """An undisturbed run, through proxies that do no harm, gives the verdicts that are written
+    down.
     """
     with act(cluster, SEED) as quiet:
         outcome = by_command(quiet, Plan("no fault", lambda _: {}))
@@ -42,7 +42,7 @@ def test_without_a_fault_the_truth_is_told(cluster: SandboxCluster):
 def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(
     cluster: SandboxCluster, name: str
 ):
-    """The plan says beforehand what is owed; nothing is lost, told twice, out of order or
+    """The plan defines in advance what is owed; nothing is lost, duplicated, out of order or
     changed.
     """
     with act(cluster, SEED) as played:
@@ -51,8 +51,8 @@ def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(
 
 
 def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
-    """A fault that met nothing is no test; a command that ends in another way than with the losses
-    it found is wrong.
+    """A fault that hit no frame is not a test, and the exit code must be that of the reported
+    losses.
     """
     plan = PLANS["bookie: reply to a list: delay"]
     with act(cluster, SEED) as played:
@@ -75,8 +75,8 @@ def test_what_is_held_is_more_than_the_verdicts(cluster: SandboxCluster):
 
 
 def test_one_seed_hits_every_bookie():
-    """Each plan draws for itself: among the plans of one bookie all are hit, and among those of one
-    list several frames.
+    """Each plan draws by itself: among the plans of one bookie all bookies are hit, and among those
+    of one list several frames.
     """
     hit = [
         found
@@ -95,6 +95,6 @@ def test_one_seed_hits_every_bookie():
 
 
 def test_there_are_plans_enough():
-    """One fault a plan, each of its own name; most of them on the wire."""
+    """Each plan has one fault and its own name; most faults are on the wire."""
     assert 40 <= len(PLANS)
     assert all(plan.name == name for name, plan in PLANS.items())

@@ -18,7 +18,7 @@ WAITED_S = 30.0
 
 
 class Heard:
-    """A server that says nothing, and what reached it: the transactions, in order."""
+    """A silent server, and the transactions that reached it, in order."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -27,7 +27,7 @@ class Heard:
         self._more = threading.Condition()
 
     def serve(self) -> None:
-        """One connection, to its end."""
+        """Serve one connection, to its end."""
         connection, _ = self.listener.accept()
         with connection, connection.makefile("rb") as stream:
             while head := stream.read(4):
@@ -37,7 +37,7 @@ class Heard:
                     self._more.notify()
 
     def until(self, count: int) -> list[int]:
-        """The transactions, once there are so many."""
+        """Return the transactions, once there are so many."""
         with self._more:
             assert self._more.wait_for(lambda: len(self.transactions) >= count, WAITED_S), (
                 self.transactions
@@ -46,7 +46,7 @@ class Heard:
 
 
 def asking(txn_id: int) -> bytes:
-    """The frame of a list that is asked for."""
+    """Return the frame of a request for a list."""
     request = pb.Request()
     request.header.version, request.header.operation, request.header.txnId = (
         pb.VERSION_THREE,
@@ -60,7 +60,7 @@ def asking(txn_id: int) -> bytes:
 
 @contextmanager
 def reordering(log: Log, count: int | None) -> Iterator[tuple[Proxy, Heard, socket.socket]]:
-    """A connection through a proxy that is to reorder so many requests."""
+    """Yield a connection through a proxy that is to reorder so many requests."""
     server = Heard()
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
@@ -78,8 +78,8 @@ def harmed(log: Log) -> list[int]:
 
 
 def test_a_frame_that_nothing_overtakes_took_no_harm():
-    """It goes on alone and is logged so; the next frame that is overtaken is the one that was to be
-    reordered.
+    """It is forwarded alone and logged so. The next frame that is overtaken is then the reordered
+    one.
     """
     log = Log()
     with reordering(log, 1) as (_, server, client):
@@ -93,7 +93,7 @@ def test_a_frame_that_nothing_overtakes_took_no_harm():
 
 @pytest.mark.parametrize("count", [2, None])
 def test_where_several_frames_are_reordered_each_is_overtaken_by_the_next(count: int | None):
-    """Two by two: the one that overtakes is not held itself."""
+    """Frames are reordered in pairs: the one that overtakes is not held itself."""
     log = Log()
     with reordering(log, count) as (_, server, client):
         client.sendall(b"".join(asking(txn_id) for txn_id in (1, 2, 3, 4)))

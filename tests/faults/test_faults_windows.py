@@ -30,15 +30,15 @@ EXPECTED = [(n,) for n in (1, 4, 7, 10)]
         ),
     ],
 )
-def test_a_stray_is_told_with_its_window(expected: tuple[int, ...], found: list[object]):
-    """Which it is, what it is, and the window that shows it; nothing else for it."""
+def test_a_stray_is_reported_with_its_window(expected: tuple[int, ...], found: list[object]):
+    """A stray has its sort and the window that shows it, and gives one breach."""
     assert found == [
         (one.key[0], one.what, one.window) for one in strays(EXPECTED, [(n,) for n in expected])
     ]
 
 
 def test_there_is_no_stray_where_each_window_is_the_expected_one_and_nowhere_else():
-    """Over sequences that are drawn: nothing found is the same as every window being right."""
+    """For random sequences, no stray is the same as every window being right."""
     draw = Random(SEED)
     for _ in range(2_000):
         keys = [key for key in EXPECTED for _ in range(draw.choice((1, 1, 1, 1, 0, 2)))]
@@ -50,7 +50,9 @@ def test_there_is_no_stray_where_each_window_is_the_expected_one_and_nowhere_els
 
 
 def test_a_fault_is_on_from_the_frame_that_meets_it_until_it_is_healed():
-    """Before its bookie alone; one that hits the processes that ask is on before every bookie."""
+    """It is on only before its bookie. A fault of the processes that ask is on before every
+    bookie.
+    """
     seen = Log()
     seen.mark("pause 1")
     harmed(seen, "b1")
@@ -68,7 +70,7 @@ def test_a_fault_is_on_from_the_frame_that_meets_it_until_it_is_healed():
 
 
 def test_a_bookie_is_unheard_where_a_fault_is_on_at_every_look():
-    """At one look it was heard, and that is enough."""
+    """One look without a fault is enough to hear it."""
     faults = FaultWindows(frozenset({("b1", 0), ("b2", 0), ("b2", 1)}))
     assert {"b1", "b2"} == faults.unheard(("b1", "b2", "b3"), (1,))
     assert {"b2"} == faults.unheard(("b1", "b2", "b3"), (1, 2))

@@ -1,18 +1,17 @@
-"""The windows that the detector decides by: the last four of a sequence, and the looks at which a
-fault is on.
+"""The windows of the detector: the last four of a sequence, and the looks at which a fault is on.
 
 **In a sequence.** A window is the last keys that were reported, up to four. In a correct report
 each window equals that of the expected sequence at the same place. A window that does not is a
 breach, unless an earlier breach explains it:
 
-    expected    1 4 7 10    windows    0001  0014  0147  147(10) told        1 4 10
-    0001  0014  014(10)                  7 is passed over told        1 7 4 10               0001
-    0017  0174  174(10)            7 passes over 4, which comes late: reordered
+    expected    1 4 7 10    windows    0001  0014  0147  147(10)
+    reported    1 4 10                 0001  0014  014(10)           7 is skipped
+    reported    1 7 4 10               0001  0017  0174  174(10)     7 skips 4, which is reordered
 
-**Of a fault.** The pauses of a run cut it into windows, the first look and what is behind the
-pause. A fault is on in the window in which a frame first meets it, and in later ones until it is
-healed. Only there, and only of a bookie behind it, may an answer be missing, or a verdict say less
-than the truth.
+**Of a fault.** The pauses of a run split it into windows: the first look, and everything after the
+pause. A fault is on in the window in which it first hits a frame, and in later ones until it is
+healed. Only there, and only from a bookie behind it, may an answer be missing, or a verdict say
+less than the truth.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from faults.reported import Key
 
 WINDOW = 4
 Window = tuple[int, ...]
-"""The ledgers told last, zeros before the first."""
+"""The last reported ledgers, zeros before the first."""
 
 
 @dataclass(frozen=True)
 class Stray:
-    """A key that makes a window another than the expected one; of one that was not told, the window
-    that passes over it.
+    """A key whose window is not the expected one. If the key is missing, it is the window that
+    skips it.
     """
 
     key: Key
@@ -40,13 +39,11 @@ class Stray:
 
 
 UNKNOWN, AGAIN, LATE, NEVER = "unknown", "again", "late", "never"
-"""What a stray is: nothing that is expected, told before, told behind what follows it, not told at
-all.
-"""
+"""Sorts of strays: not expected, reported before, reported after its successor, not reported."""
 
 
 def windows(keys: Iterable[Key]) -> list[Window]:
-    """The window at each place."""
+    """Return the window at each place."""
     last: Window = (0,) * WINDOW
     found = []
     for key in keys:
@@ -56,10 +53,10 @@ def windows(keys: Iterable[Key]) -> list[Window]:
 
 
 def strays(expected: Sequence[Key], reported: Sequence[Key]) -> Iterator[Stray]:
-    """What makes windows of what was told others than those of what was expected, place by place;
-    `expected` has each key once.
+    """Yield why the windows of a report differ from the expected ones, place by place; `expected`
+    has each key once.
 
-    Where a stray was told, the windows behind it are those that are expected without it.
+    After a stray the windows are those that are expected without it.
     """
     place = {key: n for n, key in enumerate(expected)}
     due = 0
@@ -81,24 +78,24 @@ def strays(expected: Sequence[Key], reported: Sequence[Key]) -> Iterator[Stray]:
 
 
 FIRST, LATER = 0, 1
-"""The windows of a run: its first look, and all behind the pause."""
+"""The windows of a run: its first look, and everything after the pause."""
 ANY = ""
-"""Every bookie, where a fault hits the processes that ask."""
+"""Stands for every bookie, if a fault hits the processes that ask."""
 
 
 @dataclass(frozen=True)
 class FaultWindows:
-    """In which window a fault is on before which bookie."""
+    """The window in which a fault is on, by bookie."""
 
     on: frozenset[tuple[str, int]] = frozenset()
 
     def is_on(self, bookie: str, look: int) -> bool:
-        """Whether an answer of this bookie may be missing at this look."""
+        """Return whether an answer of this bookie may be missing at this look."""
         window = FIRST if look == 1 else LATER
         return (bookie, window) in self.on or (ANY, window) in self.on
 
     def unheard(self, bookies: Iterable[str], looks: Iterable[int]) -> frozenset[str]:
-        """Those of the bookies that may not have been heard at any of these looks."""
+        """Return the bookies that may not have been heard at any of these looks."""
         at = set(looks)
         return frozenset(
             bookie for bookie in bookies if all(self.is_on(bookie, look) for look in at)
@@ -106,7 +103,7 @@ class FaultWindows:
 
 
 def fault_windows(log: Log) -> FaultWindows:
-    """Where faults are on, by the frames that met one and the pauses that healed them."""
+    """Return where faults are on, by the frames that they hit and the pauses that healed them."""
     now: set[str] = set()
     on: set[tuple[str, int]] = set()
     for number, epoch in enumerate(log.epochs()):

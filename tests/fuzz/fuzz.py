@@ -1,4 +1,4 @@
-"""The long form of fuzzing: each target in a process of its own for as long as it is told to.
+"""The long form of fuzzing: each target in a process of its own, for a given time.
 
     make fuzz                            # ten minutes a target
     make fuzz MINUTES=2 TARGET=entry-list SEED=7
@@ -26,11 +26,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 KEPT = PROJECT / ".cache" / "fuzz"
 MODULES = ("fuzz_znodes", "fuzz_wire", "fuzz_files", "fuzz_runs")
 INPUT_TIMEOUT_S = 60
-"""How long one input may take. The slowest takes a second; a busy machine may take twenty times as
-long.
+"""How long one input may take, in seconds. The slowest takes a second; a busy machine may take
+twenty times as long.
 """
 MARGIN_S = 300
-"""How long a process may take beyond its time: for its start, and for an input that hangs."""
+"""How long a process may take beyond its time, in seconds: for its start, and for an input that
+hangs.
+"""
 FAILED = 1
 
 
@@ -84,8 +86,8 @@ def _environment() -> dict[str, str]:
 
 
 def _fuzz(name: str, engine: str, seconds: float, seed: int) -> bool:
-    """Return whether the law held for this target. Prints the end of what the process says where it
-    did not.
+    """Return whether the law held for this target. If it did not, print the end of the process's
+    output.
     """
     kept = KEPT / name
     kept.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from targets import Target
 
 EXAMPLES_A_ROUND = 500
-"""Examples of Hypothesis between two looks at the clock."""
+"""Examples of Hypothesis between two checks of the clock."""
 
 
 def all_targets() -> dict[str, Target]:
@@ -59,7 +59,7 @@ def run_atheris(name: str, seconds: int, seed: int, folder: Path) -> None:
 
 
 def run_hypothesis(name: str, seconds: int, seed: int, folder: Path) -> int:
-    """Fuzz without Atheris: rounds of examples whose reached lines Hypothesis is to increase.
+    """Fuzz without Atheris, in rounds of examples for which Hypothesis maximises the reached lines.
     Return the exit code.
     """
     from hypothesis import HealthCheck, Phase, given, settings

@@ -1,6 +1,6 @@
-"""Fuzz target: the directory of a stored run that somebody tampered with.
+"""Fuzz target: the directory of a stored run that was tampered with.
 
-The bytes of an input are a plan: which command, and what to do to which file before it starts.
+The bytes of an input are a plan: a command, and the changes to files before it starts.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ HOSTILE: tuple[Any, ...] = (
     {"a": 1}, 0,
     "2026-01-01T00:00:00",
 )  # fmt: skip
-"""Values that stand where other ones belong."""
+"""Values to put in place of others."""
 DEEP = b"[" * 100_000
 FILES = ("summary.json", "findings.jsonl", "run.json")
 STEPS_MAX = 4
 
 
 class Plan:
-    """Reads numbers from the bytes of an input; 0 behind their end."""
+    """Reads numbers from the bytes of an input; 0 after their end."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -65,7 +65,7 @@ class Plan:
 
 @functools.cache
 def template() -> Path:
-    """Return a whole run, made once for this process."""
+    """Return a whole run, made once in this process."""
     home = tempfile.TemporaryDirectory()
     _kept.append(home)
     return store_run(Path(home.name))
@@ -112,9 +112,7 @@ COMMANDS: tuple[Callable[[Context, str], int], ...] = (
 
 
 def _as_previous(context: Context, run: str) -> int:
-    """The next run reads it, and so do commands on single ledgers: neither may stop because of
-    it.
-    """
+    """Check that the next run, and commands on single ledgers, do not fail because they read it."""
     home = str(Path(run).parent)
     (Path(home) / "latest.json").write_text(json.dumps({"run": Path(run).name}))
     read_previous(Output(place(home)), FACTS)
@@ -143,7 +141,7 @@ def _flip(plan: Plan, run: Path) -> None:
 
 
 def _replace_value(plan: Plan, run: Path) -> None:
-    """Put a hostile value into a JSON file, or take a value out."""
+    """Put a hostile value into a JSON file, or remove a value."""
     path = run / FILES[plan.number(len(FILES))]
     try:
         documents = [json.loads(line) for line in _documents(path)]
@@ -266,7 +264,7 @@ STEPS = (
 
 
 def _seeds() -> list[bytes]:
-    """Each command on the run as it was, and after one step of each sort."""
+    """Return each command on the unchanged run, and after one step of each sort."""
     numbers = [(command,) for command in range(len(COMMANDS))]
     numbers += [
         (command, step, 1, 3, 2, 5)

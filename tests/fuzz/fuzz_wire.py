@@ -19,12 +19,14 @@ from auditor.wire.missing_logs import decode_missing_logs, with_missing_logs
 FRAME_BYTES_MAX = 65_536
 GROUPS_MAX = 1_000
 ENTRIES_COMPARED_MAX = 2_000
-"""Lists of at most so many runs and entries are spelled out and compared."""
+"""Lists of at most so many runs and entries are enumerated and compared."""
 _GROUP = struct.Struct(">qqii")
 
 
 def read_responses(data: bytes) -> None:
-    """The first byte is the size of the pieces in which the rest arrives, 0 for all at once."""
+    """Read responses. The first byte is the size of the pieces in which the rest arrives, 0 for all
+    at once.
+    """
     connection = BookieConnection(FRAME_BYTES_MAX)
     connection.ask_list(7)
     connection.ask_read(7, 3)
@@ -41,8 +43,8 @@ def read_responses(data: bytes) -> None:
 
 
 def read_list(data: bytes) -> None:
-    """What is accepted is the same set of entries in canonical form, and stays as it is when read
-    again.
+    """Check that an accepted list is the same set of entries in canonical form, and is unchanged
+    when read again.
     """
     found = entry_availability.decode(data, GROUPS_MAX)
     groups = entry_availability.groups_of(found.groups)
@@ -57,7 +59,7 @@ def read_list(data: bytes) -> None:
 
 
 def _entries(groups: list[SequenceGroup] | tuple[SequenceGroup, ...]) -> set[int] | None:
-    """Return the entries one by one, None where they are many."""
+    """Return the entries one by one, None if there are too many."""
     found: set[int] = set()
     for first, last, size, period in groups:
         runs = (last - first) // period + 1 if period else 1
@@ -69,7 +71,7 @@ def _entries(groups: list[SequenceGroup] | tuple[SequenceGroup, ...]) -> set[int
 
 
 def read_requests(data: bytes) -> None:
-    """A lister decodes each request and can answer it."""
+    """Check that a lister decodes each request and can answer it."""
     for body in bookie_server.RequestBuffer(FRAME_BYTES_MAX).feed(data):
         request = bookie_server.decode_request(body)
         if isinstance(request, bookie_server.WrongVersion):

@@ -62,7 +62,9 @@ def read_ledger_metadata(data: bytes) -> None:
 
 
 def _check_custom(metadata: LedgerMetadata) -> None:
-    """Both checkers read the recorded policy alike; owner and policy can be written."""
+    """Check that both checkers read the recorded policy alike, and that owner and policy can be
+    written.
+    """
     for key, _ in metadata.custom_metadata:
         check_storable(key)
     said = recorded_policy(metadata)
@@ -90,7 +92,7 @@ def read_mark(data: bytes) -> None:
 
 
 def read_registration(data: bytes) -> None:
-    """The first line is the bookie's id, the rest its registration."""
+    """Read a registration: the first line is the bookie's id, the rest its registration."""
     name, _, rest = data.partition(b"\n")
     endpoint = bookie_registration.decode(name.decode("latin-1"), rest)
     assert 1 <= endpoint.port <= 65_535 and endpoint.host
@@ -111,7 +113,7 @@ def read_rack_map(data: bytes) -> None:
 
 
 def read_managed_ledger(data: bytes) -> None:
-    """The first byte chooses what the rest is read as."""
+    """Read a managed ledger: the first byte chooses what the rest is read as."""
     read = (
         managed_ledger.decode_managed_ledger,
         managed_ledger.decode_cursor,
@@ -128,7 +130,7 @@ def _packed(compression: int, packed: bytes, size: int) -> bytes:
 
 
 def _managed_ledgers() -> list[bytes]:
-    """Each sort of value, each compression, and a bomb in each: 64 MiB of nothing in a few
+    """Return each sort of value, each compression, and a bomb in each: 64 MiB of zeros in a few
     bytes.
     """
     topic = managed_ledger.encode_managed_ledger(

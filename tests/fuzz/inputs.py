@@ -1,8 +1,7 @@
-"""Inputs for a target without Atheris: Hypothesis over bytes for the long form, plain chance for
+"""Inputs for a target without Atheris: Hypothesis over bytes for the long form, random bytes for
 the quick one.
 
-Chance alone is a hundred times faster than Hypothesis, which has nothing to guide it in so few
-inputs.
+Random bytes are a hundred times faster than Hypothesis, which so few inputs cannot guide.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NUMBERS = tuple(
     for order in ("big", "little")
     if number % 2**64 < 256**width
 )
-"""Numbers at which formats break, in each width and order of bytes."""
+"""Numbers at which formats break, in each width and byte order."""
 WORDS = (
     b"\x1b[31m",
     b"\n",
@@ -103,8 +102,8 @@ def apply_changes(seed: bytes, changes: Sequence[tuple[str, float, bytes]]) -> b
 
 
 def count_lines(work: Callable[[], object]) -> int:
-    """Return how many different lines of the product `work` runs: what Hypothesis is to make
-    large.
+    """Return how many different lines of the product `work` runs: the number that Hypothesis
+    maximises.
     """
     lines: set[tuple[str, int]] = set()
 

@@ -1,7 +1,7 @@
-"""The form of a fuzz target, and what holds of all of them.
+"""The form of a fuzz target, and the law of all targets.
 
-A target gives bytes that others chose to the code that reads them. It may raise what it declares,
-and nothing else. `feed` also asserts what must be true of every value that comes out.
+A target gives foreign bytes to the code that reads them. The code may raise what the target
+declares, and nothing else. `feed` also asserts what must be true of every value that is returned.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOUND = Path(__file__).parent / "found"
-"""Inputs that broke a target once, each a file in the folder of its target."""
+"""Inputs that once broke a target, each a file in the folder of its target."""
 ZNODE_BYTES_MAX = 4096
 """Longest input that is made for a znode. Real ones have up to 1 MiB; length alone finds nothing
 more.
@@ -35,14 +35,14 @@ class Target:
     quick_examples: int = 150
 
     def found(self) -> list[bytes]:
-        """Return the inputs that broke this target once, in the order of their names."""
+        """Return the inputs that once broke this target, in the order of their names."""
         return [path.read_bytes() for path in sorted((FOUND / self.name).glob("*.bin"))]
 
 
 def try_input(target: Target, data: bytes) -> bool:
-    """Return whether the input was accepted. Raises what breaks the law.
+    """Return whether the input was accepted. Raises on a breach of the law.
 
-    The law: nothing but a declared error, which says in words what is wrong.
+    The law: only a declared error is raised, and its text says what is wrong.
     """
     try:
         target.feed(data)
@@ -54,6 +54,6 @@ def try_input(target: Target, data: bytes) -> bool:
 
 
 def check_storable(text: str | None) -> None:
-    """Assert that a text can be written to a table or a file: lone surrogates cannot."""
+    """Assert that a text can be written to a table or a file: lone surrogates cannot be."""
     if text is not None:
         text.encode("utf-8")

@@ -15,14 +15,14 @@ from targets import FOUND, Target, try_input
 
 TARGETS = [target for module in MODULES for target in importlib.import_module(module).TARGETS]
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
-"""Printed with every failure; FUZZ_SEED draws other inputs, and `make fuzz` other ones each
+"""Printed with every failure; FUZZ_SEED draws other inputs, and `make fuzz` draws other ones each
 time.
 """
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_nothing_is_raised_but_what_is_declared(target: Target):
-    """Whatever bytes come: a value, or a declared error with words. Found cases first."""
+    """Any bytes give a value, or a declared error with a text. Found cases come first."""
     print(f"FUZZ_SEED={SEED}")
     for data in target.found():
         _hold(target, data)
@@ -40,12 +40,12 @@ def _hold(target: Target, data: bytes) -> None:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_a_seed_is_accepted(target: Target):
-    """Fuzzing that begins with refused inputs stays at the door."""
+    """Fuzzing that begins with refused inputs never gets past the first check."""
     assert any(try_input(target, data) for data in target.seeds)
 
 
 def test_an_error_that_is_not_declared_is_noticed():
-    """The law bites: another exception, and a declared one without words."""
+    """The law catches another exception, and a declared one without a text."""
 
     def feed(data: bytes) -> None:
         if data == b"\x07":
@@ -62,22 +62,22 @@ def test_an_error_that_is_not_declared_is_noticed():
 
 
 def test_found_cases_belong_to_a_target():
-    """A folder of a target that was renamed would never be tried again."""
+    """The cases of a renamed target would never be tried again."""
     assert set() == {path.name for path in FOUND.iterdir() if path.is_dir()} - {
         target.name for target in TARGETS
     }
 
 
 def test_lines_that_an_input_reaches_are_counted():
-    """What guides Hypothesis without Atheris: a longer way through the product counts more."""
+    """They guide Hypothesis without Atheris: a longer way through the product counts more."""
     lists = next(target for target in TARGETS if target.name == "entry-list")
     refused = count_lines(lambda: try_input(lists, b""))
     assert 0 < refused < count_lines(lambda: try_input(lists, lists.seeds[2]))
 
 
 def test_hypothesis_draws_inputs_too():
-    """The long form without Atheris: what its strategy gives is read as well, and no longer than
-    the target allows.
+    """The long form without Atheris: inputs of the strategy are read as well, and are no longer
+    than the target allows.
     """
     lists = next(target for target in TARGETS if target.name == "entry-list")
 

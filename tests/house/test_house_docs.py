@@ -56,7 +56,9 @@ DOCS = sorted(
 NAMES = PROJECT / "docs" / "names.md"
 DECISIONS = PROJECT / "docs" / "decisions"
 LINE_CHARS_MAX = 128
-"""Of prose; tables and code may be wider, and so may the page that is made from the settings."""
+"""Maximum width of prose; tables and code may be wider, and so may the page that is generated from
+the settings.
+"""
 MADE = {"docs/configuration.md"}
 README_LINES_MAX = 120
 
@@ -82,7 +84,7 @@ FOREIGN_FLAGS = {
     "--name",
     "--num-executors",
 }
-"""spark-submit's own."""
+"""Flags of spark-submit."""
 KIND_NAME = re.compile(
     r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA|LEDGER)_[A-Z]+(?:_[A-Z]+)*\b"
 )
@@ -95,9 +97,7 @@ def name(path: Path) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a document: `fence` is the language of the code block it is in, None outside of
-    any.
-    """
+    """A line of a document: `fence` is the language of its code block, None outside of any."""
 
     number: int
     text: str
@@ -114,17 +114,17 @@ def lines(path: Path) -> Iterator[Line]:
 
 
 def prose(path: Path) -> str:
-    """The document without its code blocks."""
+    """Return the document without its code blocks."""
     return "\n".join(line.text for line in lines(path) if line.fence is None)
 
 
 def spans(path: Path) -> list[str]:
-    """What stands in backticks outside of code blocks."""
+    """Return what is in backticks outside of code blocks."""
     return re.findall(r"`([^`\n]+)`", prose(path))
 
 
 def anchors(path: Path) -> set[str]:
-    """The fragments that headings get where Markdown is rendered."""
+    """Return the fragments of headings in rendered Markdown."""
     found = set()
     for line in lines(path):
         if line.fence is None and line.text.startswith("#"):
@@ -134,7 +134,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def table(path: Path, heading: str) -> list[dict[str, str]]:
-    """The first table below a heading: each row by the column's name."""
+    """Return the first table below a heading: each row by the column's name."""
     rows: list[list[str]] = []
     inside = False
     for line in lines(path):
@@ -157,12 +157,12 @@ def table(path: Path, heading: str) -> list[dict[str, str]]:
 
 
 def words(cells: Iterator[str]) -> list[str]:
-    """Everything in backticks in these cells."""
+    """Return everything in backticks in these cells."""
     return [word for cell in cells for word in re.findall(r"`([^`]+)`", cell)]
 
 
 def column(heading: str, column_name: str) -> list[str]:
-    """The words in one column of a table of names.md."""
+    """Return the words in one column of a table of names.md."""
     return words(row[column_name] for row in table(NAMES, heading))
 
 
@@ -187,8 +187,8 @@ def test_links_lead_somewhere(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_a_reader_sees_one_title_and_no_broken_block(path: Path):
-    """One title, first; no heading level left out; code blocks closed and named; rows as wide as
-    their table; short lines.
+    """There is one title, first; no heading level is left out; code blocks are closed and named;
+    rows are as wide as their table; lines are short.
     """
     all_lines = list(lines(path))
     heads = [line for line in all_lines if line.fence is None and re.match(r"#+ ", line.text)]
@@ -234,8 +234,8 @@ def test_every_page_is_reached_from_the_readme():
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_named_files_and_tests_exist(path: Path):
-    """What stands in backticks and looks like a path of the project is there; so is a test or
-    function named after it.
+    """A path of the project in backticks exists; so does a test or function that is named after
+    it.
     """
     places = ("auditor/", "tests/", "docs/", "deploy/", "benchmarks/", "proto/", ".ci/")
     missing = [
@@ -259,7 +259,7 @@ def test_named_files_and_tests_exist(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_flags_and_variables_are_settings(path: Path):
-    """A flag in backticks, alone or behind `auditor`, is one of the program; a variable AUDITOR_...
+    """A flag in backticks, alone or after `auditor`, is one of the program; a variable AUDITOR_...
     sets something.
     """
     ours = [span for span in spans(path) if span.startswith(("-", "auditor "))]
@@ -273,7 +273,7 @@ def test_flags_and_variables_are_settings(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_kinds_and_metrics_are_real(path: Path):
-    """Every kind that is named is of the catalogue; every metric is published."""
+    """Every named kind is in the catalogue; every metric is published."""
     text = path.read_text()
     foreign = {
         "BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER",
@@ -309,7 +309,9 @@ class Call(NamedTuple):
 
 
 def calls() -> list[Call]:
-    """Every command line of a code block that begins with `auditor`, continued lines joined."""
+    """Return every command line of a code block that begins with `auditor`, with continued lines
+    joined.
+    """
     found = []
     for path in DOCS:
         pending = ""
@@ -328,7 +330,7 @@ def calls() -> list[Call]:
 
 
 def test_some_commands_are_shown():
-    """The next test would hold of no commands too."""
+    """Otherwise the next test would hold for no commands."""
     assert {"run", "ledger", "doctor", "replay", "report"} <= {
         call.arguments[0] for call in calls()
     }
@@ -348,14 +350,14 @@ def test_commands_can_be_typed(call: Call):
 
 
 def flags_of(command: click.Command) -> set[str]:
-    """Every spelling of every flag that a command takes."""
+    """Return every spelling of every flag of a command."""
     own = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
     return own | {"--help"}
 
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_commands_in_a_sentence_take_their_flags(path: Path):
-    """`auditor COMMAND --flag` in backticks: a command of the program, and a flag of its own."""
+    """`auditor COMMAND --flag` in backticks is a command of the program, and a flag of it."""
     for span in spans(path):
         words = span.split()
         if words[0] != "auditor" or len(words) < 2 or not words[1].islower():
@@ -396,7 +398,7 @@ def test_make_targets_exist():
 
 
 def test_the_readme_is_read_in_a_minute():
-    """It has fewer than README_LINES_MAX lines: what needs more room has a page in docs/."""
+    """It has fewer than README_LINES_MAX lines. Longer text has a page in docs/."""
     assert len((PROJECT / "README.md").read_text().splitlines()) < README_LINES_MAX
 
 
@@ -411,7 +413,7 @@ def test_the_readme_names_the_test_command():
 
 
 def published_metrics() -> dict[str, tuple[str, set[str]]]:
-    """Name, type and labels (but `cluster`) of every series of a finished run."""
+    """Return name, type and labels (without `cluster`) of every series of a finished run."""
     found = {}
     for family in text_string_to_metric_families(
         metrics.exposition(empty_summary(), cluster="c", spark_version="4")
@@ -422,7 +424,7 @@ def published_metrics() -> dict[str, tuple[str, set[str]]]:
 
 
 def empty_summary() -> dict[str, object]:
-    """The summary of a run over no ledger."""
+    """Return the summary of a run over no ledger."""
     facts = ClusterFacts(
         "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None
     )
@@ -443,7 +445,7 @@ def test_commands_of_names():
 
 
 def test_exit_codes_of_names():
-    """The codes are those of the program, and the page for a start tells the same."""
+    """The codes are those of the program, and the page for beginners has the same."""
     codes = [int(row["code"]) for row in table(NAMES, "Exit codes")]
     signals = [context.SIGNAL_EXIT_BASE + number for number in (2, 15)]
     numbers = (context.EXIT_SOUND, context.EXIT_FINDINGS, context.EXIT_USAGE, context.EXIT_UNKNOWN)
@@ -487,14 +489,14 @@ def test_kinds_of_names():
 
 
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
-def test_every_kind_is_told(page: str):
-    """What to do about each kind, and since when it is found."""
+def test_every_kind_is_documented(page: str):
+    """docs say what to do about each kind, and since when it is found."""
     text = (PROJECT / page).read_text()
     assert [] == [kind.value for kind in Kind if f"`{kind.value}`" not in text]
 
 
 def test_every_kind_has_commands_and_a_story():
-    """A kind without a row in `_NEXT` or without a teller would end a run, or the demo."""
+    """A kind without a row in `_NEXT` or without a story would end a run, or the demo."""
     assert set(Kind) == set(CATALOGUE)
     assert set(CATALOGUE) == set(next_commands._NEXT)
     assert (
@@ -505,7 +507,9 @@ def test_every_kind_has_commands_and_a_story():
 
 
 def test_fields_of_names():
-    """The fields of a finding as they are written, in their order, and those of summary.json."""
+    """The fields of a finding are in the order in which they are written, and so are those of
+    summary.json.
+    """
     assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS] == column("Fields of a finding", "field")
     assert set(empty_summary()) == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
@@ -533,7 +537,7 @@ def test_fields_of_names():
     ],
 )
 def test_inner_fields_of_the_summary(field: str):
-    """What names.md says is in an object of summary.json is what is there."""
+    """The fields that names.md gives an object of summary.json are those of the product."""
     documented = next(
         row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`"
     )
@@ -559,7 +563,9 @@ def test_files_of_names():
 
 
 def test_metrics_of_names():
-    """Names, types and labels, both ways; and docs/operating.md says what each one tells."""
+    """Names, types and labels agree, both ways; and docs/operating.md says what each metric
+    means.
+    """
     documented = {
         row["metric"].strip("`"): (row["type"], set(re.findall(r"`(\w+)`", row["labels"])))
         for row in table(NAMES, "Metrics")
@@ -569,8 +575,8 @@ def test_metrics_of_names():
     assert set(documented) == set(words(row["metric"] for row in table(page, "Metrics")))
 
 
-def test_alerts_are_told():
-    """docs/operating.md has every alert about the audit itself; those on kinds are named after
+def test_alerts_are_documented():
+    """docs/operating.md has every alert about the audit itself; those on kinds have the names of
     their kinds.
     """
     rules = (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
@@ -584,7 +590,7 @@ def test_alerts_are_told():
 
 FINDINGS = PROJECT / "docs" / "findings"
 PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When it may be wrong", "Alert", "Demo"]
-"""The sections of each page, in this order; others may stand between."""
+"""The sections of each page, in this order; others may be between them."""
 CHANGE = "# CHANGES THE CLUSTER"
 CHANGING = re.compile(
     r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?!"
@@ -592,11 +598,11 @@ CHANGING = re.compile(
     r"|bookkeeper shell readledger .* -r$"
     r"|pulsar-admin topics unload|curl -X PUT|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="
 )
-"""Lines of a page that are more than a look."""
+"""Lines of a page that change something."""
 
 
 def block(path: Path, heading: str) -> list[Line]:
-    """The lines of a page below a heading, up to the next of its level."""
+    """Return the lines of a page below a heading, up to the next one of its level."""
     found: list[Line] = []
     inside = False
     for line in lines(path):
@@ -608,7 +614,7 @@ def block(path: Path, heading: str) -> list[Line]:
 
 
 def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
-    """The page that a finding's field `runbook` names; the index lists all of them, in the
+    """It is the page that a finding's field `runbook` names. The index lists all of them, in the
     catalogue's order and severity.
     """
     pages = [runbook(kind) for kind in Kind]
@@ -625,8 +631,8 @@ def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
 def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
-    """Its name and facts, every section with something in it, the alert that fires, the demo's
-    ledger.
+    """It has the kind's name and facts, every section with some text, the alert that fires, and the
+    demo's ledger.
     """
     page, facts = PROJECT / runbook(kind), CATALOGUE[kind]
     heads = [
@@ -658,8 +664,8 @@ def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
 
 @pytest.mark.parametrize("path", sorted(FINDINGS.glob("*.md")), ids=name)
 def test_what_changes_the_cluster_is_marked_so(path: Path):
-    """In every code block a line that changes something stands below the mark, and no diagnosis has
-    one.
+    """In every code block a line that changes something is below the mark, and no diagnosis has
+    such a line.
     """
     marked, fence = False, None
     for line in lines(path):
@@ -673,7 +679,7 @@ def test_what_changes_the_cluster_is_marked_so(path: Path):
 
 
 def test_some_changes_are_shown():
-    """The test above would hold of pages that change nothing, too."""
+    """Otherwise the test above would hold for pages that change nothing."""
     text = "\n".join(page.read_text() for page in FINDINGS.glob("*.md"))
     found = {
         match[0].split("-")[0].strip() for match in map(CHANGING.search, text.splitlines()) if match
@@ -685,7 +691,7 @@ def test_some_changes_are_shown():
 
 
 def test_the_table_of_run_times_is_its_formula():
-    """Minutes as ledgers x 3 / bookies / rate / 60, at the default rates."""
+    """Minutes are ledgers x 3 / bookies / rate / 60, at the default rates."""
     defaults = parse()
     rows = table(PROJECT / "docs" / "operating.md", "How long a run takes")
     bookies = [head for head in rows[0] if head.endswith(" bookies")]
@@ -701,7 +707,7 @@ def test_the_table_of_run_times_is_its_formula():
 
 
 def test_the_defaults_of_the_costs_are_the_defaults():
-    """What a run costs, as its page has it, is what the settings say."""
+    """The page on the costs of a run has the defaults of the settings."""
     by_flag = {setting.flag: setting for setting in SETTINGS}
     compared = 0
     for path_line in lines(PROJECT / "docs" / "cost.md"):
@@ -713,7 +719,7 @@ def test_the_defaults_of_the_costs_are_the_defaults():
 
 
 def test_decided_defaults_are_the_defaults():
-    """Decision 0001 names settings by their keys, with the values in force."""
+    """Decision 0001 names settings by their keys, with their present values."""
     by_key = {setting.key: setting.default for setting in SETTINGS}
     rows = table(DECISIONS / "0001-defaults.md", "Decision")
     assert {
@@ -726,7 +732,9 @@ def test_decided_defaults_are_the_defaults():
 
 
 def test_decisions_have_their_three_parts():
-    """Numbered without a gap, listed on their page; each has context, decision, consequences."""
+    """They are numbered without a gap and listed on their page; each has context, decision,
+    consequences.
+    """
     pages = sorted(DECISIONS.glob("0*.md"))
     assert [f"{number:04}" for number in range(1, len(pages) + 1)] == [
         page.name[:4] for page in pages
@@ -742,8 +750,8 @@ def test_decisions_have_their_three_parts():
 
 
 def test_the_changelog_keeps_its_form():
-    """Unreleased first, with *Verdicts* before anything else in it; only the sections of the
-    form.
+    """Unreleased is first, with *Verdicts* before anything else in it; only sections of the form
+    occur.
     """
     heads = [line.text for line in lines(PROJECT / "CHANGELOG.md") if line.text.startswith("#")]
     assert ["# Changelog", "## [Unreleased]", "### Verdicts"] == heads[:3]
@@ -752,7 +760,7 @@ def test_the_changelog_keeps_its_form():
 
 
 def test_the_licence_is_whole():
-    """The text of Apache-2.0, every section of it."""
+    """It is the text of Apache-2.0, with every section."""
     text = (PROJECT / "LICENSE").read_text()
     assert "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
     assert [str(number) for number in range(1, 10)] == re.findall(

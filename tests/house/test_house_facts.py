@@ -16,7 +16,7 @@ HEADING = "Facts of a finding"
 
 
 def field_names(facts: type) -> str:
-    """The fields of a dataclass in their order, those of a dataclass within it in braces: "a, b {c,
+    """Return the fields of a dataclass in order, those of a nested dataclass in braces: "a, b {c,
     d}, e [{f}]".
     """
     hints = get_type_hints(facts)
@@ -24,8 +24,8 @@ def field_names(facts: type) -> str:
 
 
 def _within(hint: Any) -> str:
-    """What stands behind the name of a field: nothing, unless a dataclass or a list of one is in
-    it.
+    """Return what follows the name of a field: nothing, unless its type is a dataclass or a list of
+    one.
     """
     if is_dataclass(hint):
         return f" {{{field_names(hint)}}}" if isinstance(hint, type) else ""
@@ -35,7 +35,9 @@ def _within(hint: Any) -> str:
 
 
 def row(kind: Kind) -> dict[str, str]:
-    """The row of a kind as names.md should have it. A kind with two sorts of facts has both."""
+    """Return the row of a kind that names.md should have. A kind with two sorts of facts has
+    both.
+    """
     return {
         "kind": f"`{kind.value}`",
         "fields": " or ".join(f"`{field_names(facts)}`" for facts in facts_types(kind)),
@@ -53,8 +55,8 @@ def test_names_lists_the_facts_of_each_kind() -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_has_facts_that_name_it_and_are_written_by_their_names(kind: Kind) -> None:
-    """Its dataclass says in its docstring for which kind it is; findings.jsonl has an object with
-    its fields.
+    """The dataclass names the kind in its docstring; findings.jsonl has an object with its
+    fields.
     """
     assert facts_types(kind), (
         f"no dataclass of auditor.model.facts names {kind.value} in its docstring"

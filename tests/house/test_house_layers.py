@@ -1,4 +1,4 @@
-"""The house rules that a machine can hold: floors, homes of foreign libraries, sizes, words."""
+"""The house rules that a machine can check: layers, homes of foreign libraries, sizes, words."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MODULE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 40
 
 LONGER_MODULES: dict[str, str] = {}
-"""Modules over MODULE_LINES_MAX, and why."""
+"""Modules over MODULE_LINES_MAX, and the reason."""
 LONGER_FUNCTIONS = {
     "auditor/wire/entry_availability.py:_of_ordered": (
         "the one loop over every group of every list: calls in it cost seconds"
     ),
 }
-"""Functions over FUNCTION_LINES_MAX, and why."""
+"""Functions over FUNCTION_LINES_MAX, and the reason."""
 
 HOMES = {
     "kazoo": (
@@ -116,13 +116,13 @@ PLANTS = {
 
 
 def contracts() -> dict[str, str]:
-    """Name by id of every import-linter contract."""
+    """Return the name of every import-linter contract, by id."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     return {one["id"]: one["name"] for one in settings["tool"]["importlinter"]["contracts"]}
 
 
 def lint(copy: Path) -> subprocess.CompletedProcess[str]:
-    """import-linter over the copy alone: its directory comes first on the path."""
+    """Run import-linter over the copy alone: its directory comes first on the path."""
     program = (
         "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command;"
         " lint_imports_command()"
@@ -140,7 +140,7 @@ def lint(copy: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the product in which imports may be planted."""
+    """Return a copy of the product in which imports may be planted."""
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(PRODUCT, root / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROJECT / "pyproject.toml", root)
@@ -148,7 +148,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_product_keeps_every_contract(copy: Path):
-    """Imports go downstairs only, and the core is arithmetic."""
+    """Imports only go down, and the core is arithmetic."""
     done = lint(copy)
     assert 0 == done.returncode, done.stdout + done.stderr
     for name in contracts().values():
@@ -156,13 +156,13 @@ def test_the_product_keeps_every_contract(copy: Path):
 
 
 def test_every_contract_has_a_plant():
-    """A contract that nobody tried to break may hold nothing."""
+    """A contract that no test tries to break may check nothing."""
     assert set(PLANTS) == set(contracts())
 
 
 @pytest.mark.parametrize("contract", PLANTS)
 def test_each_contract_bites(copy: Path, contract: str):
-    """Imports against a contract, and import-linter fails, names the contract and each of the
+    """With imports against a contract, import-linter fails, and names the contract and each of the
     imports.
     """
     befores = {module: (copy / module).read_text() for module, _ in PLANTS[contract]}
@@ -185,7 +185,7 @@ def test_each_contract_bites(copy: Path, contract: str):
 
 
 def test_every_part_of_the_product_has_a_floor():
-    """A module that no layer names is held by no floor."""
+    """No contract applies to a module that no layer names."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     floors = next(
         one for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == "floors"
@@ -205,14 +205,16 @@ def test_every_part_of_the_product_has_a_floor():
 
 @cache
 def modules() -> list[tuple[str, str, ast.Module]]:
-    """Name, text and syntax tree of every module of the product that a person wrote; read once."""
+    """Return name, text and syntax tree of every hand-written module of the product; they are read
+    once.
+    """
     paths = [path for path in sorted(PRODUCT.rglob("*.py")) if "generated" not in path.parts]
     texts = [(str(path.relative_to(PROJECT)), path.read_text()) for path in paths]
     return [(name, text, ast.parse(text)) for name, text in texts]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Top-level names of everything a module imports, wherever in it."""
+    """Yield the top-level names of everything that a module imports, at any place in it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -222,7 +224,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 @pytest.mark.parametrize("library", HOMES)
 def test_each_foreign_library_has_one_home(library: str):
-    """A library with a home is imported there, and nowhere else."""
+    """A library with a home is imported only there."""
     users = [name for name, _, tree in modules() if library in imported(tree)]
     assert [] == [name for name in users if not name.startswith(HOMES[library])]
     if library != "ssl":  # TLS has a home before it has a user
@@ -230,7 +232,7 @@ def test_each_foreign_library_has_one_home(library: str):
 
 
 def test_private_attributes_of_spark_are_named_in_one_module():
-    """It says of each why it cannot be done otherwise."""
+    """The module gives the reason for each."""
     names = {"_gateway", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_accumulatorServer", "_sc"}
     found = {
         file.relative_to(PROJECT).as_posix()
@@ -242,13 +244,13 @@ def test_private_attributes_of_spark_are_named_in_one_module():
 
 
 def test_protobuf_classes_stay_in_wire():
-    """Generated classes are imported in auditor/wire alone."""
+    """Generated classes are imported only in auditor/wire."""
     users = [name for name, text, _ in modules() if re.search(r"wire\.generated|_pb2", text)]
     assert [] == [name for name in users if not name.startswith("auditor/wire/")]
 
 
 def test_modules_are_short():
-    """Under 300 lines, but for those that say why."""
+    """They have fewer than 300 lines, unless they give a reason."""
     long = {
         name: text.count("\n")
         for name, text, _ in modules()
@@ -258,7 +260,7 @@ def test_modules_are_short():
 
 
 def test_functions_are_short():
-    """At most 40 lines, but for those that say why."""
+    """They have at most 40 lines, unless they give a reason."""
     long = {}
     for name, _, tree in modules():
         for node in ast.walk(tree):
@@ -275,7 +277,7 @@ def test_functions_are_short():
 
 
 def test_each_exception_is_of_something_that_exists():
-    """An exception outlives what it was made for: then it goes."""
+    """An exception without its subject must be removed."""
     assert [] == [name for name in LONGER_MODULES if not (PROJECT / name).is_file()]
     gone = []
     for place in LONGER_FUNCTIONS:
@@ -286,7 +288,7 @@ def test_each_exception_is_of_something_that_exists():
 
 
 def test_no_module_is_called_after_nothing():
-    """No utils, helpers, common: a module chooses its floor and its name."""
+    """No module is called utils, helpers or common: a module has a layer and a name."""
     names = (*PRODUCT.rglob("*"), *(PROJECT / "tests").rglob("*"))
     assert [] == [
         str(path)
@@ -303,8 +305,8 @@ def test_every_module_says_what_it_is():
 
 
 def test_no_two_test_modules_share_a_name():
-    """Test modules are imported by their bare names, so a second one of a name would hide the
-    first.
+    """Test modules are imported by their bare names, so a second one of the same name would hide
+    the first.
     """
     names = [path.name for path in (PROJECT / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
@@ -315,7 +317,7 @@ BYTES_READ_MAX = 2**20
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every text file of the repository, without what git ignores."""
+    """Yield every text file of the repository, without what git ignores."""
     for folder, folders, files in os.walk(PROJECT):
         folders[:] = [
             name
@@ -330,7 +332,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def registry_hosts() -> set[str]:
-    """Hosts that packages come from: the public ones, and whatever this machine is set to."""
+    """Return the hosts of package registries: the public ones, and those that this machine uses."""
     public = [
         "pypi|org",
         "files.pythonhosted|org",
@@ -347,7 +349,7 @@ def registry_hosts() -> set[str]:
 
 
 def test_the_repository_speaks_of_the_project_alone():
-    """No path of a workplace and no package registry stands in any file."""
+    """No file has a path of a workplace or a package registry."""
     workplace = re.compile(
         r"(?<![\w./-])/"
         + r"work/(?:main|shared)\b|(?<![\w./-])shared"
@@ -368,8 +370,8 @@ told heard gone seen lost written known begun said held found made kept left sen
 drawn given taken shown spoken come begins ended again ends goes here away lasting due so
 """
 PARTICIPLES = frozenset(_IRREGULAR.split())
-"""Words that name no function by themselves, beside every word in -ed: style asks for verb phrases,
-or nouns.
+"""Words that do not name a function by themselves, beside every word in -ed: style asks for verb
+phrases, or nouns.
 """
 NAMED_SO = {
     "_heading": "a noun",
@@ -393,7 +395,7 @@ NAMED_SO = {
 
 
 def test_functions_are_not_named_by_bare_participles():
-    """Verb phrases, or nouns where a call is cheap and pure; an exception has a reason and
+    """Names are verb phrases, or nouns if a call is cheap and pure; an exception has a reason and
     exists.
     """
     names = {
@@ -417,7 +419,7 @@ NEIGHBOURS = (
     {"judging", "evidence", "summary"},
     {"zookeeper", "bookie", "topology", "wire"},
 )
-"""Packages that a reader opens side by side: a module's name means one of them."""
+"""Packages that a reader opens side by side: a module name occurs in one of them only."""
 
 
 @pytest.mark.parametrize("packages", NEIGHBOURS, ids=sorted)

@@ -10,13 +10,13 @@ FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("t
 
 
 def test_the_tests_of_one_spark_session_run_in_one_process():
-    """A second session would cost as much as many audits."""
+    """A second session would take as long as many audits."""
     of_spark = {place(f"{path}::test") for path in FILES if path.startswith(SPARK)}
     assert {SPARK} == of_spark
 
 
 def test_the_tests_of_one_shared_cluster_run_in_one_process_and_others_alone():
-    """Where a file names a fixture that all share, a second process would start it again."""
+    """A second process would start the shared cluster of a file again."""
     shared = {path for path in FILES if place(f"{path}::test") == REAL}
     assert "tests/cluster/test_bookie_contract.py" in shared
     assert "tests/cluster/test_findings_catalogue.py" not in shared
@@ -26,7 +26,7 @@ def test_the_tests_of_one_shared_cluster_run_in_one_process_and_others_alone():
 
 
 def test_what_is_shared_is_all_that_lasts_for_the_whole_run():
-    """Each fixture of real BookKeeper that lasts for the run and starts Java is among them."""
+    """Each fixture of real BookKeeper that lasts for the run and starts Java is in the list."""
     conftest = (ROOT / "tests/cluster/conftest.py").read_text()
     lasting = re.findall(r'scope="session"\)\ndef (\w+)', conftest)
     assert {"shared_cluster", "policies", "sandbox"} == set(lasting)
@@ -34,8 +34,8 @@ def test_what_is_shared_is_all_that_lasts_for_the_whole_run():
 
 
 def test_what_takes_long_begins_first():
-    """Spark, then what shares a cluster, then the other files on real BookKeeper, then the rest;
-    each directory is there.
+    """The order is Spark, shared clusters, other files on real BookKeeper, the rest; each directory
+    exists.
     """
     assert all((ROOT / name).is_dir() for name in DEAREST_FIRST)
     order = sorted(FILES, key=lambda path: turn(f"{path}::test"))

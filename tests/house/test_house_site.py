@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def module(name: str) -> ModuleType:
-    """A module of docs/site, which is no package."""
+    """Return a module of docs/site, which is not a package."""
     spec = importlib.util.spec_from_file_location(f"site_{name}", PROJECT / f"docs/site/{name}.py")
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -32,7 +32,7 @@ SITE = build.Site()
 
 
 def test_every_page_is_in_the_navigation_once():
-    """By name, or as one of a folder whose index is."""
+    """It is there by name, or as one of a folder whose index is."""
     named = [page for pages in build.NAVIGATION.values() for page in pages]
     assert len(set(named)) == len(named)
     folders = [str(Path(page).parent) for page in build.PAGES_BESIDE]
@@ -69,12 +69,14 @@ def linked(text: str, page: str = "docs/python.md") -> str:
     ],
 )
 def test_a_link_leads_to_the_page_of_its_document(written: str, shown: str):
-    """A file that has no page becomes its name; what leads nowhere is left for Sphinx to report."""
+    """The link to a file without a page becomes its name; a broken link is left for Sphinx to
+    report.
+    """
     assert shown == linked(written)
 
 
 def test_a_notebook_becomes_a_page():
-    """Text as it is, code as blocks of Python."""
+    """Text stays as it is, and code becomes blocks of Python."""
     path = PROJECT / "docs/notebooks/reading-a-run.ipynb"
     text = build.notebook_text(json.loads(path.read_text(encoding="utf-8")))
     assert text.startswith("# Reading a run") and "```python\nfrom pathlib import Path\n" in text
@@ -82,8 +84,8 @@ def test_a_notebook_becomes_a_page():
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_is_as_drawn(name: str):
-    """`python docs/site/pictures.py` after a change. It loads nothing, and has words for those who
-    do not see it.
+    """Run `python docs/site/pictures.py` after a change. It loads nothing, and has a text for
+    screen readers.
     """
     text = (PROJECT / "docs/pictures" / name).read_text(encoding="utf-8")
     assert pictures.PICTURES[name]() == text
@@ -92,7 +94,7 @@ def test_a_picture_is_as_drawn(name: str):
 
 
 def test_the_picture_of_a_segment_stripes_as_the_checker_does():
-    """The same entries on the same bookies."""
+    """It has the same entries on the same bookies."""
     drawn = [
         {e for e in range(pictures.ENTRIES) if pictures.belongs(e, place)}
         for place in range(pictures.ENSEMBLE)

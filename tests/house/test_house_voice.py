@@ -1,8 +1,13 @@
-"""What a machine can hold of the rules for names and sentences in the product."""
+"""The part of the rules for names and sentences that a machine can check, in the product and in
+tests.
+"""
 
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +17,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     file for file in (PROJECT / "auditor").rglob("*.py") if "generated" not in file.parts
 )
+TESTS = sorted((PROJECT / "tests").rglob("*.py"))
 
 _NOUNS_FIRST = """
 A All An As At Each Every How In It No Once One Raises Some The This What When Where Whether Which
@@ -22,6 +28,9 @@ NOT_IMPERATIVE = frozenset(_NOUNS_FIRST.split())
 
 VAGUE_NAMES = frozenset({"told"})
 """Names that had many meanings: a value is named by what it holds."""
+
+VAGUE_WORDS_OF_TESTS = frozenset({"told", "untold", "whence"})
+"""Words that no docstring, comment or name of a test uses: it uses the field's words."""
 
 VAGUE_WORDS = ("whence", "gone on with", "goes on with", "cut down")
 """Words that have to be read twice."""
@@ -46,6 +55,23 @@ def names_of(tree: ast.AST) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
+
+
+def docstrings_and_comments(source: str) -> Iterator[str]:
+    """Yield the text that explains code, constants included: a string that is a statement."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def vague_words(source: str) -> list[str]:
+    """Return the vague words in names, docstrings and comments of a module of tests, sorted."""
+    texts = [*names_of(ast.parse(source)), *docstrings_and_comments(source)]
+    words = {word.lower() for text in texts for word in re.findall(r"[A-Za-z]+", text)}
+    return sorted(words & VAGUE_WORDS_OF_TESTS)
 
 
 def not_imperative(source: str) -> list[str]:
@@ -101,3 +127,31 @@ def test_words_that_have_to_be_read_twice_are_not_used() -> None:
         if words in file.read_text().lower()
     }
     assert set() == found
+
+
+def test_tests_use_no_vague_word() -> None:
+    """Neither their names nor their docstrings and comments, nor those of what tests share."""
+    found = {
+        str(file.relative_to(PROJECT)): words
+        for file in TESTS
+        if any(word in file.read_text().lower() for word in VAGUE_WORDS_OF_TESTS)
+        and (words := vague_words(file.read_text()))
+    }
+    assert {} == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def test_a_loss_is_told(): ...", ["told"]),
+        ("def shown():\n    '''Return what was\n    told.'''", ["told"]),
+        ("LIMIT = 3\n'''Whence it comes.'''", ["whence"]),
+        ("told = 3  # told twice", ["told"]),
+        ("TOLD_MAX = 3", ["told"]),
+        ("path = home / 'told'", []),
+        ("def shown():\n    '''Return what was reported.'''  # to an operator", []),
+    ],
+)
+def test_a_vague_word_of_a_test_is_found(source: str, found: list[str]) -> None:
+    """The test above can fail. A string that is a value, such as a path, may have any word."""
+    assert found == vague_words(source)

@@ -1,4 +1,6 @@
-"""Workflows, issue forms and hooks: of the form their readers want, and of commands that exist."""
+"""Workflows, issue forms and hooks: they have the form that their readers require, and their
+commands exist.
+"""
 
 from __future__ import annotations
 
@@ -58,15 +60,13 @@ def test_the_schema_bites(tmp_path: Path):
 
 
 def test_yamllint_has_nothing_to_say():
-    """Doubled keys, indents, words that YAML takes for booleans."""
+    """It would report doubled keys, indents, and words that YAML takes for booleans."""
     done = program("yamllint", "--strict", *map(str, LINTED))
     assert (0, "") == (done.returncode, done.stdout + done.stderr)
 
 
 def test_hooks_are_those_of_make_check():
-    """The same commands in the same order, each a local one: nothing is fetched when somebody
-    commits.
-    """
+    """The commands are the same, in the same order, and local: a commit fetches nothing."""
     makefile = (PROJECT / "Makefile").read_text()
     recipe = re.search(r"^check: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
     assert recipe is not None
@@ -83,7 +83,9 @@ def workflow(name: str) -> dict[str, object]:
 
 
 def test_every_supported_python_is_tested():
-    """The versions of the package's classifiers, each with the oldest Java and a newer one."""
+    """They are the versions of the package's classifiers, each with the oldest Java and a newer
+    one.
+    """
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     supported = [
         line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)
@@ -103,12 +105,12 @@ def test_what_runs_at_night_are_targets_of_the_makefile():
 
 
 OF_RUNNER = {"chromium", "python3-dev"}
-"""What GitHub's runners have: Chrome, and a Python with its headers from setup-python."""
+"""Programs of GitHub's runners: Chrome, and a Python with its headers from setup-python."""
 
 
 @pytest.mark.parametrize(("name", "job"), [("ci.yml", "test"), ("nightly.yml", "long")])
 def test_tests_have_the_programs_they_need(name: str, job: str):
-    """Those that .ci/run installs. Without them tests fail or are skipped."""
+    """.ci/run installs them. Without them tests fail or are skipped."""
     script = (PROJECT / ".ci/run").read_text()
     needed = set(re.findall(r"missing\+=\(([\w-]+)\)", script)) - OF_RUNNER
     steps = workflow(name)["jobs"][job]["steps"]  # type: ignore[index]
@@ -118,8 +120,8 @@ def test_tests_have_the_programs_they_need(name: str, job: str):
 
 @pytest.mark.parametrize("path", SCHEMAS["vendor.github-workflows"], ids=lambda path: path.name)
 def test_a_workflow_may_do_little_and_ends(path: Path):
-    """Read permission by default, a time limit a job, no value of an event inside a command, a
-    version for each action.
+    """It has read permission by default, a time limit for each job, no value of an event inside a
+    command, and a version for each action.
     """
     found = yaml.safe_load(path.read_text())
     assert {"contents": "read"} == found["permissions"]
@@ -131,7 +133,9 @@ def test_a_workflow_may_do_little_and_ends(path: Path):
 
 
 def test_the_release_is_of_files_and_extras_that_exist():
-    """The recipe of the image, the extra with the builders, the line with the version."""
+    """They are the recipe of the image, the extra with the builders, and the line with the
+    version.
+    """
     text = (GITHUB / "workflows/release.yml").read_text()
     assert (PROJECT / re.findall(r"--file (\S+)", text)[0]).is_file()
     extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
@@ -146,7 +150,7 @@ def test_the_release_is_of_files_and_extras_that_exist():
 
 
 def test_the_code_owners_own_paths_that_exist():
-    """Each rule, which is a comment until a team stands in it, names a path of the project and one
+    """Each rule, which is a comment until a team is named in it, has a path of the project and one
     owner.
     """
     text = (GITHUB / "CODEOWNERS").read_text()

@@ -1,12 +1,12 @@
-"""Takes one history through the model again, and tells what is said after each action.
+"""Replay one history through the model, and print what is said after each action.
 
-    .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1
-    4 b1' .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
+    .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1'
+    .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
     .venv/bin/python tests/model/replay.py --spark '...'          # a whole run on Spark at its end
     .venv/bin/python tests/model/replay.py --seed 7 --steps 40    # the history of a seed
 
-Exits 1 where a property breaks, with the sentence that says which. No history: prints the table of
-actions.
+Exits 1 if a property breaks, with the sentence that says which. Without a history it prints the
+table of actions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from auditor.stop import StopRequest
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description="Take one history through the model.")
     parser.add_argument("history", nargs="?", help="actions, with ; between them")
     parser.add_argument("--real", action="store_true", help="on real BookKeeper")

@@ -1,5 +1,4 @@
-"""The long form of the model: new histories for as long as it is told to, some of them through
-Spark.
+"""The long form of the model: new histories for a given time, some of them through Spark.
 
     make soak                       # ten minutes, a seed of its own
     make soak MINUTES=60 SEED=7
@@ -29,16 +28,16 @@ from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
 
 HISTORIES_A_ROUND = ONE_ON_SPARK_OF
-"""Histories of one seed; the last one goes through Spark as well."""
+"""Histories of one seed; the last one also goes through Spark."""
 STEPS = 30
-"""Actions behind the beginning of a history: more than in the quick form, for what only long ones
-reach.
+"""Actions after the beginning of a history: more than in the quick form, to reach states that only
+long histories reach.
 """
 SPARK_CORES = "local[2]"
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description="The long form of the model.")
     parser.add_argument(
         "--minutes", type=float, default=10.0, help="begin no new round after so many minutes"
@@ -72,7 +71,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _round(cluster: Cluster, seed: int, workdir: Path) -> bool:
-    """Whether every property held; if not, what did not has been told."""
+    """Return whether every property held; print what did not."""
     try:
         tally = run_machine(cluster, HISTORIES_A_ROUND, seed, STEPS)
         for lines in those_on_spark(tally.histories, HISTORIES_A_ROUND):

@@ -1,4 +1,4 @@
-"""What an audit owes that went on when the cluster was another, by examples worked out by hand."""
+"""What an audit owes that was resumed after the cluster changed, by examples derived by hand."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from support.model.rows import CopyFacts, FindingRow, Row
 from support.model.truth import Truth
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
-"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+"""Entry e is on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
 NAMED = ("b1", "b2", "b3")
 LOST_4_ON_B3 = FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0)
 OF_B3_UNKNOWN = Row("indeterminate", None, ("bookie_silent",))
 
 
 def parts(before: str, between: str) -> tuple[Truth, Truth]:
-    """The cluster at the cut, and when the audit goes on."""
+    """Return the cluster at the cut, and when the audit is resumed."""
     truths = Truth.of(), Truth.of()
     for truth, history in zip(truths, (before, f"{before}; {between}"), strict=True):
         for line in actions.lines_of(history):
@@ -40,7 +40,9 @@ def heard(read: int, *asked: int, bookies: tuple[str, ...] = NAMED) -> Heard:
     "looked", [heard(0, 0), heard(0, 1), heard(1, 0), heard(1, 1), heard(1, 0, 1)]
 )
 def test_what_nothing_happened_to_is_owed_its_own_verdict(looked: Heard):
-    """Whenever it was looked at: other ledgers and other bookies do not move it."""
+    """It does not matter when it was looked at: other ledgers and other bookies do not change
+    it.
+    """
     assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across(
         parts(
             f"{WRITTEN}; lose 1 4 b3",
@@ -52,7 +54,9 @@ def test_what_nothing_happened_to_is_owed_its_own_verdict(looked: Heard):
 
 
 def test_a_copy_that_was_spoilt_between_two_looks_is_no_finding_yet():
-    """It may be: whether the first look read it before is not known. It is unknown all the same."""
+    """It may be a finding: whether the first look read the copy before is unknown. The copy is
+    unknown in any case.
+    """
     truths = parts(
         "create 1 e2 w2 a2 b1 b2; append 1 9; close 1; unlist b1; spoil 1 b1 digest 1",
         "spoil 1 b1 digest 0",
@@ -87,14 +91,14 @@ def test_a_bookie_that_came_back_is_heard():
 
 def test_no_word_is_undone_by_silence():
     """What a bookie said before it fell silent may count; or it was not read in time, and is
-    unknown. It is never sound.
+    unknown. The ledger is never sound.
     """
     owed = owed_across(parts(f"{WRITTEN}; lose 1 4 b3", "crash b3 silent"), 1, heard(1, 0, 1))
     assert [Row("violated", None, (), (LOST_4_ON_B3,)), OF_B3_UNKNOWN] == owed
 
 
 def test_what_was_said_of_other_metadata_does_not_count():
-    """The ledger was copied off the bookie that lacked an entry."""
+    """The ledger was copied from the bookie that lacked an entry."""
     then, now = parts(f"{WRITTEN}; lose 1 4 b3", "rereplicate 1 b3 b4")
     assert [Row("sound")] == owed_across(
         (then, now), 1, Heard(1, {"b1": {0, 1}, "b2": {0, 1}, "b3": {0}, "b4": {1}}, 1)
@@ -115,7 +119,9 @@ def test_what_was_said_of_other_metadata_does_not_count():
 def test_a_ledger_that_changed_behind_its_second_look_is_given_up(
     between: str, looks_before: int, expected: Row
 ):
-    """Unless nothing is wrong with it then, or only time went by, or a mark came."""
+    """It is not given up if nothing is wrong with it then, if only time went by, or if a mark
+    came.
+    """
     truths = parts(f"{WRITTEN}; lose 1 4 b3", between)
     names = ("b1", "b2", "b3", "b4")
     looked = Heard(1, {name: {0, 1} for name in names}, 1, looks_before)
@@ -124,7 +130,9 @@ def test_a_ledger_that_changed_behind_its_second_look_is_given_up(
 
 @pytest.mark.parametrize("lost", ["", "; lose 1 4 b2 b3", "; crash b3 silent"])
 def test_a_mark_that_stood_at_both_of_the_last_looks_is_owed(lost: str):
-    """Also of a ledger that changed between them; alone, where more is wrong with the ledger."""
+    """This includes a ledger that changed between them. If more is wrong with the ledger, only the
+    mark is owed.
+    """
     truths = parts(f"{WRITTEN}; mark 1; time 150{lost}", "rereplicate 1 b1 b4")
     looked = Heard(1, {name: {0, 1} for name in ("b1", "b2", "b3", "b4")}, 1, 2)
     unknowns = ("unsettled",) if lost else ()
@@ -135,14 +143,14 @@ def test_a_mark_that_stood_at_both_of_the_last_looks_is_owed(lost: str):
 
 
 def test_the_mark_is_that_of_the_last_reading():
-    """Marked when it was read last: exempt, whatever bookies said before."""
+    """If it was marked when it was last read, it is exempt, whatever bookies said before."""
     truths = parts(f"{WRITTEN}; lose 1 4 b3", "mark 1")
     assert [Row("exempt", "marked_underreplicated")] == owed_across(truths, 1, heard(1, 0))
     assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across(truths, 1, heard(0, 0))
 
 
 def test_a_remark_needs_the_same_metadata_twice():
-    """An open ledger that became older in between may be told to be stuck, or not."""
+    """An open ledger that became too old between the reads may be remarked as stuck, or not."""
     truths = parts("create 1 e3 w2 a2 b1 b2 b3; time 150", "time 25")
     assert [
         Row("exempt", "open", (), (FindingRow("LEDGER_STUCK"),)),
@@ -153,8 +161,8 @@ def test_a_remark_needs_the_same_metadata_twice():
     )
 
 
-def test_a_verdict_that_was_never_true_is_told():
-    """A false alarm, and a miss; a verdict that is right is not."""
+def test_a_verdict_that_was_never_true_is_reported():
+    """A false alarm and a miss are both reported; a right verdict is not."""
     truths = parts(WRITTEN, "lose 1 4 b3")
     lost = truths[1].owed(1)
     assert Row("violated", None, (), (LOST_4_ON_B3,)) == lost.bare()
@@ -164,8 +172,8 @@ def test_a_verdict_that_was_never_true_is_told():
     assert "says of ledger 1 sound" in miss and "b3 lacks 4" in alarm
 
 
-def test_a_fact_that_was_never_true_is_told():
-    """One that was true in a state which the audit may have seen is not."""
+def test_a_fact_that_was_never_true_is_reported():
+    """A fact that was true in a state that the audit may have seen is accepted."""
     truths = parts(
         f"{WRITTEN}; lose 1 4 b2 b3; mark 1; lock 1 b5", "replication off; lock 1 nobody"
     )
@@ -188,7 +196,7 @@ def test_a_fact_that_was_never_true_is_told():
 def test_a_copy_that_came_behind_the_list_was_read(
     copies: CopyFacts, is_right: bool, is_read_later: bool
 ):
-    """It is listed in truth. No copy counts twice or not at all."""
+    """It counts as listed in truth. No copy counts twice or not at all."""
     (said,) = parts(WRITTEN, "time 25")[1:]
     owed = said.owed(1)
     wrong = list(facts_across(owed._replace(copies=copies), [owed], is_read_later=is_read_later))
@@ -197,7 +205,7 @@ def test_a_copy_that_came_behind_the_list_was_read(
 
 @pytest.mark.parametrize(("entries", "is_right"), [(1, True), (2, True), (3, True), (4, False)])
 def test_entries_looked_for_in_an_earlier_part_count(entries: int, is_right: bool):
-    """One was looked for since, and up to three were before: a fourth was not."""
+    """One entry was looked for since, and up to three before: a count of four is wrong."""
     (truth,) = parts(
         "create 1 e1 w1 a1 b1; append 1 5; close 1; wipe b1; crash b5 silent", "time 1"
     )[1:]
@@ -209,7 +217,7 @@ def test_entries_looked_for_in_an_earlier_part_count(entries: int, is_right: boo
 
 
 def test_what_is_said_of_bookies_was_true_at_some_time():
-    """And what always was is said."""
+    """A finding that was true throughout must be there."""
     truths = parts(f"{WRITTEN}; crash b1 silent; crash b2 gone", "restart b2; crash b3 silent")
     always, once, later = (
         ("BOOKIE_SILENT_YET_REGISTERED", "b1"),

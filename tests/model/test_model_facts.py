@@ -1,4 +1,5 @@
-"""False facts planted in the checkers: in one the other contradicts it, in both the truth does.
+"""False facts planted in the checkers: in one checker the other contradicts it, in both the truth
+does.
 
 Each history is the shortest of some random ones in which the fact is stated.
 """
@@ -14,7 +15,7 @@ from support.model.clusters import started
 from support.model.history import Broken, Cluster
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
-"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+"""Entry e is on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
 HALF_LOST = "create 1 e2 w1 a1 b3 b1; append 1 5; close 1; wipe b1"
 SWAPPED = "create 1 e5 w1 a1 b3 b1 b2 b4 b6; append 1 9; close 1; swap 1 0 4 1"
 UNHEARD = (
@@ -29,7 +30,9 @@ ONE_RACK = (
     "create 1 e5 w2 a1 b1 b2 b3 b4 b5; append 1 2; close 1; rack b1 /r2; rack b3 /r2; rack b4 /r2;"
     " rack b5 /r2"
 )
-"""Five write sets decide, as many as a finding shows: one more does not contradict those shown."""
+"""Five write sets decide, as many as a finding shows: a further one does not contradict those
+shown.
+"""
 MARKED_LOSS = f"{HALF_LOST}; mark 1; time 150"
 
 SHOWN_BY: dict[str, str] = {
@@ -92,7 +95,7 @@ SHOWN_BY: dict[str, str] = {
     "a write set has another rack": PLACED,
     "a policy is recorded everywhere": PLACED,
 }
-"""Of each false fact, a history in which it is stated."""
+"""For each false fact, a history in which it is stated."""
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +105,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def broken_by(cluster: Cluster, name: str, history: str = "") -> list[str]:
-    """What is broken at the end of the history that shows a false fact, or of another, as
-    sentences.
-    """
+    """Return what is broken at the end of the history for a falsehood, as sentences."""
     try:
         cluster.end(actions.lines_of(history or SHOWN_BY[name]))
     except Broken as failure:
@@ -113,14 +114,14 @@ def broken_by(cluster: Cluster, name: str, history: str = "") -> list[str]:
 
 
 def test_each_false_fact_has_a_history() -> None:
-    """No falsehood is passed over."""
+    """Every falsehood has one."""
     assert FALSEHOODS.keys() == SHOWN_BY.keys()
     assert not FALSEHOODS.keys() & OF_SAMPLES.keys()
 
 
 @pytest.mark.parametrize("history", dict.fromkeys(SHOWN_BY.values()))
 def test_the_facts_of_both_checkers_are_true(cluster: Cluster, history: str) -> None:
-    """Nothing is broken as long as no falsehood is planted."""
+    """Without a planted falsehood nothing is broken."""
     cluster.end(actions.lines_of(history))
 
 
@@ -128,7 +129,7 @@ def test_the_facts_of_both_checkers_are_true(cluster: Cluster, history: str) -> 
 def test_a_false_fact_of_the_first_checker_is_withheld(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second checker contradicts it, so that nobody reads it; and the model misses the
+    """The second checker contradicts it, so it is not reported; and the model misses the
     verdict.
     """
     FALSEHOODS[name].plant(monkeypatch, FIRST)
@@ -137,19 +138,19 @@ def test_a_false_fact_of_the_first_checker_is_withheld(
 
 
 @pytest.mark.parametrize("name", SHOWN_BY)
-def test_a_false_fact_of_both_checkers_is_told_by_the_truth(
+def test_a_false_fact_of_both_checkers_contradicts_the_truth(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where both misunderstand a fact alike, the model alone can tell."""
+    """If both checkers state the same false fact, only the model contradicts it."""
     FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
     assert broken_by(cluster, name), f"{SHOWN_BY[name]} holds"
 
 
 @pytest.mark.parametrize("name", SHOWN_BY)
-def test_a_false_fact_of_an_audit_that_went_on_is_told_by_the_truth(
+def test_a_false_fact_of_an_audit_that_went_on_contradicts_the_truth(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fact that no state of the cluster owes is false there too."""
+    """A fact that no state of the cluster owes is false there, too."""
     FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
     history = f"{SHOWN_BY[name]}; cut 2 half; resume"
     sentences = broken_by(cluster, name, history)

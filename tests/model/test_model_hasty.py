@@ -1,5 +1,5 @@
-"""What must be behind a loss before it is said, by evidence made by hand: the property bites
-whatever the product thinks.
+"""The evidence that a loss needs before it is reported, made by hand: the property fails for
+anything less, whatever the product does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NOTHING: Mapping[int, ReadStatus] = {}
 READ = {1: ReadStatus.NO_ENTRY}
 
 Said = AnswerStatus | str
-"""An answer: a status, or the entries that a list names."""
+"""Return an answer: a status, or the entries that a list names."""
 
 
 def look(
     number: int, said: Said | None, reads: Mapping[int, ReadStatus] = NOTHING, *, version: int = 0
 ) -> Look:
-    """A look at which b1 has all entries, and b2 said so and was read so; None: nobody was
+    """Return a look at which b1 has all entries, and b2 gave these answers; None: no bookie was
     asked.
     """
     record = LedgerRecord(
@@ -61,18 +61,18 @@ def answer(bookie: str, number: int, said: Said) -> Answer:
 
 FOUNDED = (look(1, WITHOUT_1, READ), look(2, WITHOUT_1, READ), look(3, None))
 VERDICT = settle(LedgerEvidence(LEDGER, FOUNDED), TERMS).verdict
-"""b2 lacks entry 1."""
+"""A row in which b2 lacks entry 1."""
 
 
 def said_of(*looks: Look) -> list[str]:
-    """What is wrong with saying of a ledger, on these looks, that b2 lacks entry 1."""
+    """Return what is wrong with reporting, on these looks, that b2 lacks entry 1."""
     return list(
         hasty(LEDGER, Judged(LedgerEvidence(LEDGER, looks), Step(VERDICT, Todo.NOTHING), TERMS))
     )
 
 
 def test_a_loss_that_is_founded_is_not_hasty():
-    """Two lists and two reads, and the metadata read again behind them."""
+    """Two lists and two reads, and the metadata read again after them, are enough."""
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [one.kind for one in VERDICT.findings]
     assert [] == said_of(*FOUNDED)
 
@@ -91,7 +91,7 @@ SILENT = AnswerStatus.SILENT
     ],
 )
 def test_the_newest_word_of_each_bookie_counts(first_two: tuple[Look, ...]):
-    """What it said before, or did not say, does not."""
+    """Earlier words, or silence, do not count."""
     assert [] == said_of(*first_two, look(4, None))
 
 
@@ -142,12 +142,12 @@ WRITTEN_SINCE = look(2, WITHOUT_1, READ, version=1), look(3, None, version=1)
     ],
 )
 def test_a_loss_that_is_not_founded_is_hasty(sentence: str, looks: tuple[Look, ...]):
-    """Asked too rarely, of other metadata, in vain, or not read."""
+    """It was asked too rarely, about other metadata, in vain, or without reads."""
     assert any(sentence in one for one in said_of(*looks)), said_of(*looks)
 
 
 def test_a_bookie_that_was_not_asked_twice_is_not_accused():
-    """Others were: that does not do."""
+    """That other bookies were asked twice is not enough."""
     first, second, closing = FOUNDED
     others = replace(second, answers={"b1": second.answers["b1"]}, reads={})
     assert ["of ledger 7 b2 is said to lack entries, and it was asked at 1 look"] == said_of(
@@ -156,8 +156,8 @@ def test_a_bookie_that_was_not_asked_twice_is_not_accused():
 
 
 def test_what_a_bookie_held_that_is_gone_is_lost():
-    """It was neither registered nor known by a cookie: nobody could be asked. One that is merely
-    not registered may hold it.
+    """It had neither registration nor cookie, so it could not be asked. A bookie that is only
+    unregistered may hold the entry.
     """
     gone = replace(answer("b2", 1, AnswerStatus.UNREGISTERED), detail=NO_COOKIE)
     bare = [look(1, gone.status), look(2, gone.status), look(3, None)]

@@ -46,8 +46,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.timeout(900)  # Hypothesis shrinks a failure for up to five minutes
 def test_after_each_action_every_property_holds(cluster: Cluster):
-    """No false alarm, no miss, nothing untouched moves, the same evidence gives the same verdict,
-    all ledgers are counted.
+    """There is no false alarm and no miss, untouched verdicts stay, the same evidence gives the
+    same verdict, and all ledgers are counted.
     """
     tally = run_machine(cluster, QUICK_HISTORIES, QUICK_SEED)
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
@@ -64,7 +64,9 @@ def test_after_each_action_every_property_holds(cluster: Cluster):
 def test_a_planted_bug_breaks_a_history(
     cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ):
-    """The model bites; and the shortest history is told, with the command that replays it."""
+    """The model detects the bug, and prints the shortest history with the command that replays
+    it.
+    """
     bites(
         cluster,
         plant,
@@ -77,7 +79,7 @@ def test_a_planted_bug_breaks_a_history(
 def test_a_planted_bug_breaks_a_history_in_which_an_audit_goes_on(
     cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ):
-    """Only what changes while an audit stands still shows it."""
+    """These bugs show only if the cluster changes while an audit pauses."""
     drawn = (draw_history(f"between/{number}", 24, cluster.world.at_first) for number in count())
     failure = bites(cluster, plant, monkeypatch, (lines for lines in drawn if "resume" in lines))
     assert "resume" in failure.lines
@@ -89,7 +91,7 @@ def bites(
     monkeypatch: pytest.MonkeyPatch,
     histories: Iterable[Sequence[str]],
 ) -> Broken:
-    """The shortest history that a planted bug breaks, and that holds without it."""
+    """Return the shortest history that a planted bug breaks, and that holds without it."""
     plant(monkeypatch)
     failure = first_broken(cluster.end, islice(histories, PLANTED_HISTORIES_MAX), SHRINKS_MAX)
     assert failure is not None, f"{PLANTED_HISTORIES_MAX} histories and no property broke"
@@ -100,12 +102,12 @@ def bites(
 
 
 class Nowhere:
-    """A world in which nothing is."""
+    """An empty world."""
 
     at_first = property(lambda self: Truth.of())
 
     def become(self, truth: Truth) -> None:
-        """Nobody will look."""
+        """Do nothing: this world is never audited."""
 
 
 def lost_ledgers(truth: Truth) -> list[str]:
@@ -119,7 +121,7 @@ def lost_ledgers(truth: Truth) -> list[str]:
 
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster that nobody audits."""
+    """Return a cluster that is never audited."""
     monkeypatch.setattr(Cluster, "judged", lambda self: {})
     monkeypatch.setattr(Cluster, "gone_on_with", lambda self, cut: [])
     monkeypatch.setattr(history, "broken", lambda truth, *_: [])
@@ -144,7 +146,7 @@ def test_the_machine_tells_the_shortest_history(
     nowhere: Cluster, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., object]
 ):
     """What Hypothesis drew is shrunk to the actions that matter, whether a property is broken or
-    the product raises. Here a history fails that loses all of a ledger.
+    the product raises. Here a history fails if it loses all of a ledger.
     """
     monkeypatch.setattr(history, "broken", fails)
     with pytest.raises(Broken) as failure:
@@ -155,14 +157,14 @@ def test_the_machine_tells_the_shortest_history(
     assert {loss.split()[0] for loss in losses} <= {"wipe", "lose", "stripe"}
     assert 1 <= len(losses) <= COPIES, "one action for both copies, or one for each"
     for at in range(len(lines)):
-        nowhere.run(lines[:at] + lines[at + 1 :])  # holds: no action can be left out
+        nowhere.run(lines[:at] + lines[at + 1 :])  # no action can be removed
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
 def test_the_machine_tells_a_history_that_failed_only_once(
     nowhere: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """And that it did not fail again."""
+    """The failure says that the history did not fail again."""
     times = count()
 
     def fails(*_: object) -> list[str]:
@@ -175,10 +177,10 @@ def test_the_machine_tells_a_history_that_failed_only_once(
     assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
 
 
-def test_what_the_product_raises_is_told_with_the_history(
+def test_what_the_product_raises_is_reported_with_the_history(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """And with the place where it was raised, at each way through the model."""
+    """It comes with the place where it was raised, for each way through the model."""
 
     def raises(*_: object) -> object:
         raise ValueError("two answers of one bookie")
@@ -198,11 +200,11 @@ OPEN = "create 2 e1 w1 a1 b4"
 
 
 @pytest.mark.parametrize("through", [through_spark, end_through_spark, each_through_spark])
-def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
+def test_a_run_on_spark_that_says_something_else_is_reported_with_the_history(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: Callable[..., None]
 ):
-    """The shortest that fails; here one without any run, where a stand-in calls every ledger
-    sound.
+    """It is the shortest failing one; here it is a history without any run, and a substitute calls
+    every ledger sound.
     """
 
     def all_is_sound(_uri: str, _workdir: Path) -> SparkRun:
@@ -217,10 +219,10 @@ def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
     assert f"tests/model/replay.py --spark '{line}'" in str(failure.value)
 
 
-def test_what_a_run_on_spark_raises_is_told_with_the_history(
+def test_what_a_run_on_spark_raises_is_reported_with_the_history(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever it is."""
+    """This holds for any exception."""
 
     def raises(*_: object) -> SparkRun:
         raise RuntimeError("the JVM is gone")

@@ -1,4 +1,4 @@
-"""The model's own arithmetic, by examples worked out by hand; and its notation."""
+"""The model's own arithmetic, by examples derived by hand; and its notation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from support.model.truth import Truth
 from support.model.worlds import notation, runs
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
-"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+"""Entry e is on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
 WRITTEN_BY_ONE = WRITTEN.replace("a2", "a1")
-"""Acknowledged by one copy."""
+"""A ledger with an ack quorum of one."""
 
 
 def after(history: str) -> Truth:
@@ -75,7 +75,7 @@ def test_a_new_segment_goes_on_with_the_same_entry_ids():
     ],
 )
 def test_what_is_owed_without_a_word_on_entries(row: Row, history: str):
-    """Standing, exemption and reasons."""
+    """They are standing, exemption and reasons."""
     assert row == owed(history).bare()
 
 
@@ -98,7 +98,7 @@ SAID = {
         "answer_invalid",
     ),
 }
-"""All that the model can owe."""
+"""All verdicts that the model can owe."""
 
 LOST_4 = (("b2", (4,)), ("b3", (4,)))
 
@@ -144,7 +144,9 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
     ],
 )
 def test_what_is_owed_on_entries(finding: FindingRow, history: str):
-    """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
+    """They are the strongest kind, its entries, what each bookie lacks, and the worst entry's
+    copies.
+    """
     assert (finding,) == owed(history).bare().findings
 
 
@@ -233,7 +235,7 @@ UNLIST = "unlist b2; spoil 1 b2"
     ],
 )
 def test_the_facts_that_are_owed(facts: dict[str, object], history: str):
-    """Of the finding that has them."""
+    """They are those of the finding."""
     owed_facts = [dict(one.facts) for one in owed(history).findings]
     assert any(facts.items() <= one.items() for one in owed_facts), owed_facts
 
@@ -251,15 +253,15 @@ def test_the_facts_that_are_owed(facts: dict[str, object], history: str):
     ],
 )
 def test_what_copies_rest_on(copies: CopyFacts | None, is_stale: bool, history: str):
-    """On lists, or on reads where a bookie cannot list; a wrong copy is neither. A mark is stale
-    where no copy is missing.
+    """They rest on lists, or on reads if a bookie cannot list; a wrong copy counts as neither. A
+    mark is stale if no copy is missing.
     """
     row = owed(history)
     assert (copies, is_stale) == (row.copies, row.is_mark_stale)
 
 
-def test_a_false_fact_is_told_by_its_name():
-    """With what is said and what is so."""
+def test_a_false_fact_is_named():
+    """The sentence has the stated value and the true one."""
     row = owed(f"{WRITTEN}; lose 1 4 b3")
     (one,) = row.findings
     facts = tuple((name, 3 if name == "worst_entry" else value) for name, value in one.facts)
@@ -287,7 +289,7 @@ def test_an_old_mark_excuses_nothing():
 
 
 def test_re_replication_copies_what_can_be_read():
-    """The metadata names the new bookie, the entries are there, and what was lost nowhere stays
+    """The metadata names the new bookie, the entries are there, and entries without a copy stay
     lost.
     """
     assert Row("sound") == owed(f"{WRITTEN}; crash b1 gone; rereplicate 1 b1 b4").bare()
@@ -298,7 +300,7 @@ def test_re_replication_copies_what_can_be_read():
 
 
 def test_what_cannot_happen_does_nothing():
-    """Any part of a history is a history; what is no action is an error."""
+    """Any part of a history is a history; an unknown action is an error."""
     truth = Truth.of()
     assert not actions.happen(truth, "append 1 3")
     assert not actions.happen(truth, "lock 1 b1")
@@ -310,7 +312,9 @@ def test_what_cannot_happen_does_nothing():
 
 
 def test_each_seed_tells_a_history_that_can_happen():
-    """The same one again, action by action; and what an action does not touch stays owed."""
+    """The same seed draws the same history, action by action; and what an action does not touch
+    stays owed.
+    """
     for seed in range(60):
         lines = draw_history(seed, 20, Truth.of())
         assert lines == draw_history(seed, 20, Truth.of())
@@ -339,7 +343,7 @@ def test_the_swarm_reaches_everything():
 
 
 def test_the_shortest_history_lacks_nothing_that_matters():
-    """Every action left is needed."""
+    """Every remaining action is needed."""
     lines = [f"action {number}" for number in range(40)]
     assert ["action 7", "action 31"] == shortest(
         lines, lambda some: {"action 7", "action 31"} <= set(some)
@@ -347,5 +351,5 @@ def test_the_shortest_history_lacks_nothing_that_matters():
 
 
 def test_entries_as_runs():
-    """Inclusive, ascending, none touching another."""
+    """Runs are inclusive, ascending, and do not touch."""
     assert [(0, 2), (4, 4), (7, 8)] == runs({8, 0, 1, 2, 4, 7})

@@ -1,4 +1,4 @@
-"""What whole runs say beside the verdicts on ledgers, held against the model by examples worked out
+"""What whole runs say beside the verdicts on ledgers, compared with the model by examples derived
 by hand.
 """
 
@@ -11,7 +11,7 @@ from support.model.truth import Truth
 from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
-"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+"""Entry e is on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
 
 
 def after(history: str) -> Truth:
@@ -22,7 +22,7 @@ def after(history: str) -> Truth:
 
 
 def test_what_a_run_says_of_a_renamed_bookie_is_held_against_the_truth():
-    """One that holds what the other should, and that no ledger names; its ledgers are counted by
+    """A bookie holds what the other should, and no ledger names it; its ledgers are counted by
     their marks.
     """
     history = (
@@ -46,9 +46,7 @@ def test_what_a_run_says_of_a_renamed_bookie_is_held_against_the_truth():
 
 
 def test_what_a_run_says_of_a_failing_bookie_is_held_against_the_truth():
-    """It is owed from three ledgers on, and its facts are those of the requests that were
-    refused.
-    """
+    """It is owed from three ledgers on, and its facts are those of the refused requests."""
     ledgers = (f"create {n} e3 w2 a2 b1 b2 b3; append {n} 5; close {n}" for n in (1, 2, 3))
     truth = after("; ".join([*ledgers, "refuse b3"]))
     assert [] == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
@@ -65,7 +63,7 @@ def test_what_a_run_says_of_a_failing_bookie_is_held_against_the_truth():
 
 
 def test_what_a_summary_says_of_renames_and_copies_is_held_against_the_truth():
-    """A ledger that is indeterminate has no copies in the sum."""
+    """An indeterminate ledger adds no copies to the sum."""
     history = f"{WRITTEN}; create 2 e1 w1 a1 b4; append 2 3; close 2; rename b4 b6"
     truth = after(f"{history}; create 3 e1 w1 a1 b5; append 3 1; close 3; crash b5 silent")
     summary = {
@@ -80,7 +78,7 @@ def test_what_a_summary_says_of_renames_and_copies_is_held_against_the_truth():
 
 
 def test_what_a_run_says_of_marks_is_held_against_the_truth():
-    """Marks that are young, old, stale and without a ledger."""
+    """Marks are young, old, stale, or without a ledger."""
     truth = after(f"{WRITTEN}; create 2 e1 w1 a1 b1; mark 2; delete 2; time 150; mark 1")
     counts = {"total": 2, "within_grace": 1, "beyond_grace": 1, "stale": 1, "without_ledger": 1}
     facts = {"marks": 1, "some_ledgers": [2], "oldest_age_ms": 9_000_400, "grace_ms": 3_600_000}
@@ -94,8 +92,8 @@ def test_what_a_run_says_of_marks_is_held_against_the_truth():
     assert "some_ledgers is [1], and in truth [2]" in false
 
 
-def test_a_run_that_differs_in_one_row_is_told():
-    """Row for row; a deleted ledger is one that a run does not list."""
+def test_a_run_that_differs_in_one_row_is_reported():
+    """Rows are compared one by one; a run does not list a deleted ledger."""
     single = {
         1: Row("sound"),
         2: Row("violated", None, (), (FindingRow("METADATA_MALFORMED"),)),
@@ -108,8 +106,8 @@ def test_a_run_that_differs_in_one_row_is_told():
 
 
 def test_what_a_run_says_of_bookies_is_held_against_the_truth():
-    """A bookie that is silent or gone is found, and no other; lost content needs three ledgers that
-    lost most.
+    """A bookie that is silent or gone is reported, and no other; lost content needs three ledgers
+    that lost most.
     """
     truth = after(f"{WRITTEN}; crash b1 silent; crash b2 gone; wipe b3")
     owed = [("BOOKIE_SILENT_YET_REGISTERED", "b1"), ("BOOKIE_LOST_UNNOTICED", "b2")]
@@ -121,8 +119,8 @@ def test_what_a_run_says_of_bookies_is_held_against_the_truth():
 
 
 def test_what_may_be_said_of_a_bookie_and_need_not():
-    """That it is silent, where only a lost entry had it asked; that it is gone, where it left a
-    cookie and may come back.
+    """It may be called silent if it was asked only for a lost entry; and gone if it left a cookie
+    and may come back.
     """
     truth = after(f"{WRITTEN}; crash b1 lost; crash b4 silent")
     reported = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]

@@ -1,13 +1,12 @@
-"""Plants each bug of the table in a copy of the product, and shows that the tests named for it
-fail.
+"""Plant each bug of the table in a copy of the product, and show that the tests named for it fail.
 
     make mutants                                    # all of them
     python tests/mutants/run.py 'window'            # those whose line in the table has this word
     python tests/mutants/run.py --table             # the table of docs/testing.md
 
-A mutant is caught when its tests pass on the product as it is, and each of them fails with the bug,
-by what it checks: an error of import or of set-up, a name that is not there, or a selection that
-takes too long is no catch. The work tree is never touched. Exits 1 unless every mutant is caught.
+A mutant is caught if its tests pass on the product without it, and each of them fails with the bug,
+by a check. An error of import or of set-up, a missing name, or a selection that takes too long does
+not count. The work tree is never touched. Exits 1 unless every mutant is caught.
 
 MUTANTS_TIME_FACTOR=3 in the environment allows three times CPU_SECONDS_MAX, for a slow machine.
 """
@@ -40,53 +39,53 @@ from mutants.table import MUTANTS, PRODUCT, Mutant
 PROJECT = Path(__file__).resolve().parents[2]
 
 CPU_SECONDS_MAX = 10.0
-"""CPU time of one selection and its child processes, the start of Python included: a selection that
+"""CPU seconds of one selection and its child processes, including the start of Python: a selection
 is run after each edit.
 """
 WALL_SECONDS_MAX = 600.0
-"""Wall time after which a selection is ended, for one that waits for ever. A busy machine needs
-many times the CPU time.
+"""Wall seconds after which a selection that waits for ever is ended. A busy machine needs many
+times the CPU time.
 """
 
 NO_CATCH = re.compile(
     r"(ImportError|ModuleNotFoundError|SyntaxError|NameError|UnboundLocalError|AttributeError|TypeError)\b"
 )
-"""Ways to fail that say only that the bug does not fit where it was planted."""
+"""Failures that only show that the bug does not fit where it was planted."""
 
 PASSED, FAILED = 0, 1
-"""Exit codes of pytest: all tests passed; some failed. Any other is no word on the tests
+"""Exit codes of pytest: all tests passed; some failed. Any other code says nothing about the tests
 (interrupted, none found).
 """
 
 
 class Fate(StrEnum):
-    """What became of a mutant."""
+    """How a mutant ended."""
 
     CAUGHT = "caught"
     SURVIVED = "SURVIVED"
     UNFIT = "UNFIT"
-    """Nothing is known: it cannot be planted, or its tests cannot be run, fail without it, or fail
-    by accident.
+    """Unknown: it cannot be planted, or its tests cannot be run, fail without it, or fail by
+    accident.
     """
     SLOW = "SLOW"
 
 
 class Played(NamedTuple):
-    """One run of a selection. `passed` and `failed` are the tests that did; `accident`: the first
-    that failed by no check.
+    """One run of a selection. `passed` and `failed` are its tests; `accident`: the first test that
+    failed without a check.
     """
 
     code: int | None
-    """None where it took too long."""
+    """The exit code; None if it took too long."""
     seconds: float
-    """CPU time."""
+    """CPU seconds."""
     passed: frozenset[str]
     failed: frozenset[str]
     accident: str = ""
 
 
 class Tried(NamedTuple):
-    """`seconds` are those of the run that decided."""
+    """The result for a mutant. `seconds` are those of the run that decided."""
 
     fate: Fate
     seconds: float
@@ -105,15 +104,15 @@ ALONE = (
     "-o",
     "junit_family=xunit1",
 )
-"""Nothing is kept, nothing runs side by side; and Hypothesis is loaded where it is used, for that
-takes a second.
+"""Options: nothing is cached, nothing runs in parallel, and Hypothesis is loaded only where it is
+used, because that takes a second.
 """
 
 
 @dataclass
 class Bench:
-    """A copy of the product in a directory of its own, and which selections were shown to pass on
-    it as it is.
+    """A copy of the product in a directory of its own, and the selections that passed on it without
+    a bug.
     """
 
     directory: Path
@@ -125,13 +124,13 @@ class Bench:
     def __post_init__(self) -> None:
         half_written = shutil.ignore_patterns(
             "*.pyc.*"
-        )  # by another Python, which renames them when they are whole
+        )  # another Python may write them; it renames them when they are complete
         for copy in ("as_it_is", "planted"):
             shutil.copytree(self.product, self.directory / copy / PRODUCT, ignore=half_written)
 
     @contextmanager
     def with_bug(self, mutant: Mutant) -> Iterator[None]:
-        """The copy has the bug meanwhile. Raises ValueError where it cannot be planted."""
+        """Put the bug into the copy during the block. Raises ValueError if it cannot be planted."""
         right = self.directory / "as_it_is" / PRODUCT / mutant.file
         wrong = self.directory / "planted" / PRODUCT / mutant.file
         wrong.write_text(planted(mutant, right.read_text(encoding="utf-8")), encoding="utf-8")
@@ -163,7 +162,7 @@ class Bench:
         if code is None:
             return Played(None, seconds, frozenset(), frozenset())
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
-        return _told(code, seconds, cases)
+        return _played(code, seconds, cases)
 
 
 def run_limited(
@@ -205,8 +204,8 @@ def _cpu_seconds_of_children() -> float:
 
 
 def planted(mutant: Mutant, text: str) -> str:
-    """The module's text with the bug. Raises ValueError where it has not exactly one place for
-    it.
+    """Return the module's text with the bug. Raises ValueError if it does not have exactly one
+    place for it.
     """
     if text.count(mutant.old) != 1 or mutant.old == mutant.new:
         times = f"stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}"
@@ -217,15 +216,17 @@ def planted(mutant: Mutant, text: str) -> str:
 
 
 def _forget_compiled(module: Path) -> None:
-    """Two texts of one length, written within a second, are one to Python's cache."""
+    """Delete compiled files: Python's cache takes two texts of one length, written within a second,
+    for one.
+    """
     for compiled in (module.parent / "__pycache__").glob(f"{module.stem}.*.pyc"):
         compiled.unlink()
 
 
-def _told(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Played:
+def _played(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Played:
     passed, failed, accident = set[str](), set[str](), ""
     for case in cases:
-        # A test that has parameters goes by its name and by that of each case.
+        # A test with parameters is selected by its name, and by that of each case.
         full = f"{case.get('file')}::{case.get('name')}"
         names = {full, full.partition("[")[0]}
         if (error := case.find("error")) is not None:
@@ -244,7 +245,9 @@ def _first_line(element: ElementTree.Element) -> str:
 
 
 def attempt(bench: Bench, mutant: Mutant) -> Tried:
-    """Its tests pass without the bug (asked once of each selection), and fail with it."""
+    """Run its tests without the bug (once for each selection), where they must pass, and with it,
+    where they must fail.
+    """
     if mutant.tests not in bench.sound:
         bench.sound[mutant.tests] = _unsound(bench.play(mutant.tests), mutant.tests)
     unsound = bench.sound[mutant.tests]
@@ -258,7 +261,7 @@ def attempt(bench: Bench, mutant: Mutant) -> Tried:
 
 
 def _unsound(played: Played, tests: Sequence[str]) -> Tried | None:
-    """Why a selection proves nothing, run on the product as it is."""
+    """Return why a selection proves nothing on the product without the bug; None if it does."""
     if played.code is None:
         return Tried(Fate.SLOW, played.seconds, "without the bug")
     missing = [test for test in tests if test not in played.passed]
@@ -285,7 +288,7 @@ def _judged(played: Played, tests: Sequence[str]) -> Tried:
 
 
 def table() -> Iterator[str]:
-    """The lines of the table in docs/testing.md."""
+    """Return the lines of the table in docs/testing.md."""
     yield "| part | planted in | what is wrong | caught by |"
     yield "|---|---|---|---|"
     for one in MUTANTS:
@@ -301,7 +304,7 @@ def _named(test: str) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description="Planted bugs, and the tests that catch them.")
     parser.add_argument(
         "--table", action="store_true", help="print the table of docs/testing.md, run nothing"

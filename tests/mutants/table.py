@@ -1,9 +1,9 @@
 """The bugs that `make mutants` plants in the product, one at a time, and the tests that must catch
 each.
 
-To add one: a row here, then `python tests/mutants/run.py 'words of its name'`; put what `python
-tests/mutants/run.py --table` prints into docs/testing.md. Where `old` no longer stands in the
-product, because the code changed, plant the same bug in the code as it is now.
+To add one, write a row here, run `python tests/mutants/run.py 'words of its name'`, and put the
+output of `python tests/mutants/run.py --table` into docs/testing.md. If `old` no longer occurs in
+the product because the code changed, plant the same bug in the present code.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS
 
 
 class Mutant(NamedTuple):
-    """A bug: in `file` (below PRODUCT) `old`, which stands there once, becomes `new`. Each of
+    """A bug: in `file` (below PRODUCT) `old`, which occurs there once, becomes `new`. Each of
     `tests` must fail then.
 
-    `name` says what is wrong with the product that has it. `tests` are pytest's node ids, without
+    `name` is the defect of a product with the bug. `tests` are pytest's node ids, without
     parameters.
     """
 
@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "search.entries_unnamed == search.entries",
         "search.entries_unnamed > 0",
         (
-            "tests/unit/first_checker/test_first_checker_entries.py::test_a_holder_that_a_segment_names_is_told_apart",
+            "tests/unit/first_checker/test_first_checker_entries.py::test_a_holder_that_a_segment_names_is_distinguished",
         ),
     ),
     Mutant(
@@ -518,7 +518,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "wire/znode_paths.py",
         "if ledger_id <= LEDGER_ID_MAX and ledger_path(layout, ledger_id) == path",
         "if ledger_id <= LEDGER_ID_MAX",
-        ("tests/unit/wire/test_wire_znode_paths.py::test_the_children_of_a_level_are_told_apart",),
+        (
+            "tests/unit/wire/test_wire_znode_paths.py::test_the_children_of_a_level_are_distinguished",
+        ),
     ),
     Mutant(
         "the auditor is elected by the name of its vote",
@@ -750,7 +752,7 @@ MUTANTS: tuple[Mutant, ...] = (
         'np.setdiff1d(ids, rows, assume_unique=True), "listed and never',
         'np.setdiff1d(rows, ids, assume_unique=True), "listed and never',
         (
-            "tests/unit/summary/test_summary_ledgers.py::test_what_does_not_add_up_is_told_with_the_ledger",
+            "tests/unit/summary/test_summary_ledgers.py::test_what_does_not_add_up_is_reported_with_the_ledger",
         ),
     ),
     Mutant(
@@ -908,13 +910,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "what is still speculative is told",
+        "what is still speculative is reported",
         ACCOUNTING,
         "judging/verdict_rows.py",
         "reported = verdict.findings if step.todo is Todo.NOTHING else ()",
         "reported = verdict.findings",
         (
-            "tests/unit/judging/test_judging_verdict_rows.py::test_findings_are_told_of_a_verdict_that_stands",
+            "tests/unit/judging/test_judging_verdict_rows.py::test_findings_are_reported_of_a_verdict_that_stands",
         ),
     ),
     Mutant(
@@ -1090,7 +1092,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tally.with_at_most(ack - 1)",
         "tally.with_at_most(ack - 2)",
         (
-            "tests/unit/second_checker/test_second_checker_findings.py::test_the_kind_is_told_by_the_copies_that_can_exist",
+            "tests/unit/second_checker/test_second_checker_findings.py::test_the_kind_follows_from_the_copies_that_can_exist",
         ),
     ),
     Mutant(
@@ -1214,7 +1216,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "a finding that the first checker overlooked is not told",
+        "a finding that the first checker overlooked is not reported",
         SECOND,
         "second_checker/finding_comparison.py",
         "agreed.differ.extend(",
@@ -1270,7 +1272,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "if read.status is ReadStatus.PRESENT else _Word.CORRUPT",
         "if read.status is ReadStatus.PRESENT else _Word.ABSENT",
         (
-            "tests/unit/first_checker/test_first_checker_stranded.py::test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart",
+            "tests/unit/first_checker/test_first_checker_stranded.py::test_a_copy_with_a_wrong_digest_or_wrong_ids_is_distinguished",
         ),
     ),
     Mutant(
@@ -1300,7 +1302,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        rest and rest.last() < share.absent.first()",
         "        rest and rest.first() < share.absent.first()",
         (
-            "tests/unit/first_checker/test_first_checker_ledger.py::test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole",
+            "tests/unit/first_checker/test_first_checker_ledger.py::test_a_copy_that_is_missing_only_at_the_end_is_distinguished_from_a_hole",
         ),
     ),
     Mutant(
@@ -1360,7 +1362,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:",
         "if len(levels([*one.surplus, *out_of_reach])) > metadata.write_quorum:",
         (
-            "tests/unit/first_checker/test_first_checker_underreplication.py::test_each_reason_for_a_mark_to_stand_is_told_alone",
+            "tests/unit/first_checker/test_first_checker_underreplication.py::test_each_reason_for_a_mark_to_stand_is_reported_alone",
         ),
     ),
     Mutant(
@@ -1566,7 +1568,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "what columns overlooked is reported in the sample and nobody told",
+        "what columns overlooked is reported in the sample, and the fault is not",
         COLUMNS,
         "judging/judged_rows.py",
         "        found == claimed and step.todo is Todo.NOTHING",
@@ -1686,7 +1688,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("        if answer.status == Status.EUA:\n            raise BookieRefused(NOT_ALLOWED)"),
         ("        if answer.status == Status.EUA:\n            return"),
         (
-            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_principal_that_is_not_admitted_is_told_without_waiting",
+            "tests/unit/bookie/test_bookie_kerberos_login.py::test_a_principal_that_is_not_admitted_is_reported_without_waiting",
         ),
     ),
     Mutant(

@@ -1,8 +1,8 @@
-"""Ends a child that waits for ever, and the processes that a child leaves behind.
+"""End a child that waits for ever, and the processes that a child leaves behind.
 
-CPU time tells a busy machine from a mutant that waits: a child that has work is never ended here,
-however slowly it gets on. Linux alone shows both; elsewhere a child waits until `trial.WALL_S` ends
-it.
+CPU time distinguishes a busy machine from a mutant that waits: a child with work to do is never
+ended here, however slow it is. Only Linux shows both; elsewhere a child waits until `trial.WALL_S`
+ends it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass
 class Patience:
-    """When one child last did something. `has_run_out` must be asked at least once a second."""
+    """Records when one child last worked. Call `has_run_out` at least once a second."""
 
     pid: int
     cpu_s: float = 0.0
@@ -46,9 +46,7 @@ class _Used:
 
 
 def _used(pid: int) -> _Used | None:
-    """Return what the process has used, its ended child processes included; None where that cannot
-    be seen.
-    """
+    """Return the CPU time of the process and its ended children; None if it cannot be read."""
     try:
         threads = [_fields(path / "stat") for path in Path(f"/proc/{pid}/task").iterdir()]
         ticks = sum(map(int, _fields(Path(f"/proc/{pid}/stat"))[11:15]))
@@ -63,8 +61,8 @@ def _fields(path: Path) -> list[str]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what a child leaves behind: a ZooKeeper in a session of its own, for
-    one.
+    """Become the parent of processes that a child leaves behind, such as a ZooKeeper in a session
+    of its own.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

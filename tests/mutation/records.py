@@ -1,9 +1,9 @@
-"""What is remembered of each module between two runs: how each of its mutants ended, and the files
-on which that rests.
+"""The record of each module between two runs: how each of its mutants ended, and the files on which
+that rests.
 
-A record is written as soon as all mutants of its module were tried. So a run that was ended goes on
-with the next module, and a module is not tried again while nothing that could change the outcome
-has changed.
+A record is written as soon as all mutants of its module were tried. A run that was ended therefore
+continues with the next module, and a module is not tried again while nothing that could change the
+outcome has changed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 
 class Record(NamedTuple):
-    """`terms`: how the module was tried, in short; `rests_on`: what each file said, in short, by
-    its path from the root; empty, if not every mutant was tried.
+    """`terms`: a digest of how the module was tried; `rests_on`: a digest of each file, by its path
+    from the root; empty if not every mutant was tried.
 
     `tried`: file, function, before, after, how it ended and the test that killed it.
     """
@@ -32,18 +32,18 @@ class Record(NamedTuple):
 
 
 def read_record(cache: Path, file: str) -> Record:
-    """Return the record of a module; an empty one, if it was never tried."""
+    """Return the record of a module; an empty one if it was never tried."""
     path = _path(cache, file)
     return Record(*json.loads(path.read_text())) if path.exists() else Record()
 
 
 def write_record(cache: Path, file: str, record: Record) -> None:
-    """Replace the record of a module, whole or not at all."""
+    """Replace the record of a module in one step, or not at all."""
     write_whole(_path(cache, file), json.dumps(record, indent=0))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all, whoever else does."""
+    """Write a file in one step or not at all, also if other processes write it."""
     part = path.with_suffix(f".{os.getpid()}")
     part.write_text(text)
     part.replace(path)
@@ -56,8 +56,8 @@ def is_fresh(record: Record, terms: str, root: Path) -> bool:
 
 
 def killers_of(record: Record) -> dict[str, str]:
-    """Return what killed each mutant, by its identity; nothing where one of those that look alike
-    survived.
+    """Return what killed each mutant, by its identity; nothing if one of those with the same
+    identity survived.
     """
     found: dict[str, str] = {}
     for *identity, _, by in record.tried:
@@ -67,13 +67,15 @@ def killers_of(record: Record) -> dict[str, str]:
 
 
 def digests(root: Path, files: Iterable[Path]) -> dict[str, str]:
-    """Return what each file says, in short, by its path from the root."""
+    """Return the digest of each file, by its path from the root."""
     return {str(file.relative_to(root)): digest_of(file) for file in sorted(set(files))}
 
 
 def files_used(root: Path) -> set[Path]:
-    """Return the files below the root that this process may rest on: the modules it imported, the
-    fixtures, and whatever is not Python. No test on trial reads what explains survivors.
+    """Return the files below the root that this process may rest on.
+
+    These are the modules it imported, the fixtures, and all files that are not Python. No test on
+    trial reads the explanations of survivors.
     """
     modules = [getattr(one, "__file__", None) for one in list(sys.modules.values())]
     imported = {Path(one) for one in modules if one and one.startswith(f"{root}/")}
@@ -89,10 +91,10 @@ def files_used(root: Path) -> set[Path]:
 
 @functools.cache
 def digest_of(file: Path) -> str:
-    """Return what a file says, in short; "" for one that is no more.
+    """Return the digest of a file; "" if it no longer exists.
 
-    What Python skips, comments, docstrings and the lines' breaks, changes no trial, so it is
-    skipped here too.
+    Python skips comments, docstrings and line breaks. They change no trial and do not count here
+    either.
     """
     if not file.is_file():
         return ""

@@ -1,12 +1,12 @@
 """The mutants of a module: one small change each, made by mutmut's operators, with an identity that
-outlives an edit.
+survives edits.
 
-A mutant never touches a file. It is the source of one function, changed; `planted` swaps the code
-of the function for it, in this process.
+A mutant never touches a file. It is the changed source of one function; `planted` swaps the code of
+the function for it, in this process.
 
-Left out, because no test should be written for it: words for people (strings and f-strings with a
-blank, what is raised, what is said of an assertion) and assertions, zip's `strict` among them,
-which say what must hold and are never seen to fail.
+Two sorts are left out, because no test should be written for them. One is text for people: strings
+and f-strings with a blank, messages of exceptions and assertions. The other is assertions, zip's
+`strict` among them: they state what must hold and never fail.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from mutmut.mutation.mutators import mutation_operators, operator_arg_removal, o
 from mutmut.mutation.pragma_handling import IgnoredCode
 
 Identity = tuple[str, str, str, str]
-"""File, function, what the changed lines said before and what after: no number that an edit
+"""File, function, the changed lines before and after. It has no line number, which an edit
 elsewhere would shift.
 """
 
 DECIDING_WITNESSES = ("owner",)
-"""Modules of `witness` that decide something. The others make sentences and commands for people:
-tests on them compare whole texts.
+"""Modules of `witness` that decide something. The others only write sentences and commands; their
+tests compare whole texts.
 """
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`function` as `co_qualname` has it; `source`: the changed function, without decorators, at
-    the margin.
+    """A mutant. `function` is the `co_qualname`; `source` is the changed function, without
+    decorators and indentation.
     """
 
     file: str
@@ -57,8 +57,8 @@ class Mutant:
 
 
 class _Visitor(file_mutation.MutationVisitor):
-    """mutmut leaves decorated functions out because it decorates them itself; here only their code
-    is swapped.
+    """Collects changes. mutmut leaves out decorated functions because it decorates them itself;
+    here only their code is swapped.
     """
 
     def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
@@ -72,13 +72,13 @@ class _Visitor(file_mutation.MutationVisitor):
 
 
 def _is_strict(node: cst.CSTNode) -> bool:
-    """zip's `strict` says what must hold, as an assertion does."""
+    """Return whether this is zip's `strict`, which states what must hold, like an assertion."""
     return isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "strict"
 
 
 def _is_sentence(node: cst.CSTNode) -> bool:
-    """Whether a string is meant for people: it has a blank in it, where a key or a name of the wire
-    has none.
+    """Return whether a string is for people: it has a blank, which a key or a name of the wire does
+    not have.
     """
     if isinstance(node, cst.SimpleString):
         return " " in node.value
@@ -90,15 +90,15 @@ def _is_sentence(node: cst.CSTNode) -> bool:
 
 
 def _string(node: cst.BaseString) -> Iterator[cst.BaseString]:
-    """One other string instead of mutmut's three: what notices the first notices upper and lower
-    case.
+    """Return one other string instead of mutmut's three: a test that notices this one also notices
+    upper and lower case.
     """
     if not _is_sentence(node):
         yield from list(operator_string(node))[:1]
 
 
 def _argument(node: cst.Call) -> Iterator[cst.Call]:
-    """None for each argument, and the call without it; not for sentences."""
+    """Yield the call with None for each argument, and without it; nothing for sentences."""
     for changed in operator_arg_removal(node):
         kept = {id(one) for one in changed.args}
         if not any(
@@ -114,7 +114,7 @@ _OPERATORS = [
 
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
-    """All of one module, in the order of its text. What a module does while it is imported has
+    """Return all mutants of one module, in the order of its text. Code that runs at import has
     none.
     """
     wrapper = MetadataWrapper(cst.parse_module(text))
@@ -151,7 +151,7 @@ def _text(module: cst.Module, node: Any) -> str:
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:
-    """The lines that differ, without their indentation."""
+    """Return the lines that differ, without their indentation."""
     old, new = before.splitlines(), after.splitlines()
     changed = [
         one
@@ -165,7 +165,7 @@ def _difference(before: str, after: str) -> tuple[str, str]:
 
 
 def function_of(file: str, name: str) -> FunctionType | None:
-    """The function that the running program calls by this name; None: it is not found as one."""
+    """Return the function that the running program calls by this name; None if it is not found."""
     module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
     found: Any = module
     for part in name.split("."):
@@ -178,13 +178,13 @@ def function_of(file: str, name: str) -> FunctionType | None:
             )
         found = (
             inspect.unwrap(found) if isinstance(found, FunctionType) else found
-        )  # what contextmanager wraps, for one
+        )  # for example, what contextmanager wraps
     return found if isinstance(found, FunctionType) else None
 
 
 def planted(mutant: Mutant) -> Callable[[], None] | None:
-    """Swaps the function's code for the mutant's when called; None: that cannot be done (a closure
-    that differs).
+    """Return a context manager that swaps in the mutant's code; None if that is impossible (another
+    closure).
     """
     function = function_of(mutant.file, mutant.function)
     if function is None:
@@ -202,13 +202,13 @@ def planted(mutant: Mutant) -> Callable[[], None] | None:
 
 
 def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
-    """The changed function, in a scope with the names that the original is closed over:
-    `__class__`, where it calls super().
+    """Return the changed function, in a scope with the names that the original closes over:
+    `__class__` if it calls super().
     """
     (changed,) = ast.parse(mutant.source).body
     closed_over = function.__code__.co_freevars
     assert isinstance(changed, ast.FunctionDef | ast.AsyncFunctionDef)
-    if closed_over:  # a mutant without its super() is closed over `__class__` all the same
+    if closed_over:  # a mutant without its super() still closes over `__class__`
         changed.body[:0] = ast.parse(f"if False:\n    {', '.join(closed_over)}").body
     name = function.__name__
     tree = ast.parse(
@@ -226,5 +226,5 @@ def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
 
 
 def is_wording(path: Path) -> bool:
-    """Whether a module makes sentences and nothing else."""
+    """Return whether a module only makes sentences."""
     return path.match("witness/*.py") and path.stem not in DECIDING_WITNESSES

@@ -1,7 +1,7 @@
-"""Laws over stories for the trial of mutants, told in small parts: each is cheap to run again.
+"""Laws over stories for the trial of mutants, in small parts: each is cheap to run again.
 
-The same laws as in `tests/properties`, over fewer stories. Not collected by itself:
-`try_mutants.py` names this file.
+They are the laws of `tests/properties`, over fewer stories. Pytest does not collect this file by
+itself; `try_mutants.py` names it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def seeds(part: int) -> range:
 
 
 def wrong(story: Story) -> list[str]:
-    """What the contract, entry by entry, and the second checker have against how a story is
-    judged.
+    """Return the objections of the entry-by-entry contract and of the second checker to the verdict
+    on a story.
     """
     driven = drive(story)
     return problems(driven) + list(differences(driven.step.verdict, driven.evidence, story.terms))
 
 
 def left_open(story: Story) -> Story:
-    """The same ledger, last changed before or after the time beyond which it is a remark that it is
-    not closed.
+    """Return the same ledger, last changed before or after the time from which an open ledger is
+    remarked.
     """
     since = NOW_MS - Random(story.name).choice((5_000, 20_000))
     states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
@@ -54,13 +54,15 @@ def left_open(story: Story) -> Story:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_stories_are_judged_as_the_contract_says_and_both_checkers_agree(part: int) -> None:
-    """At every step, entry by entry; and the second checker has nothing against the end."""
+    """The entry-by-entry contract agrees at every step, and the second checker has no objection at
+    the end.
+    """
     for seed in seeds(part):
         assert [] == wrong(tell(seed)), seed
 
 
 def test_a_crowd_is_judged_as_the_contract_says() -> None:
-    """The story that no seed tells."""
+    """This is the story that no seed draws."""
     assert [] == wrong(tails_in_a_crowd())
 
 
@@ -68,14 +70,14 @@ def test_a_crowd_is_judged_as_the_contract_says() -> None:
 def test_ledgers_of_many_segments_are_judged_as_the_contract_says_and_both_checkers_agree(
     part: int,
 ) -> None:
-    """Up to 200 segments, with losses across their borders."""
+    """Ledgers have up to 200 segments, with losses across their borders."""
     for seed in range(part * STORIES // 2, (part + 1) * STORIES // 2):
         assert [] == wrong(crowd(seed)), seed
 
 
 @pytest.mark.parametrize("part", range(PARTS // 4))
 def test_stories_of_copies_that_are_doubted_are_judged_as_the_contract_says(part: int) -> None:
-    """Likewise where lists, digests and reads of a copy say something else at each look."""
+    """Lists, digests and reads of a copy differ from look to look."""
     for seed in seeds(part):
         assert [] == wrong(with_doubts(tell(seed))), seed
 
@@ -85,7 +87,7 @@ def test_stories_of_copies_that_are_doubted_are_judged_as_the_contract_says(part
 def test_both_checkers_agree_on_placement_and_on_ledgers_left_open(
     variant: Callable[[Story], Story], part: int
 ) -> None:
-    """Under each policy; and where it matters since when a ledger is open."""
+    """They agree under each policy; and on open ledgers, whatever their age."""
     for seed in seeds(part):
         story = variant(tell(seed))
         driven = drive(story)
@@ -94,7 +96,7 @@ def test_both_checkers_agree_on_placement_and_on_ledgers_left_open(
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_ensembles_are_judged_as_if_every_place_had_been_tried(part: int) -> None:
-    """By the first checker, in java mode too, and by the second."""
+    """The first checker, in java mode too, and the second one agree with trying every place."""
     for seed in seeds(part):
         one = placement_story(seed)
         assert [] == problems_of_placement(one), seed

@@ -1,5 +1,5 @@
-"""That `make mutation` bites: what it says of survivors and of explanations that nothing needs any
-more.
+"""What `make mutation` reports: unexplained survivors, and explanations that are no longer
+needed.
 """
 
 import json
@@ -47,8 +47,8 @@ why = "equivalent: nobody calls it"
 FILES = ("auditor/first_checker/a.py",)
 
 
-def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
-    """File, function, the line before and after."""
+def test_a_survivor_that_nobody_explained_is_reported_with_its_change() -> None:
+    """The report has file, function, the line before and after."""
     (line,) = compared([(HERE, "survived")], [], FILES)
     assert (
         "auditor/first_checker/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and"
@@ -66,26 +66,26 @@ def test_what_was_not_tried_survives_too(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["killed", "endless"])
 def test_what_is_killed_needs_no_word(how: str) -> None:
-    """A test failed, or did not end."""
+    """A mutant is killed if a test failed, or did not end."""
     assert [] == compared([(HERE, how)], [], FILES)
 
 
 def test_an_explained_survivor_is_let_be() -> None:
-    """Found by what the lines say, wherever they stand."""
+    """It is found by the text of its lines, wherever they are."""
     assert [] == compared([(HERE, "survived")], explained(ENTRY), FILES)
 
 
 @pytest.mark.parametrize("tried", [[], [(HERE, "killed")]])
-def test_an_explanation_that_nothing_needs_is_told(
+def test_an_explanation_that_nothing_needs_is_reported(
     tried: list[tuple[tuple[str, str, str, str], str]],
 ) -> None:
-    """Its mutant is no more, or is killed by now: so the list cannot rot."""
+    """Its mutant no longer exists, or is killed by now: the list cannot become stale."""
     (line,) = compared(tried, explained(ENTRY), FILES)
     assert line.endswith("is explained (1), and none survives: take the entry out")
 
 
 def test_mutants_that_look_alike_are_counted() -> None:
-    """Two of one function, and one of them explained."""
+    """One function has two such mutants, and one of them is explained."""
     twice = [(HERE, "survived"), (HERE, "survived")]
     assert 1 == len(compared(twice, explained(ENTRY), FILES))
     assert [] == compared(twice, explained(ENTRY + "times = 2\n"), FILES)
@@ -98,7 +98,7 @@ def test_explanations_of_what_was_not_tried_are_let_be() -> None:
 
 @pytest.mark.parametrize("text", [ENTRY.replace("equivalent: nobody calls it", " "), ENTRY + ENTRY])
 def test_an_entry_has_one_reason(text: str) -> None:
-    """Neither none, nor two."""
+    """No reason and two reasons are both errors."""
     with pytest.raises(ValueError, match=r"no reason|explained twice"):
         explained(text)
 
@@ -113,12 +113,12 @@ def test_the_explained_survivors_are_of_code_that_is_there() -> None:
 
 
 def test_an_explanation_is_a_named_tuple_of_one_mutant() -> None:
-    """One mutant, if nothing else is said."""
+    """By default it is one mutant."""
     assert [Explained(HERE, "equivalent: nobody calls it")] == explained(ENTRY)
 
 
 def test_each_place_on_trial_is_there_and_has_tests() -> None:
-    """Modules and packages."""
+    """Places are modules and packages."""
     project = Path(__file__).parents[2]
     for place in ON_TRIAL:
         assert (project / place).exists(), place
@@ -130,13 +130,13 @@ def test_each_place_on_trial_is_there_and_has_tests() -> None:
 
 
 def test_every_explanation_is_of_a_module_on_trial() -> None:
-    """One of another module would never be looked at by `make mutation`."""
+    """`make mutation` would never check an explanation for another module."""
     files = {one.identity[0] for one in explained(SURVIVORS.read_text())}
     assert [] == sorted(file for file in files if not file.startswith(ON_TRIAL))
 
 
 def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
-    """By the longest name that is known."""
+    """The longest known name decides."""
     assert ("tests/unit/wire",) == selection_of("auditor/wire/frames.py")
     assert (
         selection_of("auditor/judging/settle.py")[0]
@@ -146,14 +146,14 @@ def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A module and its test."""
+    """Return a tree with a module and its test."""
     for name in ("module.py", "test.py"):
         (tmp_path / name).write_text(name)
     return tmp_path
 
 
 def tried(tree: Path, terms: str = "terms") -> Record:
-    """The record of a trial that rests on the two files."""
+    """Return the record of a trial that rests on the two files."""
     rests_on = digests(tree, [tree / "test.py", tree / "module.py"])
     return Record(terms, rests_on, [[*HERE, "killed", "test.py::test"]])
 
@@ -161,7 +161,7 @@ def tried(tree: Path, terms: str = "terms") -> Record:
 def test_a_module_is_not_tried_again_while_all_stands_on_which_its_record_rests(
     tree: Path,
 ) -> None:
-    """Whatever else changes in the tree."""
+    """Other changes in the tree do not matter."""
     write_record(tree, "auditor/a.py", tried(tree))
     (tree / "other.py").write_text("new")
     assert is_fresh(read_record(tree, "auditor/a.py"), "terms", tree)
@@ -172,7 +172,7 @@ def test_a_module_is_not_tried_again_while_all_stands_on_which_its_record_rests(
 def test_a_module_is_tried_again_when_a_file_changed_or_is_no_more(
     tree: Path, name: str, text: str | None
 ) -> None:
-    """The module, what it calls, its tests, and what runs them."""
+    """Such a file is the module, what it calls, its tests, or what runs them."""
     record, path = tried(tree), tree / name
     path.unlink() if text is None else path.write_text(text)
     digest_of.cache_clear()
@@ -205,13 +205,13 @@ def test_what_python_skips_tries_no_module_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("record", [Record(), Record("terms", {}, [[*HERE, "killed", "by"]])])
 def test_a_module_that_was_not_tried_whole_is_tried(tree: Path, record: Record) -> None:
-    """Never, or only in part: with AGAIN=1."""
+    """It was never tried, or only in part, with AGAIN=1."""
     assert not is_fresh(record, "terms", tree)
     assert not is_fresh(tried(tree), "other terms", tree)
 
 
 def test_the_terms_of_a_trial_name_each_test_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new one may kill what survived; so may one that is no longer left out."""
+    """A new file may kill a survivor, and so may one that is no longer left out."""
     file = "auditor/pace.py"
     before = terms_of(file)
     monkeypatch.setitem(TESTS, file, (*TESTS[file], "tests/unit/test_stop.py"))
@@ -221,7 +221,7 @@ def test_the_terms_of_a_trial_name_each_test_file(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_killed_a_mutant_is_tried_first_unless_one_that_looks_alike_survived() -> None:
-    """The two have one name."""
+    """The two have one identity."""
     killed, survived = [*HERE, "killed", "t"], [*HERE, "survived", ""]
     name = json.dumps(HERE)
     assert {name: "t"} == killers_of(Record("", {}, [killed, killed]))
@@ -237,7 +237,7 @@ def test_an_explained_mutant_is_tried_with_the_first_tests_alone() -> None:
 
 
 def test_modules_are_tried_package_by_package() -> None:
-    """In the order in which they are named."""
+    """Packages are in the order in which they are named."""
     assert {"a": ["a/x.py", "a/y.py"], "b": ["b/x.py"]} == by_package(
         ["a/x.py", "b/x.py", "a/y.py"]
     )
@@ -250,7 +250,7 @@ def test_modules_are_tried_package_by_package() -> None:
 def test_a_child_that_waits_is_ended_and_one_that_computes_is_not(
     monkeypatch: pytest.MonkeyPatch, waits: bool, runs_out: bool
 ) -> None:
-    """However long either takes: a busy machine ends nobody."""
+    """It does not matter how long either takes: a busy machine ends no child."""
     monkeypatch.setattr(patience, "WAIT_S", 0.5)
     program = "import time; time.sleep(600)" if waits else "while True: pass"
     with subprocess.Popen([sys.executable, "-S", "-c", program]) as child:

@@ -1,8 +1,8 @@
-"""The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with
-the tests that reach it.
+"""The trial of mutants, as a pytest plugin: it watches every test once, then runs one child for
+each mutant, with the tests that reach it.
 
-Used by `try_mutants.py`, which says in the environment which files are on trial. What came out goes
-to their records (`records.py`).
+`try_mutants.py` runs it, and names the files on trial in the environment. The results go to their
+records (`records.py`).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from small_changes import Mutant, mutants_of, planted
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
 FREE_CPU_S = 2.0
-"""CPU seconds a test may take beside SLOWER times what it took when it was watched: then it counts
-as endless.
+"""CPU seconds that a test may take beyond SLOWER times its watched time; after that it counts as
+endless.
 """
 SLOWER = 5
 WALL_S = 1800
-"""After so long without a word from a child it is ended, whatever it does; one that waits is ended
-by `Patience`.
+"""Wall seconds without a message from a child, after which it is ended, whatever it does.
+`Patience` ends one that waits.
 """
 WITH_THREADS = tuple(os.environ.get("MUTATION_WITH_THREADS", "").split())
-"""Files of tests that start threads which a fork does not copy: no test of theirs runs in this
+"""Test files that start threads, which a fork does not copy: none of their tests runs in this
 process.
 """
 TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/lister/")
@@ -57,9 +57,9 @@ EXPLAINED_CPU_S = 5.0
 is wrong by now is found by these. With ALL=1 it is tried with every test.
 """
 QUIET_S = 30.0
-"""A module that takes longer is spoken of before it is done."""
+"""Seconds after which a module is mentioned before it is done."""
 MEMORY_BYTES = 2 * 2**30
-"""What a mutant may take beyond what is there when it is forked."""
+"""Memory that a mutant may take beyond what is in use at the fork, in bytes."""
 
 T = TypeVar("T")
 Reached = tuple[str, str]
@@ -78,9 +78,9 @@ class Outcome(NamedTuple):
 
 
 class Outcomes:
-    """What came out, module by module: a module is recorded and reported with its last mutant.
+    """The results by module: a module is recorded and reported after its last mutant.
 
-    `known`: the mutants of each module that are not tried, as its record has them.
+    `known`: the mutants of each module that are not tried, from its record.
     """
 
     def __init__(self, mutants: Mapping[str, list[Mutant]], known: Mapping[str, Tried]) -> None:
@@ -99,7 +99,7 @@ class Outcomes:
         return not self.left[mutant.file]
 
     def report(self, file: str) -> None:
-        """Say how a whole module ended, and how long it took."""
+        """Report how a whole module ended, and how long it took."""
         now = time.monotonic()
         self._say(f"{file} {now - self.began:.0f} s", file)
         self.began = now
@@ -112,7 +112,7 @@ class Outcomes:
 
 
 class Watch:
-    """Which functions on trial each test calls, and how long it takes, in CPU seconds."""
+    """Which functions on trial each test calls, and its CPU seconds."""
 
     def __init__(self, root: Path, files: list[str]) -> None:
         self.root = f"{root}/"
@@ -125,7 +125,7 @@ class Watch:
     def run_all(self, items: list[pytest.Item]) -> None:
         for item, following in zip(
             items, [*items[1:], None][: len(items)], strict=True
-        ):  # all may be known
+        ):  # all may be known already
             self._run(item, following)
 
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
@@ -152,8 +152,8 @@ class Watch:
         self._know(item)
 
     def recall(self, item: pytest.Item, seen: dict[str, Any]) -> bool:
-        """Whether the test is as it was when it was watched before, and so are the modules on
-        trial, whose functions it calls by name: then it need not be watched again.
+        """Return whether the earlier result for this test still holds: neither the test nor the
+        modules on trial, whose functions it calls by name, have changed since.
         """
         if item.nodeid not in seen or seen[item.nodeid]["text"] != self._text_of(item):
             return False
@@ -162,17 +162,17 @@ class Watch:
         return True
 
     def learn(self, items: list[pytest.Item], seen: dict[str, Any]) -> None:
-        """Take over what another process saw of these tests."""
+        """Take over what another process recorded of these tests."""
         for item in items:
             if item.nodeid in seen:
                 self.seen[item.nodeid] = seen[item.nodeid]
                 self._know(item)
 
     def reaching(self, file: str, function: str) -> list[pytest.Item]:
-        """Return the tests that call the function; where none is seen to, those that call anything
+        """Return the tests that call the function; if none was recorded, those that call anything
         of its module.
 
-        What a test does in another process is not seen.
+        What a test does in another process is not recorded.
         """
         found = self.reached.get((file, function))
         others = [
@@ -181,7 +181,7 @@ class Watch:
         return found or list(dict.fromkeys(others))
 
     def _text_of(self, item: pytest.Item) -> str:
-        """What the file of a test and the modules on trial say, in short."""
+        """Return a digest of the text of a test's file and of the modules on trial."""
         return hashlib.sha256(item.path.read_bytes() + self.on_trial).hexdigest()
 
     def _know(self, item: pytest.Item) -> None:
@@ -191,7 +191,7 @@ class Watch:
             self.reached[file, name].append(item)
 
     def _saw(self, frame: Any, _event: str, _: Any) -> None:
-        """Told of calls only: it asks for nothing within them."""
+        """Record a call. Only calls are reported, so nothing within them is slowed down."""
         self.called.add(frame.f_code)
 
 
@@ -224,7 +224,7 @@ class Trial:
             if self.ends_at_failure is not None:
                 if (
                     os.getpid() != self.child
-                ):  # a process of the test's own, which a mutant let out of the test
+                ):  # a process of the test's own, which escapes from the test because of a mutant
                     os._exit(3)
                 self.failures += 1
                 if self.failures < self.failures_max:
@@ -267,7 +267,7 @@ class Trial:
         adopt_orphans()
         self.failures_max = 2 if any(file.startswith(TIMED) for file in self.files) else 1
         fd, pid = self._fork(lambda: None, session.items, watch)
-        if (outcome := _end(fd, pid, _has_told(fd, pid))).how != "survived":
+        if (outcome := _end(fd, pid, _has_reported(fd, pid))).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
         self._all(mutants, Outcomes(mutants, known), watch, root)
         return True
@@ -277,7 +277,9 @@ class Trial:
         return self.killers.get(key(mutant), "")
 
     def _record(self, file: str, outcomes: Outcomes, root: Path) -> None:
-        """One that knows some kills from an earlier trial does not say on what it rests."""
+        """Write the record of a module. One that takes some kills from an earlier trial does not
+        name the files on which it rests.
+        """
         rests_on = {} if self.again else digests(root, self.used)
         write_record(self.cache, file, Record(self.terms[file], rests_on, outcomes.tried[file]))
         outcomes.report(file)
@@ -285,8 +287,8 @@ class Trial:
     def _watch_in_child(
         self, session: pytest.Session, watch: Watch, items: list[pytest.Item]
     ) -> None:
-        """Watch tests that start threads in a child of their own, so that this process has none to
-        miss in the others.
+        """Watch tests that start threads in a child, so that this process has no threads that the
+        other children would lack.
         """
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # made once, for all children
         sys.stdout.flush()
@@ -321,7 +323,9 @@ class Trial:
         watch: Watch,
         root: Path,
     ) -> None:
-        """Record each module as soon as all its mutants are tried; CHILDREN of them at a time."""
+        """Try all mutants, CHILDREN at a time; record each module as soon as all of its mutants are
+        tried.
+        """
 
         def add(mutant: Mutant, outcome: Outcome) -> None:
             if outcomes.add(mutant, outcome):
@@ -356,7 +360,9 @@ class Trial:
     def _in_order(
         self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch
     ) -> list[pytest.Item]:
-        """What killed it last time, the tests of its own module, then the cheap ones first."""
+        """Order the tests: what killed it last time, the tests of its own module, then the cheapest
+        first.
+        """
         own = "_".join(["test", *Path(mutant.file).with_suffix("").parts[1:]])
         last = self._killer(mutant)
         ordered = sorted(
@@ -379,7 +385,7 @@ class Trial:
             os._exit(3)
 
     def _child(self, plant: Any, items: list[pytest.Item], watch: Watch, tell: int) -> None:
-        os.setsid()  # a mutant that takes itself for its own child ends the whole process group
+        os.setsid()  # a mutant that confuses itself with its own child ends the whole process group
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
@@ -414,8 +420,8 @@ def key(mutant: Mutant) -> str:
     return json.dumps(mutant.identity)
 
 
-def _has_told(fd: int, pid: int) -> bool:
-    """Wait until a child tells how it ended. Return False if it only waits."""
+def _has_reported(fd: int, pid: int) -> bool:
+    """Wait until a child reports how it ended. Return False if it only waits."""
     patience = Patience(pid)
     while not patience.has_run_out():
         if select.select([fd], [], [], 1.0)[0]:
@@ -423,15 +429,17 @@ def _has_told(fd: int, pid: int) -> bool:
     return False
 
 
-def _end(fd: int, pid: int, has_told: bool) -> Outcome:
-    """What a child told; nothing: it was ended by its limits, or by what the mutant did to it."""
-    message = os.read(fd, 65536) if has_told else b""
+def _end(fd: int, pid: int, has_reported: bool) -> Outcome:
+    """Return what a child reported; without a report it was ended by its limits, or by what the
+    mutant did to it.
+    """
+    message = os.read(fd, 65536) if has_reported else b""
     if not message:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(
             pid, signal.SIGKILL
-        )  # what the tests left behind; while the child is not waited for, no other has its id
+        )  # what the tests left behind; until the child is reaped no other process has its id
     os.close(fd)
     _, status = os.waitpid(pid, 0)
     if message:
@@ -440,14 +448,14 @@ def _end(fd: int, pid: int, has_told: bool) -> Outcome:
 
 
 def _forget() -> None:
-    """Empty every cache: what was worked out without the mutant must not answer for it."""
+    """Empty every cache: results computed without the mutant must not answer for it."""
     for one in gc.get_objects():
         if isinstance(one, functools._lru_cache_wrapper):
             one.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    phases = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be made short
+    phases = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be shrunk
     checks = list(HealthCheck)
     settings.register_profile(
         "trial",

@@ -1,15 +1,15 @@
-"""Mutation: every small change of the modules on trial must be noticed by a test, or be explained
-by name.
+"""Mutation: a test must notice every small change of the modules on trial, or the change must be
+explained by name.
 
-    make mutation                                     # all; goes on where an ended run was
-    make mutation ALL=1                               # all, whatever was tried before
+    make mutation                                            # all; continues an ended trial
+    make mutation ALL=1                                      # all, whatever was tried before
     make mutation ONLY=auditor/first_checker/schedule.py     # some: files, directories
-    make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
+    make mutation ONLY=... AGAIN=1                           # those that were not killed last time
 
-The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out.
+The mutants are mutmut's (the extra `mutation`), without those that `small_changes.py` leaves out.
 They are tried in a copy of the tree, in memory, each in a child of one pytest (`trial.py`), package
-by package. Exits 1 where a mutant survives that `survivors.toml` does not explain, and where one is
-explained that is killed now or is no more.
+by package. Exits 1 if a mutant survives that `survivors.toml` does not explain, or if an explained
+one is killed now or no longer exists.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 SURVIVORS = HERE / "survivors.toml"
 CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
-"""What is remembered between two runs."""
+"""What is kept between two runs."""
 COPIED = ("auditor", "tests", "proto", "pyproject.toml")
 ON_TRIAL = (
     "auditor/pace.py",
@@ -51,7 +51,7 @@ ON_TRIAL = (
     "auditor/lister",
     "auditor/zookeeper",
 )
-"""Every survivor here is explained."""
+"""The explanations of survivors."""
 STORIES = (
     "tests/unit/judging/test_judging_settle.py",
     "tests/unit/judging/test_judging_newest_state.py",
@@ -71,9 +71,9 @@ IN_MEMORY = tuple(
         "topics",
     )
 )
-"""Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
+"""Tests that a ZooKeeper in memory passes like a real one; TOO_SLOW leaves out the real one."""
 REFERENCES = ("tests/properties/test_properties_references.py",)
-"""Both checkers on what topics reference."""
+"""Tests of both checkers on what topics reference."""
 TESTS = {
     **{
         f"auditor/{checker}_checker/{name}.py": (
@@ -196,9 +196,7 @@ TESTS = {
     "auditor/lister": ("tests/unit/lister",),
     "auditor/pace.py": ("tests/unit/test_pace.py",),
 }
-"""The tests that a module or a package is tried with, whatever else is on trial: its own, and the
-laws of the judgement.
-"""
+"""The tests of a module or a package: its own, and the laws of the judgement."""
 TOO_SLOW = (
     "test_generating_again_changes_nothing",
     "test_settle_never_raises_and_always_knows_what_next",
@@ -208,7 +206,7 @@ TOO_SLOW = (
     "test_lister_flush_storm",
     "real_zookeeper",
 )
-"""Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does
+"""Tests that take seconds each and find nothing that `stories_on_trial.py` or a quick test does
 not.
 """
 WITH_THREADS = (
@@ -218,8 +216,8 @@ WITH_THREADS = (
     "tests/unit/lister/test_lister_reader_process.py",
     "tests/unit/lister/test_lister_server.py",
 )
-"""Tests on RocksDB, whose threads a fork does not copy: they are watched in a child, so that each
-child starts its own.
+"""Tests on RocksDB, whose threads a fork does not copy. They are watched in a child, so that each
+child starts its own threads.
 """
 OPTIONS = ("-q", "-p", "trial", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "timeout=0")
 SURVIVED = ("survived", "unreached", "unplanted")
@@ -238,8 +236,8 @@ class Explained(NamedTuple):
 
 
 def explained(text: str) -> list[Explained]:
-    """The entries, in their order; raises ValueError where one has no reason, and on one that
-    stands there twice.
+    """Return the entries, in their order. Raises ValueError if one has no reason, or occurs
+    twice.
     """
     entries = []
     for one in tomllib.loads(text).get("survivor", []):
@@ -260,10 +258,10 @@ def explained(text: str) -> list[Explained]:
 def compared(
     tried: Iterable[tuple[Identity, str]], known: Iterable[Explained], files: Iterable[str]
 ) -> list[str]:
-    """What is wrong, in sentences: survivors that nobody explained, and explanations that nothing
-    needs any more.
+    """Return what is wrong, as sentences: unexplained survivors, and explanations that are no
+    longer needed.
 
-    `tried`: each mutant of `files` and how it ended; explanations of other files are not looked at.
+    `tried`: each mutant of `files` and how it ended; explanations for other files do not count.
     """
     survived = Counter(identity for identity, how in tried if how in SURVIVED)
     on_trial = set(files)
@@ -273,17 +271,17 @@ def compared(
         here, there = survived[identity], wanted.get(identity, 0)
         if here > there:
             found.append(
-                f"{_told(identity)}\n    survives ({here}), and {there or 'none'} explained"
+                f"{_shown(identity)}\n    survives ({here}), and {there or 'none'} explained"
             )
         elif here < there:
             found.append(
-                f"{_told(identity)}\n    is explained ({there}), and {here or 'none'} survives:"
+                f"{_shown(identity)}\n    is explained ({there}), and {here or 'none'} survives:"
                 " take the entry out"
             )
     return found
 
 
-def _told(identity: Identity) -> str:
+def _shown(identity: Identity) -> str:
     file, function, before, after = identity
     lines = [
         f"{file} {function}",
@@ -294,7 +292,7 @@ def _told(identity: Identity) -> str:
 
 
 def files_of(words: Sequence[str], root: Path) -> list[str]:
-    """The modules on trial, relative to the root; raises ValueError where a word names none."""
+    """Return the modules on trial, relative to the root. Raises ValueError if a word names none."""
     from small_changes import is_wording
 
     found = []
@@ -324,10 +322,10 @@ def by_package(files: Iterable[str]) -> dict[str, list[str]]:
 
 
 def trial(files: Sequence[str], again: bool, known: Iterable[Explained]) -> bool:
-    """Try the mutants of the files in a copy, those that are `known` to survive with fewer tests;
-    what came out is in their records.
+    """Try the mutants of the files in a copy; the results are in their records. Those that are
+    `known` to survive are tried with fewer tests.
 
-    Return whether the tests passed without any mutant: otherwise nothing was tried.
+    Return whether the tests passed without any mutant. If they did not, no mutant was tried.
     """
     with tempfile.TemporaryDirectory() as workdir:
         copy = Path(workdir) / "copy"
@@ -373,8 +371,8 @@ def _paths(root: Path, test: str) -> list[Path]:
 
 
 def terms_of(file: str) -> str:
-    """Return in short how a module is tried, but for what the files on which it rests say: with
-    which tests, libraries and Python.
+    """Return a digest of how a module is tried, apart from the contents of the files on which it
+    rests: with which tests, libraries and Python.
     """
     paths = [path for test in selection_of(file) for path in _paths(PROJECT, test)]
     paths += PROJECT.glob("tests/**/conftest.py")
@@ -386,7 +384,7 @@ def terms_of(file: str) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description="Every mutant is killed, or explained by name.")
     parser.add_argument("only", nargs="*", help="files and directories; all, if none is given")
     parser.add_argument(

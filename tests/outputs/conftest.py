@@ -1,4 +1,6 @@
-"""An S3 server for all tests of a module, its address in the environment, and a bucket a test."""
+"""An S3 server for all tests of a module, its address in the environment, and a bucket for each
+test.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture
 def bucket(server: S3Server) -> Iterator[str]:
-    """An empty bucket."""
+    """Yield an empty bucket."""
     name = f"audits-{next(BUCKETS)}"
     server.make_bucket(name)
     yield name

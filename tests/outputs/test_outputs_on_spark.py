@@ -1,4 +1,4 @@
-"""Whole audits by Spark into S3 and into HDFS, and the lock of the latter."""
+"""Whole audits by Spark into S3 and into HDFS, and the lock in HDFS."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_on_spark(output: str, cluster: SandboxCluster, **environment: str) -> Do
 
 
 def check(output: str, done: Done) -> None:
-    """The audit found what was lost, and its run can be judged again."""
+    """Assert that the audit found the loss, and that its run can be judged again."""
     assert 1 == done.returncode, done.stdout + done.stderr
     run = Output(place(output)).latest()
     assert run is not None
@@ -63,7 +63,7 @@ def check(output: str, done: Done) -> None:
 
 
 def test_spark_audits_into_s3(cluster: SandboxCluster, bucket: str, tmp_path: Path):
-    """Endpoint and credentials come from the AWS variables on both sides, S3A's jars from
+    """Endpoint and credentials come from the AWS variables on both sides, and S3A's jars from
     spark-defaults.conf.
     """
     jars = ",".join(str(jar) for jar in sorted(s3a_jars().glob("*.jar")))
@@ -73,7 +73,7 @@ def test_spark_audits_into_s3(cluster: SandboxCluster, bucket: str, tmp_path: Pa
 
 
 def test_spark_without_the_jars_of_s3a_is_refused(cluster: SandboxCluster, bucket: str):
-    """Exit 2, before a bookie was asked, with what is missing."""
+    """Exit 2, before a bookie was asked, with the missing jars."""
     done = run_on_spark(f"s3a://{bucket}/audits", cluster)
     assert 2 == done.returncode, done.stdout + done.stderr
     assert "S3AFileSystem" in done.stderr and "docs/output.md" in done.stderr, done.stderr
@@ -100,7 +100,7 @@ def test_nobody_reads_in_hdfs_what_the_umask_forbids(cluster: SandboxCluster, in
 
 
 def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytest.MonkeyPatch):
-    """The second says which lock; after the first, the lock is free."""
+    """The second run names the lock; after the first, the lock is free."""
     monkeypatch.setattr(hdfs_lock, "WAIT_S", 0.0)
     output = Output(place(f"{in_hdfs}/locked"))
     with (
@@ -114,7 +114,7 @@ def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytes
 
 
 def test_the_lock_of_a_run_that_was_killed_lapses_in_hdfs(in_hdfs: str):
-    """The name node ends its write a minute later; the next run waits for that."""
+    """The name node ends its write a minute later, and the next run waits for that."""
     uri = f"{in_hdfs}/abandoned"
     program = (
         "import sys, time\n"

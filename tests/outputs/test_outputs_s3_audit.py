@@ -58,7 +58,7 @@ def test_an_audit_into_s3_leaves_what_it_leaves_on_a_disk(
 def test_every_command_on_a_stored_run_reads_it_from_s3(
     cluster: SandboxCluster, bucket: str, tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
-    """As from a disk: report and its page, explain, replay, diff, margin, mute and bundle."""
+    """Like from a disk: report and its page, explain, replay, diff, margin, mute and bundle."""
     monkeypatch.chdir(tmp_path)
     output = f"s3a://{bucket}/audits"
     runs = []
@@ -83,7 +83,7 @@ def test_every_command_on_a_stored_run_reads_it_from_s3(
 
 @pytest.mark.long
 def test_runs_in_s3_are_compared_and_pruned(cluster: SandboxCluster, server: S3Server, bucket: str):
-    """A finding is counted over the runs that saw it; of all runs two are kept."""
+    """A finding is counted over the runs that saw it, and two of all runs are kept."""
     output = f"s3a://{bucket}/audits"
     for _ in range(NIGHTS):
         assert 1 == run_into(output, cluster, "--keep-runs", "2").returncode
@@ -96,7 +96,7 @@ def test_runs_in_s3_are_compared_and_pruned(cluster: SandboxCluster, server: S3S
 def test_a_run_into_s3_that_died_is_resumed(
     cluster: SandboxCluster, bucket: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Its journal says which stages are complete; the files of the one it died in are removed."""
+    """Its journal says which stages are complete; the files of the incomplete one are removed."""
     output = f"s3a://{bucket}/audits"
     with monkeypatch.context() as patch:
 
@@ -143,14 +143,14 @@ def test_a_failing_store_ends_the_run_before_anybody_is_asked(server: S3Server, 
 
 
 def names_of(run: Place) -> set[str]:
-    """The files of a run, those of its tables by their directory."""
+    """Return the files of a run, those of its tables by their directory."""
     infos = run.files.get_file_info(fs.FileSelector(run.path, recursive=True))
     names = (i.path.removeprefix(f"{run.path}/") for i in infos if i.type is fs.FileType.File)
     return {name.rpartition("/")[0] or name for name in names}
 
 
 def findings(run: Place) -> list[dict[str, object]]:
-    """What was found, without what differs from run to run."""
+    """Return the findings, without what differs from run to run."""
     lines = (run.read_text("findings.jsonl") or "").splitlines()
     return [
         {
@@ -163,7 +163,7 @@ def findings(run: Place) -> list[dict[str, object]]:
 
 
 def changes_of(compared: Done) -> str:
-    """The one word that the comparison has for all findings."""
+    """Return the only word that the comparison has for all findings."""
     said = json.loads(compared.stdout)
     (word,) = {one["change"] for one in said["differences"]}
     return word

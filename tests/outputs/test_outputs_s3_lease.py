@@ -1,4 +1,4 @@
-"""The lock of an output in S3: one run at a time, also after one that died or slept."""
+"""The lock of an output in S3: one run at a time, even after one that died or slept."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def output(bucket: str) -> Output:
 
 @pytest.fixture
 def abandoned(output: Output) -> Iterator[S3Lease]:
-    """A lease whose holder neither renews it nor gives it back."""
+    """Yield a lease whose holder neither renews nor releases it."""
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(S3Lease, "renew", lambda lease: None)
         lease = stack.enter_context(output.hold_lock())
         assert isinstance(lease, S3Lease)
         yield lease
-        lease.is_lost = True  # do not remove what is another's by now
+        lease.is_lost = True  # do not remove what belongs to another run by now
 
 
 def test_two_runs_at_once_are_noticed(output: Output, server: S3Server, bucket: str):
-    """The second touches nothing and says which lock; after the first, the lock is free."""
+    """The second run changes nothing and names the lock; after the first, the lock is free."""
     with output.hold_lock():
         before = server.keys(bucket)
         with pytest.raises(OutputError, match=r"another run is at work in s3a://.*\.lock"):
@@ -84,7 +84,7 @@ def test_of_many_runs_that_start_together_one_holds_the_lock(output: Output):
 
 @pytest.mark.usefixtures("abandoned")
 def test_the_lease_of_a_run_that_died_lapses(output: Output):
-    """Not before LEASE_S has passed, in which nobody renewed it."""
+    """It does not lapse before LEASE_S have passed without a renewal."""
     began_at = time.monotonic()
     with output.hold_lock():
         assert time.monotonic() - began_at >= LEASE_S
@@ -92,7 +92,7 @@ def test_the_lease_of_a_run_that_died_lapses(output: Output):
 
 @pytest.mark.usefixtures("abandoned")
 def test_a_signal_ends_the_wait_for_a_lease(output: Output):
-    """At once, although the lease has not lapsed."""
+    """It ends at once, although the lease has not lapsed."""
 
     def stop() -> None:
         raise Interrupted(signal.SIGTERM)
@@ -106,7 +106,7 @@ def test_a_signal_ends_the_wait_for_a_lease(output: Output):
 def test_a_run_that_slept_past_its_lease_does_not_replace_what_followed(
     output: Output, abandoned: S3Lease
 ):
-    """latest.json is replaced only where it is still the one of the run's beginning."""
+    """latest.json is replaced only if it is unchanged since the run began."""
     with output.hold_lock() as lock:
         output.publish(output.root / RUNS[1], lock)
     with pytest.raises(OutputError, match="replaced while this run was at work"):
@@ -115,7 +115,7 @@ def test_a_run_that_slept_past_its_lease_does_not_replace_what_followed(
 
 
 def test_a_run_whose_lease_was_taken_over_notices(output: Output, server: S3Server):
-    """Its next renewal fails, and nothing is published from then on."""
+    """Its next renewal fails, and it publishes nothing from then on."""
     with output.hold_lock() as lock:
         assert isinstance(lock, S3Lease)
         server.client().put_object(
@@ -189,7 +189,7 @@ def test_a_store_that_refuses_one_condition_does_not_end_the_renewals(
 def test_a_lock_of_another_run_is_not_removed_at_the_end(
     output: Output, server: S3Server, monkeypatch: pytest.MonkeyPatch
 ):
-    """It may have been taken over since the last renewal."""
+    """Another run may have taken it over since the last renewal."""
     monkeypatch.setattr(s3_lease, "RENEWAL_S", 600.0)
     with output.hold_lock() as lock:
         assert isinstance(lock, S3Lease)
@@ -200,7 +200,7 @@ def test_a_lock_of_another_run_is_not_removed_at_the_end(
 
 
 def test_a_renewal_gives_up_well_before_the_lease_lapses():
-    """All attempts together: another one must fit in."""
+    """All attempts together take less than the lease, with room for another one."""
     attempt_s = s3_objects.CONNECT_TIMEOUT_S + s3_objects.READ_TIMEOUT_S
     assert s3_objects.ATTEMPTS_MAX * attempt_s <= 60 / 2
 
@@ -227,7 +227,7 @@ def test_one_run_publishes_as_often_as_it_likes(output: Output):
 
 
 def test_a_server_that_ignores_conditions_is_found_out(output: Output, server: S3Server):
-    """The run goes on without a lock, and says so."""
+    """The run continues without a lock, and says so."""
     server.keeps_conditions = False
     with output.hold_lock() as lock:
         assert lock.problem is not None and "does not keep conditional writes" in lock.problem
@@ -247,7 +247,7 @@ def read(server: S3Server, bucket: str, key: str) -> bytes:
 
 
 def test_a_bucket_that_does_not_exist_is_a_sentence(server: S3Server):
-    """None is made."""
+    """The bucket is not created."""
     missing: Place = place("s3a://no-such-bucket/audits")
     with pytest.raises(
         OutputError, match=r"cannot write s3a://no-such-bucket/audits/\.lock.*NoSuch"

@@ -1,7 +1,7 @@
-"""Judging with healthy ledgers found by columns, beside judging each ledger: the same rows to the
-byte, whatever the story.
+"""Judging with healthy ledgers found by columns gives the same rows as judging each ledger, byte
+for byte, for any story.
 
-Every failure names its seed: `support.stories.tell(seed)` and `sound_but_for_one_thing(seed)` tell
+Every failure names its seed: `support.stories.tell(seed)` and `sound_but_for_one_thing(seed)` make
 that story again.
 """
 
@@ -45,7 +45,7 @@ IN_A_BATCH = 16
 
 
 def seen_batch(ledgers: Iterable[LedgerEvidence], first_id: int = 0) -> pa.RecordBatch:
-    """SEEN rows, each with an id of its own; cells without a read are null or empty."""
+    """Return SEEN rows, each with its own id; cells without a read are null or empty."""
     rows = [
         (
             first_id + number,
@@ -65,7 +65,7 @@ def rows_of(batch: pa.RecordBatch, terms: Terms, *, by_columns: bool) -> pa.Tabl
 
 
 def judged_otherwise(stories: Iterable[Story]) -> list[str]:
-    """The stories of which some step, the last one included, has other rows by columns."""
+    """Return the stories of which some step, the last one included, has other rows by columns."""
     wrong = []
     for story in stories:
         batch = seen_batch(evidence for evidence, _ in drive(story).steps)
@@ -79,7 +79,7 @@ def judged_otherwise(stories: Iterable[Story]) -> list[str]:
 
 
 def sound_but_for_one_thing(seed: int) -> Story:
-    """A ledger of one segment on which nothing is wrong, or one mishap, or one thing about its
+    """Return a ledger of one segment that is sound, or has one mishap, or one oddity in its
     metadata.
     """
     draw = Random(f"almost sound {seed}")
@@ -133,17 +133,19 @@ def sound_but_for_one_thing(seed: int) -> Story:
 
 @pytest.mark.parametrize("variant", [lambda story: story, with_doubts, with_placement, left_open])
 def test_every_story_has_the_same_rows_by_columns(variant: Callable[[Story], Story]) -> None:
-    """At each step of it, with and without the sample of the second checker."""
+    """This holds at each step, with and without the sample of the second checker."""
     assert [] == judged_otherwise(map(variant, stories(STORIES)))
 
 
 def test_ledgers_of_many_segments_have_the_same_rows_by_columns() -> None:
-    """Up to 200 segments."""
+    """They have up to 200 segments."""
     assert [] == judged_otherwise(crowds(STORIES // 10))
 
 
 def test_ledgers_that_are_almost_sound_have_the_same_rows_by_columns() -> None:
-    """Side by side in batches; and half of all are found by columns: the law is about something."""
+    """Ledgers are judged together in batches, and half of all are found by columns, so the law is
+    tested.
+    """
     found = total = 0
     wrong: list[str] = []
     for first in range(0, ALMOST_SOUND, IN_A_BATCH):

@@ -1,7 +1,7 @@
-"""The whole judgement of one ledger against the contract spelled out entry by entry, over a seeded
-swarm of stories.
+"""The whole judgement of one ledger agrees with the contract spelled out entry by entry, over
+seeded stories.
 
-Every failure names its seed: `support.stories.tell(seed)` tells that story again.
+Every failure names its seed: `support.stories.tell(seed)` makes that story again.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from auditor.model.verdict import Standing, Unknown
 
 SWARM = 2_000
 READS_MAX_MIN = 4
-"""From this many confirming reads on, the worst entry is confirmed whatever the lists say."""
+"""With at least this many confirming reads, the worst entry is confirmed whatever the lists say."""
 
 
 def problems(driven: Driven) -> list[str]:
-    """All that is wrong with how a story was judged: each step against its evidence, the end
+    """Return everything wrong with how a story was judged: each step against its evidence, the end
     against the truth.
     """
     story = driven.story
@@ -64,8 +64,8 @@ def problems(driven: Driven) -> list[str]:
 
 
 def _commitment_problems(driven: Driven) -> list[str]:
-    """No accusation on one look, none before the metadata was read again, and no more looks than
-    allowed.
+    """Return each accusation on one look, one before the metadata was read again, and more looks
+    than allowed.
     """
     looks, verdict, story = driven.evidence.looks, driven.step.verdict, driven.story
     found = []
@@ -89,7 +89,7 @@ def _commitment_problems(driven: Driven) -> list[str]:
 
 
 def check(stories: Iterable[Story]) -> Counter[str]:
-    """Drive each story and compare; raises at the first that is judged wrongly. Says what the
+    """Drive each story and compare. Raises at the first that is judged wrongly; returns what the
     stories were about.
     """
     seen: Counter[str] = Counter()
@@ -120,20 +120,20 @@ def check(stories: Iterable[Story]) -> Counter[str]:
 
 
 def everything() -> Iterable[Story]:
-    """A story that no seed tells, and the swarm."""
+    """Return the story that no seed makes, and the seeded ones."""
     return chain((tails_in_a_crowd(),), stories(SWARM))
 
 
 @pytest.fixture(scope="module")
 def swarm() -> Counter[str]:
-    """Every story of the swarm judged rightly; what they were about."""
+    """Assert that every story is judged rightly; return what they were about."""
     return check(everything())
 
 
 def test_every_story_is_judged_as_the_contract_says_entry_by_entry(swarm: Counter[str]) -> None:
     """Standing, reasons, kind, ranges, totals, copies and the worst entry equal those of sets and
-    loops, at every step; what is reported of an honest cluster is what its disks say; the worst
-    entry was read wherever it counts as absent.
+    loops, at every step. The verdict on an honest cluster is that of its disks, and the worst entry
+    was read wherever it counts as absent.
     """
     assert (
         swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"] == SWARM + 1
@@ -141,7 +141,7 @@ def test_every_story_is_judged_as_the_contract_says_entry_by_entry(swarm: Counte
 
 
 def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says() -> None:
-    """Likewise where lists, digests and reads of a copy say something else at each look."""
+    """Lists, digests and reads of a copy differ from look to look."""
     seen = check(with_doubts(story) for story in stories(SWARM // 4))
     assert min(seen["ENTRY_CORRUPT"], seen["answer_invalid"]) > 10, seen
 
@@ -172,7 +172,7 @@ def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says()
     ],
 )
 def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> None:
-    """A swarm that never tells of a standing, kind or reason would prove nothing about it."""
+    """A standing, kind or reason without a story would not be tested."""
     assert swarm[subject] >= 3
 
 
@@ -412,7 +412,7 @@ PLANTED: dict[str, Plant] = {
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What holds of the judgement would not hold of one with this bug: the check above can fail."""
+    """The check above fails for a judgement with this bug."""
     PLANTED[bug](monkeypatch)
     with pytest.raises(Exception) as noticed:  # however the bug shows itself
         check(everything())

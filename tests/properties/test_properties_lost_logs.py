@@ -1,4 +1,4 @@
-"""Both checkers on entry logs that may be lost: the same facts, of any evidence."""
+"""Both checkers state the same facts about entry logs that may be lost, for any evidence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def missing_log(seeded: random.Random) -> MissingLog:
 
 
 def story(seeded: random.Random) -> tuple[list[Answer], list[EntryRead]]:
-    """A few ledgers on one bookie at two or three looks."""
+    """Return a few ledgers on one bookie at two or three looks."""
     answers, reads = [], []
     hard = seeded.choice((READS[:3], READS[:5], READS))
     for ledger in range(seeded.randint(1, 3)):
@@ -59,7 +59,7 @@ def story(seeded: random.Random) -> tuple[list[Answer], list[EntryRead]]:
 
 
 def test_both_checkers_state_the_same_facts_of_lost_logs() -> None:
-    """Of thousands of stories, in which hundreds of logs are lost and hundreds are not."""
+    """There are thousands of stories, with hundreds of lost logs and hundreds of present ones."""
     print("seed", SEED)
     seeded = random.Random(SEED)
     found = 0

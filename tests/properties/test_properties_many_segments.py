@@ -1,7 +1,7 @@
-"""Ledgers of up to 200 segments: the first checker, the second and the judgement entry by entry
-come to the same verdict.
+"""Ledgers of up to 200 segments: the first checker, the second one and the judgement entry by entry
+reach the same verdict.
 
-Every failure names its seed: `support.crowded_stories.crowd(seed)` tells that story again.
+Every failure names its seed: `support.crowded_stories.crowd(seed)` makes that story again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from auditor.second_checker.agreement import differences
 from auditor.second_checker.copies import Entries
 
 SWARM = 150
-"""Some ten seconds. A bug of how many ranges are kept shows in every fourth story."""
+"""Stories of a quick run, some ten seconds. A bug in the number of kept ranges shows in every
+fourth story.
+"""
 
 VAST_SWARM = 30
 
 
 def check(stories: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
-    """Drive each story and compare the three judgements. Raises at the first difference. Returns
+    """Drive each story and compare the three judgements. Raises at the first difference; returns
     what the stories were about.
 
-    The judgement entry by entry knows nothing of placement.
+    The judgement entry by entry does not cover placement.
     """
     seen: Counter[str] = Counter()
     for story in stories:
@@ -60,7 +62,7 @@ def check(stories: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def swarm() -> Counter[str]:
-    """Every story of the swarm judged alike; what they were about."""
+    """Assert that every story is judged alike; return what they were about."""
     return check(crowds(SWARM))
 
 
@@ -90,23 +92,23 @@ def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(
     ],
 )
 def test_the_crowds_are_about_everything(swarm: Counter[str], subject: str) -> None:
-    """A swarm that never tells of a standing, a kind or a shape would prove nothing about it."""
+    """A standing, kind or shape without a story would not be tested."""
     assert swarm[subject] >= 3
 
 
 def test_many_segments_of_copies_that_are_doubted_are_judged_alike() -> None:
-    """Lists, digests and reads of a copy say something else at each look."""
+    """Lists, digests and reads of a copy differ from look to look."""
     assert check(with_doubts(story) for story in crowds(SWARM // 5))
 
 
 def test_many_segments_are_placed_alike() -> None:
-    """Under each policy, with lost entries looked for elsewhere: a finding for each segment."""
+    """Under each policy, with lost entries looked for elsewhere, each segment has a finding."""
     assert check((with_placement(story) for story in crowds(SWARM // 5)), is_placed=True)
 
 
 def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
-    """Millions of entries, with holes few and many: nobody can judge these entry by entry, and the
-    two checkers agree.
+    """They have millions of entries, with few holes or many. They cannot be judged entry by entry,
+    and the two checkers agree.
     """
     wrong = {}
     for story in vasts(VAST_SWARM):
@@ -144,7 +146,7 @@ PLANTED: dict[str, Plant] = {
 def test_the_check_of_many_segments_notices_a_planted_bug(
     bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What holds of the second checker would not hold of one with this bug."""
+    """The check fails for a second checker with this bug."""
     PLANTED[bug](monkeypatch)
     with pytest.raises(AssertionError, match="crowd"):
         check(map(crowd, range(2 * SWARM)))

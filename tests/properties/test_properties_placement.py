@@ -1,7 +1,8 @@
-"""Placement against brute force: every place where a member without location could be is tried, and
-each rule is spelled out as its loops in the reference, one concrete ensemble at a time.
+"""Placement against brute force.
 
-Every failure names its seed: `story(seed)` tells that story again.
+Every place where a member without location could be is tried. The reference spells out each rule as
+its loops, one concrete ensemble at a time. Every failure names its seed: `story(seed)` makes that
+story again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UNPLACED_MAX = 3
 """Bookies without location in one story: their places are tried in all combinations."""
 
 Places = Mapping[str, str]
-"""A location for every bookie of an ensemble: nothing is left open."""
+"""A location for every bookie of an ensemble."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Story:
 
 
 def story(seed: int) -> Story:
-    """Few racks, zones and regions, so that they collide; every third ensemble has a bookie that
-    may stand twice.
+    """Return a story with few racks, zones and regions, so that they collide; every third ensemble
+    has a bookie that may occur twice.
     """
     rng = Random(seed)
     policy = rng.choice([Policy.RACK, Policy.ZONE, Policy.REGION])
@@ -154,7 +155,7 @@ def region_window(members: tuple[str, ...], places: Places, story: Story) -> Adh
 
 
 def span(places: Places, story: Story) -> Adherence:
-    """What the region rule asks of the ensemble as a whole; the others ask nothing."""
+    """Return what the region rule says of the ensemble as a whole; the other rules say nothing."""
     if story.rule.policy is not Policy.REGION:
         return STRICT
     regions = {places[member].split("/")[1] for member in story.ensemble}
@@ -169,7 +170,7 @@ WINDOW: dict[Policy, Callable[[tuple[str, ...], Places, Story], Adherence]] = {
 
 
 def concrete(places: Places, story: Story) -> Adherence:
-    """How the ensemble adheres where everything is known."""
+    """Return how the ensemble adheres if every place is known."""
     window = WINDOW[story.rule.policy]
     return min(
         span(places, story), *(window(members, places, story) for members in story.windows())
@@ -177,8 +178,8 @@ def concrete(places: Places, story: Story) -> Adherence:
 
 
 def candidates(story: Story) -> list[str]:
-    """Everywhere a bookie could be that makes a difference: where others are, somewhere new, in the
-    default location.
+    """Return every place of a bookie that makes a difference: where others are, somewhere new, in
+    the default location.
     """
     there = set(story.around.locations.values())
     if story.rule.policy is Policy.RACK:
@@ -192,20 +193,20 @@ def candidates(story: Story) -> list[str]:
 
 
 def everywhere(story: Story, bookies: list[str]) -> Iterator[dict[str, str]]:
-    """Every way in which these bookies could stand, beside those whose place is known."""
+    """Yield every combination of places for these bookies, beside those whose place is known."""
     for chosen in product(candidates(story), repeat=len(bookies)):
         yield {**story.around.locations, **dict(zip(bookies, chosen, strict=True))}
 
 
 def decided(outcomes: set[Adherence]) -> Adherence:
-    """FAIL if nothing else can be, the least if nothing fails, else nobody knows."""
+    """Return FAIL if every place fails, the worst outcome if none fails, and unknown otherwise."""
     if outcomes == {FAIL}:
         return FAIL
     return UNKNOWN if FAIL in outcomes else min(outcomes)
 
 
 def window_by_window(story: Story) -> Adherence:
-    """The worst of the windows, each tried with every place of its own members."""
+    """Return the worst outcome of the windows, each tried with every place of its own members."""
     worst = decided({span(places, story) for places in everywhere(story, story.unplaced())})
     for members in set(story.windows()):
         open_members = sorted(
@@ -220,12 +221,14 @@ def window_by_window(story: Story) -> Adherence:
 
 
 def at_once(story: Story) -> Adherence:
-    """The ensemble as a whole, tried with every place of all its members at once."""
+    """Return the outcome of the ensemble as a whole, tried with every place of all its members at
+    once.
+    """
     return decided({concrete(places, story) for places in everywhere(story, story.unplaced())})
 
 
 def problems(story: Story) -> list[str]:
-    """All that is wrong with how a story was judged by assigned location."""
+    """Return everything wrong with how a story was judged by assigned location."""
     said, found = story.judged(), []
     crowds = any(story.ensemble.count(bookie) > 1 for bookie in story.unplaced())
     exact = story.rule.policy is not Policy.ZONE or not crowds
@@ -244,7 +247,7 @@ def problems(story: Story) -> list[str]:
 
 
 def java(story: Story) -> Adherence:
-    """What the Java classes say, by their own eyes."""
+    """Return what the Java classes say, by the locations that they see."""
     around, rule = story.around, story.rule
     if rule.policy is Policy.REGION:
         return STRICT
@@ -261,7 +264,7 @@ def java(story: Story) -> Adherence:
 
 
 def as_java(story: Story) -> Adherence:
-    """What our java mode says."""
+    """Return what our Java mode says."""
     rule = replace(story.rule, java_compatible=True)
     return adherence(
         story.ensemble, story.write_quorum, story.ack_quorum, rule, story.around
@@ -269,7 +272,7 @@ def as_java(story: Story) -> Adherence:
 
 
 def check(stories: int) -> Counter[str]:
-    """Compare each story; raises at the first that is judged wrongly. Says what the stories were
+    """Compare each story. Raises at the first that is judged wrongly; returns what the stories were
     about.
     """
     seen: Counter[str] = Counter()
@@ -290,14 +293,14 @@ def check(stories: int) -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def swarm() -> Counter[str]:
-    """Every story judged rightly; what they were about."""
+    """Assert that every story is judged rightly; return what they were about."""
     return check(STORIES)
 
 
 def test_every_ensemble_is_judged_as_if_every_place_had_been_tried(swarm: Counter[str]) -> None:
-    """FAIL exactly where it fails wherever the members without location are, STRICT or SOFT exactly
-    where it holds wherever they are, each window by itself; in java mode what the Java classes
-    say.
+    """It is FAIL if and only if every place of the members without location fails, STRICT or SOFT
+    if and only if every place holds, each window by itself. In Java mode it is what the Java
+    classes say.
     """
     assert STORIES == sum(
         swarm[f"{policy} {word.name}"]
@@ -321,14 +324,14 @@ def test_every_ensemble_is_judged_as_if_every_place_had_been_tried(swarm: Counte
     ],
 )
 def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> None:
-    """A swarm that never tells of an outcome would prove nothing about it."""
+    """An outcome without a story would not be tested."""
     assert swarm[subject] >= 10
 
 
 # Planted bugs: each must be noticed by the check above
 
 RULES = (window_rules, placement_rules)
-"""The modules of the rules; each is imported before the next."""
+"""The modules of the rules; each is imported before the next one."""
 PLANTED = {
     "one write set is as good as all": (
         "ensemble_size if write_quorum < ensemble_size else 1",
@@ -471,8 +474,8 @@ PLANTED = {
 
 
 def plant(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judge by the rules with one change in their text. The text must be there once: a bug that is
-    not planted proves nothing.
+    """Judge by the rules with one change in their text. The text must occur once: a bug that is not
+    planted proves nothing.
     """
     right, wrong = PLANTED[bug]
     texts = [Path(one.__file__ or "").read_text(encoding="utf-8") for one in RULES]
@@ -488,14 +491,14 @@ def plant(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What holds of the rules would not hold of rules with this bug: the check above can fail."""
+    """The check above fails for rules with this bug."""
     plant(bug, monkeypatch)
     with pytest.raises(AssertionError, match=r"^seed \d+"):
         check(STORIES)
 
 
 def test_without_a_change_the_planted_rules_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What makes the check fail above is the bug, not how it is planted."""
+    """The failures above come from the bug, not from the way it is planted."""
     monkeypatch.setitem(PLANTED, "none", ("STRICT = Judged(", "STRICT = Judged("))
     plant("none", monkeypatch)
     assert check(200)

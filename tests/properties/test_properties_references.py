@@ -1,4 +1,6 @@
-"""Both checkers on what topics reference: the same facts and the same doubts, of any two looks."""
+"""Both checkers state the same facts and the same doubts about what topics reference, for any two
+looks.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,14 @@ from auditor.second_checker.unknown_references import Doubt, doubt_about
 
 PARTS, STORIES = 8, 200
 FOUND_MIN = 10
-"""Stories of each part with a finding, at least, with nothing, and with an unknown."""
+"""Minimum number of stories of each part with a finding, with nothing, and with an unknown."""
 LEDGER = 7
 OPEN = LedgerMetadata(3, LedgerState.OPEN, 1, 1, 1, None, 0, ())
 ENDS = (-1, 0, 8, 8, 8, 9, 11)
 
 
 def drawn_data(draw: random.Random) -> ManagedLedger:
-    """Ledgers of a topic, most of them with a record of their entries."""
+    """Return ledgers of a topic, most of them with a record of their entries."""
     ledgers = []
     for ledger_id in sorted(draw.sample(range(5, 10), draw.randint(0, 4))):
         recorded = closed(
@@ -79,7 +81,7 @@ def drawn_topic(draw: random.Random, name: str) -> TopicRecord:
 
 
 def drawn_again(draw: random.Random, first: TopicRecord) -> TopicRecord | None:
-    """The topic at the second look: most often as it was."""
+    """Return the topic at the second look: mostly unchanged."""
     other = drawn_topic(draw, first.topic.local_name)
     shut = replace(other, problems=("a cursor is shut",))
     gone = TopicRecord(first.topic, 5, TopicStatus.MISSING)
@@ -99,7 +101,7 @@ def drawn_again(draw: random.Random, first: TopicRecord) -> TopicRecord | None:
 
 
 def drawn_ledger(draw: random.Random, look: int, read_at_ms: int) -> LedgerRecord:
-    """The ledger at one look: gone, open, closed somewhere, or not read."""
+    """Return the ledger at one look: gone, open, closed somewhere, or not read."""
     end = draw.choice(ENDS)
     whole = replace(OPEN, state=LedgerState.CLOSED, last_entry_id=end, length=100 * end)
     metadata = draw.choice((whole, whole, OPEN))
@@ -118,7 +120,7 @@ def drawn_ledger(draw: random.Random, look: int, read_at_ms: int) -> LedgerRecor
 
 
 def drawn_looks(draw: random.Random) -> tuple[LedgerRecord, LedgerRecord]:
-    """Two looks at the ledger, which most often see the same."""
+    """Return two looks at the ledger, which mostly see the same."""
     first = drawn_ledger(draw, 1, 100)
     read_at_ms = 100 + draw.choice((999, 1_000, 1_500))
     again = (
@@ -130,7 +132,7 @@ def drawn_looks(draw: random.Random) -> tuple[LedgerRecord, LedgerRecord]:
 
 
 def row_values(record: TopicRecord, look: int) -> list[TopicRow]:
-    """The rows of a topic, as the second checker has them."""
+    """Return the rows of a topic, as the second checker has them."""
     rows = [dict(zip(REFERENCES.names, row, strict=True)) for row in reference_rows(record, look)]
     return [TopicRow(**{name: row[name] for name in TopicRow._fields}) for row in rows]
 
@@ -145,8 +147,8 @@ def seen_by_second(record: LedgerRecord) -> LedgerLook:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_both_checkers_know_and_do_not_know_the_same_of_referenced_ledgers(part: int) -> None:
-    """Of topics that change between the looks, in every role, with ledgers that are gone, cut short
-    or whole.
+    """Topics change between the looks, in every role, with ledgers that are gone, truncated or
+    complete.
     """
     found: Counter[tuple[bool, Doubt | None]] = Counter()
     for seed in range(part * STORIES, (part + 1) * STORIES):
@@ -182,7 +184,7 @@ def test_both_checkers_know_and_do_not_know_the_same_of_referenced_ledgers(part:
 
 
 def doubt_of(judged: Judged) -> Doubt | None:
-    """What the first checker does not know of a reference."""
+    """Return what the first checker does not know of a reference."""
     if judged.is_unknown:
         return Doubt.UNKNOWN
     return Doubt.OUTDATED if judged.is_outdated else None

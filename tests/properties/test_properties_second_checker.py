@@ -1,7 +1,7 @@
-"""Two checkers on the same evidence, over a seeded swarm of stories: they agree, and a bug in
-either of them shows.
+"""Two checkers on the same evidence, over seeded stories: they agree, and a bug in either of them
+shows.
 
-Every failure names its seed: `support.stories.tell(seed)` tells that story again.
+Every failure names its seed: `support.stories.tell(seed)` makes that story again.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from auditor.second_checker.placement import placement_facts
 
 SWARM = 2_000
 PLANT_SWARM = 2_000
-"""Stories in which a planted bug must show; the rarest shows in the 1,770th."""
+"""Stories in which a planted bug must show; the rarest one shows in the 1,770th."""
 TELLING = (1_769, 873, 454, 362, 351, 169)
-"""Seeds that show bugs which few others show: told first, to spare a minute. The whole swarm comes
-behind them.
+"""Seeds that show bugs which few others show. They come first, to save a minute, before all
+others.
 """
 
 STRANDED = 4
@@ -56,7 +56,7 @@ STRANDED = 4
 
 
 def disagreements(stories: Iterable[Story]) -> dict[str, tuple[str, ...]]:
-    """What the second checker says against the final verdicts, by story."""
+    """Return the second checker's objections to the final verdicts, by story."""
     found = {}
     for story in stories:
         driven = drive(story)
@@ -65,8 +65,8 @@ def disagreements(stories: Iterable[Story]) -> dict[str, tuple[str, ...]]:
 
 
 def first_disagreement() -> tuple[str, ...]:
-    """As soon as a story shows one. A story that a bug makes endless, or on which it raises, is
-    passed over.
+    """Return the first objection. Stories that a bug makes endless, or on which it raises, are
+    skipped.
     """
     for story in chain(map(tell, TELLING), stories(PLANT_SWARM)):
         try:
@@ -79,8 +79,8 @@ def first_disagreement() -> tuple[str, ...]:
 
 
 def with_placement(story: Story) -> Story:
-    """The story among bookies some of which have a location, under a policy drawn with the story's
-    own seed.
+    """Return the story with a location for some of its bookies, under a policy drawn with the
+    story's own seed.
     """
     draw = Random(story.name)
     metadata_seen = [state.metadata for state in story.states if state.metadata]
@@ -107,7 +107,7 @@ def with_placement(story: Story) -> Story:
         java_compatible=draw.random() < 0.3,
     )
     states = story.states
-    if draw.random() < 0.5:  # what others lost is alive on a bookie that should hold none of it
+    if draw.random() < 0.5:  # some lost entries are readable on a bookie that should hold none
         held = frozenset(
             entry for state in states for bookie in state.bookies.values() for entry in bookie.holds
         )
@@ -137,8 +137,8 @@ def with_placement(story: Story) -> Story:
 
 
 def _with_recorded(metadata: LedgerMetadata | None, draw: Random) -> LedgerMetadata | None:
-    """The metadata with the placement policy that its writer recorded, in one of the ways that
-    writers have.
+    """Return the metadata with the placement policy that its writer recorded, in one of the usual
+    forms.
     """
     groups = draw.choice(["", "eu, us", ["eu", "us"], 7, None])
     config = {"policyClass": draw.choice(["org.apache.Isolated", "", None, 3])}
@@ -154,27 +154,27 @@ def _with_recorded(metadata: LedgerMetadata | None, draw: Random) -> LedgerMetad
 
 
 def left_open(story: Story) -> Story:
-    """The story of a ledger that may be stuck, if it is not closed."""
+    """Return the story of a ledger that may be stuck, if it is not closed."""
     since = NOW_MS - Random(story.name).choice((5_000, 20_000))
     states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
     return replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000})
 
 
 def test_both_checkers_agree_on_every_story() -> None:
-    """No difference on the final verdict of any story, in whatever state the ledger is and whatever
-    its bookies say.
+    """There is no difference on the final verdict of any story, whatever its ledger and its
+    bookies.
     """
     assert {} == disagreements(stories(SWARM))
 
 
 def test_both_checkers_agree_on_copies_that_are_doubted() -> None:
-    """Likewise where lists, digests and reads of a copy say something else at each look."""
+    """Lists, digests and reads of a copy differ from look to look."""
     assert {} == disagreements(with_doubts(story) for story in stories(SWARM // 4))
 
 
 def test_both_checkers_agree_on_placement_and_on_lost_entries_searched_elsewhere() -> None:
-    """Likewise under each policy, by assigned location and as Java judges, with bookies of which no
-    location is known.
+    """This holds under each policy, by assigned location and in Java mode, with bookies without a
+    location.
     """
     assert {} == disagreements(with_placement(story) for story in stories(SWARM // 4))
 
@@ -185,9 +185,7 @@ def test_both_checkers_agree_on_ledgers_left_open() -> None:
 
 
 def test_ensembles_are_placed_alike_by_both_checkers() -> None:
-    """Every ensemble of the placement swarm: the second tries all places, the first has them in
-    closed form.
-    """
+    """The second checker tries all places, and the first one has them in closed form."""
     wrong, judged = [], Counter[Adherence | None]()
     for seed in range(SWARM):
         one = placement_story(seed)
@@ -209,7 +207,7 @@ def _first(one: PlacementStory, rule: PlacementRule) -> Judged:
 
 
 def _on_write_sets(one: PlacementStory, rule: PlacementRule) -> list[Any]:
-    """What the checkers differ on of the write sets that decide: how many, which, where their
+    """Return the checkers' differences on the deciding write sets: how many, which, where their
     members are, and why.
     """
     plain = ledger("e1 w1 a1 0:[a] closed 9")
@@ -229,8 +227,8 @@ ASKED_TOO_LITTLE = {
     "tails are not read first": "the verdict is right on what was read, and more might have been",
     "an entry that some lack is not looked for where it cannot be listed": "likewise",
 }
-"""Bugs in what is asked, not in what is made of it: on the same evidence both checkers say the
-same. The entry-by-entry law of test_properties_coverage.py notices them, for it knows the truth.
+"""Bugs in what is asked, not in what is concluded: on the same evidence both checkers say the same.
+The entry-by-entry law of test_properties_coverage.py finds them, because it has the truth.
 """
 
 
@@ -238,7 +236,7 @@ same. The entry-by-entry law of test_properties_coverage.py notices them, for it
 def test_the_second_checker_differs_where_the_first_has_a_bug(
     bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What one checker gets wrong is not committed."""
+    """An error of one checker is not committed."""
     PLANTED[bug](monkeypatch)
     assert first_disagreement(), bug
 
@@ -277,15 +275,13 @@ STATED = (
     722,
     1_159,
 )
-"""Seeds of stories, told first, in which facts of each sort are stated. Searching the swarm for one
-may take half a minute.
+"""Seeds of stories, taken first, in which facts of each sort are stated. A search for one may take
+half a minute.
 """
 
 
 def first_contradiction() -> tuple[str, ...]:
-    """What the second checker says against the facts of the first, as soon as a story shows
-    anything.
-    """
+    """Return the second checker's first objection to the facts of the first."""
     for plain in chain(map(tell, STATED), stories(PLANT_SWARM)):
         for story in (plain, with_placement(plain), left_open(plain)):
             driven = drive(story)
@@ -299,7 +295,7 @@ def first_contradiction() -> tuple[str, ...]:
 def test_a_false_fact_of_one_checker_is_contradicted(
     name: str, checker: dict[type, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither states a fact of any sort that the other did not derive as well."""
+    """Each checker derives every fact that the other one states."""
     SHOWN[name].plant(monkeypatch, checker)
     assert first_contradiction(), name
 
@@ -369,7 +365,7 @@ def test_the_second_checker_differs_where_it_has_a_bug_itself(
 
 
 def test_a_verdict_that_a_ledger_does_not_deserve_is_not_confirmed() -> None:
-    """The verdict of another story, or of the same ledger under another mark, is contradicted."""
+    """The verdict of another story, or of the same ledger under another mark, is rejected."""
     driven = drive(tell(10))
     evidence, terms = driven.evidence, driven.story.terms
     newest = evidence.looks[-1]

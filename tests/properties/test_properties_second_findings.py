@@ -1,7 +1,7 @@
-"""Findings on bookies and on the cluster, made twice over a seeded swarm of runs: both checkers
-agree, and a bug in one shows.
+"""Findings on bookies and on the cluster, made by both checkers over seeded runs: they agree, and a
+bug in one shows.
 
-Every failure names its seed: `support.night_stories.night(seed)` tells that run again.
+Every failure names its seed: `support.night_stories.night(seed)` makes that run again.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from support.night_stories import Night, night
 
 SWARM = 600
 FOUND_MIN = 12
-"""Findings of each kind that the swarm must have, so that agreement says something."""
+"""Minimum number of findings of each kind, so that agreement means something."""
 
 cached_night = cache(night)
 
 
 def differing(one: Night) -> list[dict[str, str]]:
-    """What the checkers differ on, as the summary tells it."""
+    """Return the checkers' differences, as the summary has them."""
     return list(one.concluded().summary["findings_differ"])
 
 
 def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
-    """No finding of any run is withheld for a difference; each kind is found often, and renamed
-    bookies among them."""
+    """No finding of any run is withheld; each kind occurs often, with renamed bookies among
+    them."""
     wrong, found, renamed = {}, Counter[str](), 0
     for seed in range(SWARM):
         done = cached_night(seed).concluded()
@@ -54,7 +54,7 @@ def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
 def test_a_false_fact_of_one_checker_withholds_the_finding(
     name: str, checker: dict[type, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each sort; the kind that is withheld is the one whose fact is false."""
+    """This holds for each sort of fact; the withheld kind is the one with the false fact."""
     falsehood = ON_BOOKIES_AND_CLUSTER[name]
     falsehood.plant(monkeypatch, checker)
     withheld = next(

@@ -1,6 +1,4 @@
-"""The stories themselves: a failure names a seed, which is of use only where that seed tells the
-same story again.
-"""
+"""The stories themselves: the seed in a failure is only useful if it makes the same story again."""
 
 from __future__ import annotations
 
@@ -12,8 +10,10 @@ from pathlib import Path
 import pytest
 from support.stories import Story, stories
 
-TOLD = 250
-"""Stories that are compared; of each tenth or so a draw used to depend on the order of a set."""
+COUNT = 250
+"""Stories that are compared. In about a tenth of them a draw used to depend on the order of a
+set.
+"""
 TESTS = Path(__file__).parents[1]
 PRINT_STORIES = f"""
 import sys
@@ -21,7 +21,7 @@ sys.path[:0] = [{str(TESTS)!r}, {str(Path(__file__).parent)!r}]
 from support.stories import stories
 from test_properties_second_checker import with_placement
 from test_properties_stories import as_text
-both = [one for story in stories({TOLD}) for one in (story, with_placement(story))]
+both = [one for story in stories({COUNT}) for one in (story, with_placement(story))]
 print(*map(as_text, both), sep="\\n")
 """
 
@@ -54,7 +54,7 @@ def _of_bookies(story: Story, at: int) -> list[object]:
 
 @pytest.fixture(scope="module")
 def printed() -> list[str]:
-    """What two processes that hash strings differently print."""
+    """Return the output of two processes that hash strings differently."""
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
     command = [sys.executable, "-c", PRINT_STORIES]
     return [
@@ -64,14 +64,14 @@ def printed() -> list[str]:
 
 
 def test_a_seed_tells_the_same_story_in_every_process(printed: list[str]) -> None:
-    """However Python orders its sets there."""
+    """The order of Python's sets in the process does not matter."""
     one, other = (text.splitlines() for text in printed)
-    assert 2 * TOLD == len(one) == len(other)
+    assert 2 * COUNT == len(one) == len(other)
     assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], (
         "seeds"
     )
 
 
 def test_stories_differ() -> None:
-    """Hardly any two are alike: a swarm is as large as it looks."""
-    assert 0.9 * TOLD < len({as_text(story) for story in stories(TOLD)})
+    """Hardly any two are alike, so that the number of stories means something."""
+    assert 0.9 * COUNT < len({as_text(story) for story in stories(COUNT)})

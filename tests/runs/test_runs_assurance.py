@@ -1,4 +1,4 @@
-"""Laws of whole runs about what verdicts rest on, where a bookie cannot list what it holds."""
+"""Laws of whole runs about the basis of verdicts if a bookie cannot list what it holds."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +17,8 @@ ENDS = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b3 cannot list; ledgers 1 to 10 are sound there, 20 is sound and 21 lost an entry without
-    it.
+    """Yield a cluster: b3 cannot list; ledgers 1 to 10 are sound there; without it, 20 is sound and
+    21 lost an entry.
     """
     storages = [Storage.SORTED, Storage.SORTED, Storage.DB]
     with SandboxCluster(
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture
 def lost_on_b3(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
-    """b3 has nothing of ledger 30."""
+    """Remove ledger 30 from b3."""
     cluster.place(
         LOST_ON_B3, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "0-99"}
     )
@@ -46,8 +46,8 @@ def flat(outcome: Outcome) -> str:
 
 
 def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluster, tmp_path: Path):
-    """Both ends and three at random of each ledger; none missing there: three over their number at
-    most.
+    """Both ends and three random entries of each ledger were read, and none was missing: the bound
+    is three divided by their number.
     """
     outcome = accounted(
         audit(cluster, tmp_path, probe_entries=str(PROBES), probe_budget="0", rpc_timeout="1s")
@@ -85,7 +85,9 @@ def test_what_a_probe_found_is_a_finding_and_ends_the_bound(
 
 
 def test_where_the_budget_reaches_every_entry_is_read(cluster: SandboxCluster, tmp_path: Path):
-    """As it does in a small cluster: then nothing is assumed, and one lost entry is found."""
+    """In a small cluster the budget reaches every entry: then nothing is assumed, and one lost
+    entry is found.
+    """
     cluster.place(
         LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40"}
     )
@@ -98,7 +100,7 @@ def test_where_the_budget_reaches_every_entry_is_read(cluster: SandboxCluster, t
 
 def test_runs_go_on_where_earlier_ones_stopped(cluster: SandboxCluster, tmp_path: Path):
     """Two turns of every 16th entry leave no gap of 8: one of them finds ten lost entries, and both
-    say how sure that was.
+    state the probability.
     """
     cluster.place(
         LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40-49"}
@@ -124,7 +126,7 @@ def test_runs_go_on_where_earlier_ones_stopped(cluster: SandboxCluster, tmp_path
 def test_without_probing_the_first_screen_says_what_is_not_judged(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """INDETERMINATE(bookie_unsupported), and how to change that."""
+    """It has INDETERMINATE(bookie_unsupported), and how to change that."""
     outcome = accounted(audit(cluster, tmp_path, probe_entries="0", rpc_timeout="1s"))
     assert {"indeterminate: bookie_unsupported"} == set(outcome.standings(*ON_B3))
     assert (0, None) == (
@@ -138,7 +140,7 @@ def test_without_probing_the_first_screen_says_what_is_not_judged(
 
 
 def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster):
-    """In JSON and in text, each for itself and all together."""
+    """JSON and text have it for each ledger, and for all together."""
     outcome = audit_ledgers(cluster, [1, BESIDE], probe_entries=str(PROBES), rpc_timeout="1s")
     fields = [
         [outcome.verdicts[one].report[name] for name in ("assurance", "probes", "random_probes")]
@@ -162,8 +164,8 @@ def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster)
 
 
 def test_bookies_that_cannot_list_answered_this_host(tmp_path: Path):
-    """As a cluster of Pulsar is, where no bookie lists. One ledger is not answered for in time; our
-    network is not the reason.
+    """In a cluster of Pulsar no bookie lists. One ledger is not answered in time; our network is
+    not the reason.
     """
     with SandboxCluster(tmp_path / "cluster", 2, named=True, storage=Storage.DB) as made:
         for ledger_id in (1, 2, 3):
@@ -182,8 +184,8 @@ def test_bookies_that_cannot_list_answered_this_host(tmp_path: Path):
 
 
 def test_a_bookie_that_leaves_one_ledger_unanswered_is_said_to_have_done_that(tmp_path: Path):
-    """Asked about that ledger alone it looks like one that cannot list. It can, and no entry was
-    read there.
+    """Asked only about that ledger, it looks like a bookie that cannot list. It can, and no entry
+    was read there.
     """
     with SandboxCluster(tmp_path / "cluster", 2, named=True) as made:
         made.place(1, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), {"b1": "7"})

@@ -1,5 +1,5 @@
-"""Laws of whole runs at their edges: claims no cluster can hold, parts of a cluster, paths and
-other clusters' results.
+"""Laws of whole runs at their limits: impossible claims, parts of a cluster, odd paths, and other
+clusters' results.
 """
 
 import json
@@ -22,7 +22,7 @@ OUTPUT = "my runs %41"
 
 
 class Runs(NamedTuple):
-    """A run of the whole cluster and one of a part behind it, into `home`; what the first one
+    """A run of the whole cluster and one of a part after it, into `home`; and what the first one
     published.
     """
 
@@ -35,8 +35,8 @@ class Runs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Three bookies, a sound ledger, one that lacks an entry, and one that claims every entry there
-    can be.
+    """Yield three bookies, a sound ledger, one that lacks an entry, and one that claims every
+    possible entry.
     """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3) as made:
         metadata = made.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99")
@@ -51,7 +51,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(scope="module")
 def runs(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Both runs, in a directory with a name that a URI has to quote."""
+    """Return both runs, in a directory with a name that a URI must quote."""
     home = tmp_path_factory.mktemp("runs")
     output, textfile = home / OUTPUT, home / "auditor.prom"
     to = {"output": str(output), "metrics_textfile": str(textfile)}
@@ -62,8 +62,8 @@ def runs(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> R
 
 
 def test_a_ledger_that_claims_every_entry_there_can_be_is_one_row(runs: Runs):
-    """Closed at 2^63 - 1 and striped: judged by what it lacks, and no other ledger loses its
-    verdict.
+    """It is closed at 2^63 - 1 and striped: it is judged by what it lacks, and no other ledger
+    loses its verdict.
     """
     assert ["sound", "violated", "violated"] == runs.whole.standings(SOUND, LACKING, ENDLESS)
     assert 2**63 - 1 == runs.whole.one(ENDLESS)["entries_total"]

@@ -40,7 +40,7 @@ class Nights:
         return accounted(audit(self.cluster, self.home, **settings))
 
     def has(self, ledger_id: int, *entries: tuple[int, int]) -> None:
-        """From now on b2 holds these entries of a ledger."""
+        """Make b2 hold these entries of a ledger from now on."""
         self.cluster.hold("b2", ledger_id, list(entries))
 
 
@@ -93,8 +93,8 @@ def test_a_finding_keeps_its_beginning_until_a_run_checks_it_and_finds_nothing(n
 
 
 def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
-    """It knows the history of what it names, says nothing of the rest, and the next whole run does
-    not count it.
+    """It has the history of the ledgers it names, says nothing of the others, and the next whole
+    run does not count it.
     """
     nights.has(LOST, *LOSS)
     nights.has(SOUND, *LOSS)
@@ -110,7 +110,7 @@ def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
 
 
 def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
-    """One truth: what the first screen says is what `auditor diff` of both runs says."""
+    """The first screen and `auditor diff` of both runs agree."""
     nights.has(LOST, *LOSS)
     first = nights.run()
     nights.has(LOST, *WHOLE)
@@ -142,8 +142,8 @@ def test_after_a_run_that_was_lost_nothing_is_claimed_of_the_past(nights: Nights
 
 
 def test_a_muted_finding_is_shown_and_does_not_fail_the_run(nights: Nights):
-    """The outcome stays; a loss beside it, or a worse one, fails the run again, and says why the
-    mute does not apply.
+    """The outcome stays. A further loss, or a worse one, fails the run again, and the report says
+    why the mute does not apply.
     """
     nights.has(LOST, *LOSS)
     first = nights.run()

@@ -1,6 +1,4 @@
-"""A whole run over names that were chosen to be misread: no file of it, and no screen, has them as
-they are.
-"""
+"""A whole run over names chosen to mislead: no file of it, and no screen, has them unescaped."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ from auditor.sandbox.cluster import SandboxCluster
 LEDGERS = range(1, 9)
 OWNER = (("application", b"pulsar"), ("component", b"managed-ledger"))
 BOOKIE = f"b{OVERRIDES}:3181"
-"""ZooKeeper takes no control character in a path, but overrides of direction."""
+"""ZooKeeper accepts no control character in a path, but does accept direction overrides."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Four bookies and eight ledgers that lack an entry, of a hostile owner; beside them a
-    registration of no valid name.
+    """Yield four bookies and eight ledgers that lack an entry, of a hostile owner; and a
+    registration without a valid name.
     """
     with SandboxCluster(tmp_path_factory.mktemp("hostile"), 4) as made:
         plain = made.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9")

@@ -1,4 +1,4 @@
-"""Laws of the whole path over every ledger manager, metadata format and form of list."""
+"""Laws of the whole run over every ledger manager, metadata format and form of list."""
 
 from pathlib import Path
 
@@ -26,8 +26,9 @@ IDS = {
 def test_every_ledger_of_every_manager_gets_its_verdict(
     tmp_path: Path, layout: LedgerLayout, form: ListForm
 ) -> None:
-    """Ids at the edges of the layout, formats 1 to 3 in turn, striped ledgers listed as runs or as
-    BP-34's groups: all are sound but the last, which lacks one entry everywhere.
+    """Ids are at the limits of the layout, formats 1 to 3 alternate, and striped ledgers are listed
+    as runs or as BP-34's groups. All are sound except the last one, which lacks one entry
+    everywhere.
     """
     ids = IDS[layout]
     with SandboxCluster(tmp_path / "cluster", bookies=4, layout=layout, list_form=form) as cluster:

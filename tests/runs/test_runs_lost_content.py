@@ -27,7 +27,9 @@ ON_TWIN = range(11, 17)
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    """b2 holds nothing of six ledgers; b4 holds everything of six others but one ledger."""
+    """Yield an audit: b2 holds nothing of six ledgers; b4 holds everything of six others except
+    one ledger.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=4, named=True) as cluster:
         for ledger_id in ON_WIPED:
             cluster.place(ledger_id, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"))
@@ -39,8 +41,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
 
 
 def test_the_wiped_bookie_is_found_and_its_twin_is_not(outcome: Outcome):
-    """One finding on a bookie, critical; each ledger keeps its own; replay gave the same to the
-    byte (`accounted`).
+    """There is one critical finding on a bookie; each ledger keeps its own; the replay is the same,
+    byte for byte (`accounted`).
     """
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
@@ -58,7 +60,7 @@ def test_the_wiped_bookie_is_found_and_its_twin_is_not(outcome: Outcome):
 
 
 def test_the_report_leads_with_the_bookie(outcome: Outcome):
-    """The cause stands before every count, and the summary says the same."""
+    """The cause comes before every count, and the summary says the same."""
     (cause,) = outcome.summary["causes"]
     assert (
         "bookie b2 answers and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the rest)"
@@ -76,7 +78,9 @@ def test_a_cause_has_its_ledgers_in_a_file(outcome: Outcome):
 
 
 def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
-    """Rendered again from its summary, or judged again from its evidence."""
+    """This holds for one rendered again from its summary, and for one judged again from its
+    evidence.
+    """
     assert outcome.run_dir is not None
     out = io.StringIO()
     context = Context(
@@ -93,9 +97,7 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
 
 
 def test_a_replay_needs_no_stored_findings(outcome: Outcome, tmp_path: Path):
-    """Cut short, they take the history of the findings with them; the evidence is judged all the
-    same.
-    """
+    """Without them there is no history of the findings, but the evidence is judged."""
     assert outcome.run_dir is not None
     copy = tmp_path / Path(outcome.run_dir).name
     shutil.copytree(outcome.run_dir, copy)

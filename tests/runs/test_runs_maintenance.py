@@ -1,5 +1,5 @@
-"""Laws of whole runs about bookies that are known to be down, each beside the twin in which nobody
-said so.
+"""Laws of whole runs about bookies in maintenance, each beside the twin that is not declared to
+be.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ SESSION_AND_MARGIN_S = 11
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b2 holds a copy of ledgers 1 to 3; 4 is sound without it, 5 lost an entry without it, 6 lost
-    one on b1 and names b2.
+    """Yield a cluster: b2 holds a copy of ledgers 1 to 3; 4 is sound without it, 5 lost an entry
+    without it, 6 lost one on b1 and names b2.
     """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3, named=True) as made:
         for ledger_id in ON_B2:
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture
 def silent(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
-    """b2 is registered and nobody listens."""
+    """Make b2 registered and silent."""
     cluster.stop_bookie("b2")
     yield cluster
     cluster.start_bookie("b2")
@@ -40,7 +40,7 @@ def silent(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
 
 @pytest.fixture
 def gone(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
-    """b2 is not registered and has a cookie; the cluster's patience is long."""
+    """Make b2 unregistered with a cookie, and the recovery delay long."""
     cluster.set_lost_bookie_recovery_delay(DELAY_S)
     cluster.lose_bookie("b2", cookie=True)
     yield cluster
@@ -57,7 +57,7 @@ def flat(outcome: Outcome) -> str:
 
 
 def test_a_silent_bookie_in_maintenance_is_no_page(silent: SandboxCluster, tmp_path: Path):
-    """Its ledgers stay unknown and are counted; what others prove is found all the same."""
+    """Its ledgers stay unknown and are counted; what other bookies prove is found."""
     known, unknown = (
         accounted(audit(silent, tmp_path, **more)) for more in ({"maintenance": "b2"}, {})
     )
@@ -90,7 +90,9 @@ def test_a_silent_bookie_in_maintenance_is_no_page(silent: SandboxCluster, tmp_p
 
 
 def test_unknown_is_not_rounded_to_well_for_it(silent: SandboxCluster, tmp_path: Path):
-    """Where nothing is wrong, exit 3: some ledgers could not be judged, whyever."""
+    """Without findings the exit code is 3: some ledgers could not be judged, for whatever
+    reason.
+    """
     outcome = accounted(audit(silent, tmp_path, ledger_ids=[*ON_B2, BESIDE], maintenance="b2"))
     assert ("INCOMPLETE", 3, []) == (
         outcome.summary["outcome"],
@@ -100,8 +102,8 @@ def test_unknown_is_not_rounded_to_well_for_it(silent: SandboxCluster, tmp_path:
 
 
 def test_nobody_waits_for_a_bookie_in_maintenance(gone: SandboxCluster, tmp_path: Path):
-    """It may be restarting, and that is known: no second look at its ledgers, no word on looks too
-    close together.
+    """It may be restarting, which is known: there is no second look at its ledgers, and no sentence
+    on looks too close together.
     """
     known = accounted(audit(gone, tmp_path, ledger_ids=ON_B2, maintenance="b2"))
     unknown = accounted(audit(gone, tmp_path, ledger_ids=ON_B2))
@@ -122,7 +124,7 @@ def test_nobody_waits_for_a_bookie_in_maintenance(gone: SandboxCluster, tmp_path
 def test_a_silent_bookie_in_maintenance_makes_no_second_look(
     silent: SandboxCluster, tmp_path: Path
 ):
-    """Its silence has to be confirmed only where it would accuse."""
+    """Its silence needs a confirmation only if it would be reported."""
     known = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE], maintenance="b2"))
     unknown = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE]))
     assert ([], [0.0]) == (known.pauses_s, unknown.pauses_s)
@@ -133,7 +135,7 @@ def test_a_silent_bookie_in_maintenance_makes_no_second_look(
 def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """An operator forgets to take a bookie out, and mistypes another."""
+    """Operators forget to take a bookie out of maintenance, and mistype ids."""
     outcome = accounted(audit(cluster, tmp_path, ledger_ids=[BESIDE], maintenance="b2,b9"))
     bookies = {one["bookie_id"]: one["found"] for one in outcome.summary["maintenance"]["bookies"]}
     assert {"b2": "answered", "b9": "no_such_bookie"} == bookies
@@ -142,7 +144,7 @@ def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(
 
 
 def test_single_ledgers_know_of_maintenance(silent: SandboxCluster):
-    """`auditor ledger` says what stood in the way, and what was down for maintenance."""
+    """`auditor ledger` gives the reason, and names the bookie in maintenance."""
     outcome = audit_ledgers(silent, [1, BESIDE], maintenance="b2")
     assert [True, False] == [
         outcome.verdicts[one].report["only_maintenance"] for one in (1, BESIDE)

@@ -19,8 +19,8 @@ TEN_DAYS_MS = 10 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Three ledgers, two of them marked: of the second every copy is there, the third lacks one.
-    Two marks have no ledger.
+    """Yield three ledgers, two of them marked: the second is complete, the third lacks a copy. Two
+    marks have no ledger.
     """
     with SandboxCluster(tmp_path_factory.mktemp("marks"), 3, named=True) as made:
         for ledger_id in (SOUND, STALE, LACKING):
@@ -59,7 +59,7 @@ def test_marks_are_found_and_counted(cluster: SandboxCluster, tmp_path: Path) ->
 def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(
     cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """The delay was waited for, then it was not there any more."""
+    """The delay passed, and then it was gone."""
 
     def between(_pause: int) -> None:
         cluster.unmark(OLD)
@@ -85,7 +85,7 @@ def test_a_run_of_a_part_speaks_of_its_ledgers_alone(
 
 
 def test_each_copy_was_listed(cluster: SandboxCluster, tmp_path: Path) -> None:
-    """Of the one judged ledger that is not marked: thirty entries, two copies each."""
+    """It holds for the one judged ledger that is not marked: thirty entries, two copies each."""
     summary = accounted(audit(cluster, tmp_path)).summary
     assert ({"expected": 60, "listed": 60, "read": 0, "assumed": 0}, 1.0) == (
         summary["copies"],

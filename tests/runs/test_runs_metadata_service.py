@@ -1,5 +1,5 @@
-"""The metadata service gone, restarted, shut or empty: no verdict that nobody can stand for, and
-earlier results untouched.
+"""The metadata service is gone, restarted, unreadable or empty: there is no unfounded verdict, and
+earlier results are unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOUND = "e2 w2 a2 0:[b1 b2] closed 9"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
-    """Two bookies; ledger 1 is sound, ledger 2 lacks an entry on b2."""
+    """Yield two bookies; ledger 1 is sound, ledger 2 lacks an entry on b2."""
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger(SOUND))
         cluster.place(2, cluster.ledger(SOUND), {"b2": "4"})
@@ -49,7 +49,7 @@ def client(cluster: SandboxCluster) -> Iterator[Znodes]:
 
 
 def restart(cluster: SandboxCluster) -> None:
-    """ZooKeeper killed and started again on the same port with the same data."""
+    """Kill ZooKeeper and start it again on the same port with the same data."""
     server = cluster._zookeeper
     port = server._port
     assert server._process is not None and port is not None
@@ -60,14 +60,16 @@ def restart(cluster: SandboxCluster) -> None:
 
 
 def published(output: Path) -> dict[str, bytes]:
-    """What people and programs go by: every file of finished runs, latest.json, the metrics."""
+    """Return what people and programs use: every file of finished runs, latest.json, the
+    metrics.
+    """
     finished = [one for one in output.glob("run-*") if (one / "summary.json").exists()]
     files = [path for run in finished for path in run.rglob("*") if path.is_file()]
     return {str(path): path.read_bytes() for path in (*files, output / "latest.json")}
 
 
 def outcome_and_rest(metrics: str) -> tuple[set[str], set[str]]:
-    """The lines on outcome and time of the last run, and all others."""
+    """Return the lines on outcome and time of the last run, and all others."""
     moving = ("last_run_outcome{", "last_run_timestamp_seconds{")
     lines = {line for line in metrics.splitlines() if line and not line.startswith("#")}
     moved = {line for line in lines if any(word in line for word in moving)}
@@ -85,9 +87,7 @@ def says_unreachable(outcome: Outcome, *words: str) -> None:
 def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Exit 5, no verdict; earlier results and metrics stay, but for the outcome and when that
-    was.
-    """
+    """Exit 5, no verdict; earlier results and metrics stay, except for the outcome and its time."""
     metrics = tmp_path / "auditor.prom"
     first = audit(cluster, tmp_path, metrics_textfile=str(metrics))
     assert 1 == first.exit_code
@@ -106,7 +106,7 @@ def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(
 def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Nothing is read there any more, so every verdict stands on written evidence."""
+    """Nothing is read there any more, so every verdict rests on written evidence."""
     cluster.hold("b2", 2, "0-9")
     ask = InProcessStages.ask_lists
 
@@ -122,7 +122,9 @@ def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
 def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The ids are listed, nothing else is known: unreachable, not an auditor at fault."""
+    """The ids are listed, and nothing else is known: the service is unreachable, and the auditor is
+    not at fault.
+    """
     read = InProcessStages.read_ledgers
 
     def stopping(self: InProcessStages, *arguments: Any, **named: Any) -> None:
@@ -136,7 +138,7 @@ def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
 def test_zookeeper_restarted_between_the_looks_is_not_noticed(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """A session is had again, and the verdicts are those of a quiet day."""
+    """A new session is opened, and the verdicts are those of an undisturbed run."""
     outcome = audit(
         cluster, tmp_path, between=lambda pause: restart(cluster) if pause == 1 else None
     )
@@ -177,7 +179,7 @@ def test_a_cluster_that_cannot_be_read_is_exit_5(
     spoil: Callable[[Znodes, str], None],
     words: tuple[str, ...],
 ):
-    """What was missing is said by its path, and no verdict is given: ledgers left out would not be
+    """The missing znode is named by its path, and there is no verdict: missing ledgers would not be
     noticed.
     """
     spoil(client, cluster.root)
@@ -188,8 +190,8 @@ def test_a_cluster_that_cannot_be_read_is_exit_5(
 def test_marks_that_may_not_be_listed_are_read_one_by_one(
     cluster: SandboxCluster, client: Znodes, tmp_path: Path
 ):
-    """A ledger that no list names may be marked all the same: its own mark is read, and what may
-    not be read is unknown.
+    """A ledger that no list names may be marked: its own mark is read, and an unreadable one is
+    unknown.
     """
     for ledger_id in (3, 4, 5):
         cluster.place(ledger_id, cluster.ledger(SOUND))
@@ -210,8 +212,8 @@ def test_marks_that_may_not_be_listed_are_read_one_by_one(
 def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
     cluster: SandboxCluster, client: Znodes, tmp_path: Path
 ):
-    """Listed at the first look, read with the mark at the others: the same worker since the same
-    time; and replay agrees.
+    """It is listed at the first look and read with the mark at the others: the same worker since
+    the same time; the replay agrees.
     """
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
@@ -226,11 +228,11 @@ def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
     assert {"holder": "worker-1.example", "since_ms": since_ms} == looks[1] == looks[2]
 
 
-def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
+def test_locks_that_may_not_be_listed_hinder_nothing_and_are_reported(
     cluster: SandboxCluster, client: Znodes, tmp_path: Path
 ):
-    """Who works on a marked ledger only explains: everything is judged all the same, with a warning
-    that names the znode.
+    """The worker is only an explanation: everything is judged, with a warning that names the
+    znode.
     """
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
@@ -259,8 +261,8 @@ def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(tmp_path: Path):
 
 
 def test_without_any_bookie_what_metadata_says_is_said(tmp_path: Path):
-    """Nobody is registered, nobody was named: a ledger that cannot be decoded is found all the
-    same.
+    """No bookie is registered, and none is named: a ledger that cannot be decoded is still
+    found.
     """
     with SandboxCluster(tmp_path / "cluster", bookies=1) as cluster:
         cluster.set_raw(7, b"nonsense")
@@ -270,7 +272,7 @@ def test_without_any_bookie_what_metadata_says_is_said(tmp_path: Path):
 
 
 def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path: Path):
-    """Before anything is contacted, and in a sentence that names the lock."""
+    """It ends before anything is contacted, with a sentence that names the lock."""
     output = Output(place(str(tmp_path / "audits")))
     with (
         output.hold_lock(),
@@ -283,7 +285,7 @@ def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path
 
 
 def test_all_bookies_silent_is_our_network(cluster: SandboxCluster, tmp_path: Path):
-    """No finding on any bookie, exit 3, and the report says whose fault it looks like."""
+    """There is no finding on any bookie, exit 3, and the report says whose fault it probably is."""
     for bookie in ("b1", "b2"):
         cluster.bookie(bookie).behaviour.refuses = True
     outcome = audit(cluster, tmp_path)
@@ -296,7 +298,7 @@ def test_all_bookies_silent_is_our_network(cluster: SandboxCluster, tmp_path: Pa
 
 
 def test_named_ledgers_alone_are_listed(cluster: SandboxCluster, tmp_path: Path):
-    """--ledgers-from: those and no others, each once; an id that is not there is deleted, not
+    """--ledgers-from reads those and no others, each once; an unknown id is deleted, not
     forgotten.
     """
     outcome = audit(cluster, tmp_path, ledger_ids=[1, 77, 1])

@@ -1,6 +1,4 @@
-"""Whole runs over bookies that are gone, being missed, renamed, or there and failing every
-request.
-"""
+"""Whole runs over bookies that are gone, missed, renamed, or up and failing every request."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ LEDGERS = range(1, 5)
 
 @contextmanager
 def five_ledgers(directory: Path) -> Iterator[SandboxCluster]:
-    """Four ledgers on b1, b2 and b3, one on b1 and b3; b4 is named by none."""
+    """Yield four ledgers on b1, b2 and b3, and one on b1 and b3; none names b4."""
     with SandboxCluster(directory, bookies=4, named=True) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99"))
@@ -30,7 +28,7 @@ def five_ledgers(directory: Path) -> Iterator[SandboxCluster]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
-    """A cluster that the test may change."""
+    """Yield a cluster that the test may change."""
     with five_ledgers(tmp_path / "cluster") as cluster:
         yield cluster
 
@@ -42,8 +40,8 @@ def on_bookies(outcome: Outcome) -> list[tuple[str, str]]:
 def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Three of four are marked between the looks: it knows. When no more are marked, the fourth is
-    missed, and both numbers are facts.
+    """Three of four are marked between the looks: the cluster knows. If no more are marked, the
+    fourth is missed, and both numbers are facts.
     """
     cluster.lose_bookie("b2")
     marking = accounted(
@@ -73,7 +71,7 @@ def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(
 
 @pytest.fixture(scope="module")
 def gone_for_good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b2 has neither registration nor cookie, and ledger 4 is deleted before the second look."""
+    """Remove b2's registration and cookie, and delete ledger 4 before the second look."""
     with five_ledgers(tmp_path_factory.mktemp("gone")) as cluster:
         cluster.lose_bookie("b2")
         home = tmp_path_factory.mktemp("audit")
@@ -83,14 +81,14 @@ def gone_for_good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(
     gone_for_good: Outcome,
 ):
-    """Without registration and cookie its copies are absent: that is no reason to miss the bookie
-    less. A ledger that was deleted meanwhile does not count.
+    """Without registration and cookie its copies are absent, which does not excuse the loss of the
+    bookie. A ledger that was deleted meanwhile does not count.
     """
     assert [1, 2, 3] == gone_for_good.one("b2")["facts"]["some_ledgers"]
 
 
 def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(gone_for_good: Outcome):
-    """What b4 was asked is evidence all the same."""
+    """b4's answers are still evidence."""
     renamed = gone_for_good.one("b2")["facts"]["renamed_to"]
     assert ([], None) == (gone_for_good.summary["bookies_renamed"], renamed)
     assert (
@@ -102,8 +100,9 @@ def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(gone_for_good
 def test_runs_remember_since_when_a_bookie_is_unregistered(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A delay longer than a run may wait: withheld, until a later run knows that it is over. A run
-    over named ledgers passes nothing on, and a bookie that registers again is forgotten.
+    """With a delay longer than a run may wait the finding is withheld, until a later run finds that
+    it has passed. A run over named ledgers hands nothing on, and a bookie that registers again is
+    forgotten.
     """
     stop = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
@@ -134,8 +133,8 @@ def test_runs_remember_since_when_a_bookie_is_unregistered(
 def test_an_upgrade_is_no_lost_bookie(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Auto-recovery is disabled and the bookie has its cookie: withheld without waiting, and said
-    on the first screen.
+    """Auto-recovery is disabled and the bookie has its cookie: the finding is withheld without a
+    wait, and the first screen says so.
     """
     stop = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
@@ -151,9 +150,7 @@ def test_an_upgrade_is_no_lost_bookie(
 def test_a_bookie_that_fails_every_request_is_found(
     cluster: SandboxCluster, tmp_path: Path, refusal: str
 ):
-    """Be it that its storage fails or that it does not let this client ask; its twin fails one
-    ledger.
-    """
+    """Its storage fails, or it refuses this client; its twin fails only one ledger."""
     if refusal == "eua":
         cluster.bookie("b2").behaviour.refuses = True
     for ledger_id in LEDGERS if refusal == "eio" else ():
@@ -168,7 +165,7 @@ def test_a_bookie_that_fails_every_request_is_found(
 
 
 def test_where_every_bookie_refuses_none_is_found(cluster: SandboxCluster, tmp_path: Path):
-    """It is our credentials."""
+    """Our credentials are wrong."""
     for bookie in cluster.bookie_ids:
         cluster.bookie(bookie).behaviour.refuses = True
     outcome = accounted(audit(cluster, tmp_path))
@@ -177,8 +174,8 @@ def test_where_every_bookie_refuses_none_is_found(cluster: SandboxCluster, tmp_p
 
 @pytest.mark.parametrize("storage", [Storage.SORTED, Storage.DB])
 def test_a_renamed_bookie_is_recognised(tmp_path: Path, storage: Storage):
-    """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds stay
-    as they are; the finding, the summary, the cause and the report say the new name.
+    """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds
+    stay; the finding, the summary, the cause and the report have the new name.
     """
     with SandboxCluster(
         tmp_path / "cluster", bookies=5, named=True, storage=[Storage.SORTED] * 3 + [storage] * 2

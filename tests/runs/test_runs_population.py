@@ -1,6 +1,4 @@
-"""Laws of whole runs about the number of ledgers: what two runs of one cluster say of it, and the
-same again from evidence.
-"""
+"""Laws of whole runs about the number of ledgers: two runs of one cluster, and their replay."""
 
 import json
 import shutil
@@ -18,18 +16,18 @@ from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
 
 THEN = 120
 LINE = THEN // 2
-"""Ledgers that are enough at the default drop of 50 %."""
+"""Ledgers that suffice at the default drop of 50 %."""
 
 
 class Ledgers:
-    """A cluster of `THEN` empty ledgers, of which a test leaves some."""
+    """A cluster of `THEN` empty ledgers, some of which a test removes."""
 
     def __init__(self, cluster: SandboxCluster) -> None:
         self.cluster, self.metadata_service_uri = cluster, cluster.metadata_service_uri
         self.here: set[int] = set()
 
     def leave(self, count: int) -> None:
-        """The ledgers 0 to `count` - 1 are there, and no others."""
+        """Leave the ledgers 0 to `count` - 1, and no others."""
         empty = self.cluster.ledger("e2 w2 a2  0:[b1 b2]  closed -1")
         self.cluster.add_ledgers(dict.fromkeys(set(range(count)) - self.here, empty))
         for ledger_id in self.here - set(range(count)):
@@ -45,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledgers]:
 
 @pytest.fixture(scope="module")
 def first_run(cluster: Ledgers, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An output directory with one run, which listed all ledgers."""
+    """Return an output directory with one run, which listed all ledgers."""
     home = tmp_path_factory.mktemp("first")
     cluster.leave(THEN)
     first = accounted(audit(cluster, home))
@@ -55,14 +53,14 @@ def first_run(cluster: Ledgers, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture
 def ledgers(cluster: Ledgers, first_run: Path, tmp_path: Path) -> Ledgers:
-    """All ledgers are there, and the output directory is a copy of the first run's."""
+    """Restore all ledgers, and copy the output directory of the first run."""
     cluster.leave(THEN)
     shutil.copytree(first_run, tmp_path / "audits")
     return cluster
 
 
 def listed_again(outcome: Outcome) -> int | None:
-    """How many ledgers the second listing named; None where there was none."""
+    """Return how many ledgers the second listing named; None if there was none."""
     assert outcome.run_dir is not None
     if not (outcome.run_dir / WHERE[AGAIN]).exists():
         return None
@@ -72,8 +70,8 @@ def listed_again(outcome: Outcome) -> int | None:
 def test_ledgers_that_vanished_are_found_once_they_were_listed_again(
     ledgers: Ledgers, tmp_path: Path
 ):
-    """Fewer than half of what the last run listed, at both listings: critical, on the cluster, with
-    ids that are gone.
+    """Both listings have fewer than half of the last run's ledgers: critical, on the cluster, with
+    missing ids.
     """
     ledgers.leave(LINE - 1)
     outcome = accounted(audit(ledgers, tmp_path, second_look_delay="60s"))
@@ -103,7 +101,7 @@ def test_ledgers_that_vanished_are_found_once_they_were_listed_again(
 
 
 def test_a_drop_within_the_line_is_none(ledgers: Ledgers, tmp_path: Path):
-    """One ledger more than in the finding: nothing is said, and nothing is listed twice."""
+    """With one ledger more than in the finding nothing is reported, and nothing is listed twice."""
     ledgers.leave(LINE)
     outcome = accounted(audit(ledgers, tmp_path))
     assert ([], 0, None, []) == (
@@ -117,7 +115,7 @@ def test_a_drop_within_the_line_is_none(ledgers: Ledgers, tmp_path: Path):
 def test_ledgers_that_are_back_at_the_second_listing_are_no_finding(
     ledgers: Ledgers, tmp_path: Path
 ):
-    """What was not there at first was not judged: no page, and no clean bill."""
+    """Ledgers missing from the first listing were not judged: no page, and no clean result."""
     ledgers.leave(LINE - 1)
     outcome = accounted(audit(ledgers, tmp_path, between=lambda _: ledgers.leave(THEN)))
     assert ([], THEN, LINE - 1) == (
@@ -131,15 +129,15 @@ def test_ledgers_that_are_back_at_the_second_listing_are_no_finding(
 
 
 def test_no_ledger_at_all_is_a_drop(ledgers: Ledgers, tmp_path: Path):
-    """An empty cluster where there was a full one, whatever is accepted of empty ones."""
+    """An empty cluster that was full is a drop, whatever is allowed for empty ones."""
     ledgers.leave(0)
     outcome = accounted(audit(ledgers, tmp_path, allow_empty="true"))
     assert ([Kind.LEDGER_POPULATION_DROPPED], 1) == (outcome.kinds, outcome.exit_code)
 
 
 def test_what_is_not_to_be_compared_is_not(ledgers: Ledgers, tmp_path: Path):
-    """A part of the cluster, another share of ledgers, or none at all; and what a part listed is no
-    measure for the whole.
+    """The settings are a part of the cluster, another share of ledgers, or none at all; and the
+    number of a part is not a baseline.
     """
     ledgers.leave(LINE - 1)
     part = audit(ledgers, tmp_path, ledger_ids=[1, 2])
@@ -168,8 +166,8 @@ def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path)
 
 
 def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers, tmp_path: Path):
-    """The ids that are gone stand in the run's own evidence: the last run may be pruned, and a
-    replay says the same.
+    """The missing ids are in the run's own evidence: the last run may be pruned, and a replay says
+    the same.
     """
     ledgers.leave(LINE - 1)
     outcome = audit(ledgers, tmp_path, keep_runs="1")
@@ -180,7 +178,9 @@ def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers
 
 
 def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_path: Path):
-    """Each is held against the run before the drop, also in a replay; then the new number holds."""
+    """Each run is compared with the one before the drop, also in a replay; then the new number is
+    the baseline.
+    """
     before = json.loads((tmp_path / "audits" / "latest.json").read_text())["run"].removeprefix(
         "run-"
     )
@@ -203,7 +203,7 @@ def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_p
 
 
 def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledgers, tmp_path: Path):
-    """That run finds nothing, and the next is held against it."""
+    """That run reports nothing, and the next one is compared with it."""
     ledgers.leave(LINE - 1)
     assert [Kind.LEDGER_POPULATION_DROPPED] == accounted(audit(ledgers, tmp_path)).kinds
     accepted = accounted(audit(ledgers, tmp_path, accept_population="true"))
@@ -213,5 +213,5 @@ def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledge
 
 
 def copied(tmp_path: Path, name: str) -> Path:
-    """An output directory with the runs so far."""
+    """Return an output directory with the runs so far."""
     return Path(shutil.copytree(tmp_path / "audits", tmp_path / name))

@@ -1,4 +1,4 @@
-"""Laws of whole runs about where bookies are: the locations a run judges by, and a replay of it."""
+"""Laws of whole runs about the locations of bookies: those that a run judges by, and its replay."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +17,8 @@ RACKS = {"b1": "/r1", "b2": "/r1", "b3": "r2"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledgers on b1 and another bookie: b2 of the same rack, b3 of another, b4 that nobody has a
-    rack for.
+    """Yield ledgers on b1 and another bookie: b2 in the same rack, b3 in another, b4 without a
+    rack.
     """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=4, named=True) as made:
         for ledger_id, other in ((ONE_RACK, "b2"), (TWO_RACKS, "b3"), (NOT_LOCATED, "b4")):
@@ -28,14 +28,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(autouse=True)
 def racks(cluster: SandboxCluster) -> None:
-    """Pulsar's rack map beside the ledgers, as each test begins."""
+    """Write Pulsar's rack map beside the ledgers before each test."""
     cluster.set_raw("/bookies", rack_map.encode(RACKS))
 
 
 def test_a_replay_judges_by_the_locations_of_its_run(
     cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """Whatever became of the sources: the locations are written with the run."""
+    """The locations are written with the run, so later changes of the sources do not matter."""
     script = tmp_path / "script"
     script.write_text('#!/bin/sh\nfor a in "$@"; do echo /; done\n')
     script.chmod(0o755)
@@ -57,7 +57,7 @@ def test_a_replay_judges_by_the_locations_of_its_run(
 
 
 def test_a_location_is_the_assigned_one(cluster: SandboxCluster) -> None:
-    """A read-only bookie stays where it is; to Java's classes it is nowhere, and a good ensemble
+    """A read-only bookie keeps its location. For Java's classes it has none, and a good ensemble
     fails.
     """
     cluster.readonly("b3")
@@ -75,8 +75,8 @@ def test_a_location_is_the_assigned_one(cluster: SandboxCluster) -> None:
 
 
 def test_an_earlier_source_moves_a_bookie(cluster: SandboxCluster, tmp_path: Path) -> None:
-    """The table before the rack map puts b2 into another rack and b4 into one; behind it, only
-    b4.
+    """If the table comes before the rack map, it moves b2 to another rack and places b4; after it,
+    it only places b4.
     """
     table = tmp_path / "racks"
     table.write_text("b2 /r2\nb4 /r1\n")
@@ -91,7 +91,7 @@ def test_an_earlier_source_moves_a_bookie(cluster: SandboxCluster, tmp_path: Pat
 
 @pytest.mark.parametrize("command", ["run", "ledger"])
 def test_a_bad_source_is_found_before_anything_is_contacted(tmp_path: Path, command: str) -> None:
-    """Nobody is at this address, and nobody is asked."""
+    """No server listens at this address, and none is asked."""
     table = tmp_path / "racks"
     table.write_text("b1 r1\n")
     nowhere, settings = (

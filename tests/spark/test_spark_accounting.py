@@ -1,4 +1,6 @@
-"""A row dropped or doubled anywhere ends in exit 4, and nothing of it is published."""
+"""A row that is dropped or doubled anywhere ends the run with exit 4, and nothing of it is
+published.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 29"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Twenty ledgers on three bookies; one lacks an entry."""
+    """Yield twenty ledgers on three bookies; one lacks an entry."""
     with SandboxCluster(tmp_path_factory.mktemp("accounting"), 3) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger(STRIPED))
@@ -35,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(scope="module")
 def finished(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """OUTPUT's parent, with one finished run and its metrics."""
+    """Return OUTPUT's parent, with one finished run and its metrics."""
     home = tmp_path_factory.mktemp("finished")
     outcome = audit(cluster, home, metrics_textfile=str(home / "auditor.prom"))
     assert 1 == outcome.exit_code, outcome.stdout
@@ -80,7 +82,7 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
 def planted(
     home: type, stage: str, table: str, change: Callable[[pa.Table], pa.Table]
 ) -> Callable[..., Any]:
-    """The stage, and then a change to what is written."""
+    """The stage, and a change to its output."""
     original = getattr(home, stage)
 
     def staged(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -94,8 +96,8 @@ def planted(
 
 @pytest.fixture
 def healed(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
-    """While nothing is lost there is no suspect and no second look, which is most of a run's
-    time.
+    """Repair the ledger. Without a loss there is no suspect and no second look, which takes most of
+    a run's time.
     """
     metadata = cluster.ledger(STRIPED)
     cluster.spread(VIOLATED, metadata)
@@ -119,7 +121,7 @@ PLANTS = {
     "an answer is doubled": ("ask_lists", "evidence/answers", doubled(3)),
 }
 BY_SPARK = ("a step is lost", "a record is doubled", "an answer is doubled")
-"""Of each table that Spark writes, one."""
+"""One change of each table that Spark writes."""
 OF_THE_VIOLATED = {
     "the violated verdict is lost": ("commit", "verdicts", dropped(VIOLATED)),
     "a suspect's step is lost": ("judge", "steps/look-1-judging-0", dropped(VIOLATED)),
@@ -130,8 +132,8 @@ OF_THE_VIOLATED = {
 def test_what_does_not_add_up_is_exit_4_and_publishes_nothing(
     finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch, plant: str
 ):
-    """No summary, latest.json as it was, the metrics' last values: only outcome and timestamp move
-    on.
+    """There is no summary, latest.json and the metrics keep their values: only outcome and
+    timestamp change.
     """
     nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant])
 
@@ -145,7 +147,7 @@ def test_what_spark_wrote_is_counted_likewise(
     monkeypatch: pytest.MonkeyPatch,
     plant: str,
 ):
-    """Whoever lost or doubled it."""
+    """It does not matter which process lost or doubled it."""
     nothing_is_published(
         healed, finished, monkeypatch, *PLANTS[plant], home=Stages, **FIRST_LOOK_ON_SPARK
     )
@@ -155,7 +157,7 @@ def test_what_spark_wrote_is_counted_likewise(
 def test_what_does_not_add_up_of_a_violated_ledger_is_no_clean_bill(
     finished: Path, cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch, plant: str
 ):
-    """Likewise, where what is lost is what was found."""
+    """This also holds if the lost row is the finding."""
     nothing_is_published(cluster, finished, monkeypatch, *OF_THE_VIOLATED[plant])
 
 
@@ -214,7 +216,7 @@ def is_outcome(series: dict[str, str], word: str) -> bool:
 def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
     spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever it judges, and in whoever's hands: Spark gives up twice. Exit 4, in a sentence, and
+    """Spark gives up twice, whatever is judged and by which process. Exit 4, with a sentence, and
     earlier results stay.
     """
     from auditor.spark import stages

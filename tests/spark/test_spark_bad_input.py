@@ -1,5 +1,5 @@
-"""Bad input of every kind in one cluster: each costs its own ledger its verdict, in a clear word,
-and nothing else.
+"""Bad input of every kind in one cluster: each costs its own ledger its verdict, with a clear word,
+and no other ledger.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from auditor.wire.frames import Status
 pytestmark = pytest.mark.spark
 
 TEN = "e1 w1 a1 0:[{}] closed 9"
-"""A ledger of ten entries on one bookie: what that bookie says decides."""
+"""A ledger of ten entries on one bookie, whose answer decides."""
 FRAME_BYTES_MAX = 64 * 2**20
 GROUPS_MAX = 100_000
 
@@ -37,7 +37,7 @@ def payload(
     count: int | None = None,
     reserved: bytes = b"",
 ) -> bytes:
-    """A list as bytes: header and groups (first, last, size, period)."""
+    """Return a list as bytes: header and groups (first, last, size, period)."""
     header = struct.pack(">ii56s", version, len(groups) if count is None else count, reserved)
     return header + b"".join(struct.pack(">qqii", *group) for group in groups)
 
@@ -63,7 +63,7 @@ INVALID = {
     "runs longer than their period": payload((0, 4, 6, 2)),
     "entries beyond the last id": payload((2**63 - 1, 2**63 - 1, 2, 0)),
 }
-"""Lists that break a rule of the encoding: never evidence that anything is missing."""
+"""Lists that break a rule of the encoding: they never prove that an entry is missing."""
 TOLERATED = {
     "reserved bytes in use": payload(RUN, reserved=b"\1" * 56),
     "a period for one run": payload((0, 0, 10, 20)),
@@ -72,13 +72,13 @@ TOLERATED = {
     "interleaved groups": payload((0, 8, 1, 2), (1, 9, 1, 2)),
     "entries beyond the last one": payload((0, 0, 1000, 0)),
 }
-"""Lists that are odd and clear."""
+"""Lists that are unusual but unambiguous."""
 CONTROLS = range(900, 930)
 """Sound ledgers between all the others, on the same bookies."""
 
 
 class Lies:
-    """Makes a sandbox bookie answer lists of some ledgers with bytes of a test's choice."""
+    """Makes a sandbox bookie answer lists of some ledgers with given bytes."""
 
     def __init__(self, bookie: Bookie) -> None:
         self.payloads: dict[int, bytes] = {}
@@ -99,9 +99,7 @@ class Lies:
 
 
 class Audited(NamedTuple):
-    """The one audit of all this, by ledger what was expected of it, and which ledger is called
-    what.
-    """
+    """The one audit of all this, with the expected result and the name of each ledger."""
 
     cluster: SandboxCluster
     outcome: Outcome
@@ -110,7 +108,7 @@ class Audited(NamedTuple):
 
 
 class Story:
-    """Writes ledgers with what they must come to."""
+    """Writes ledgers with their expected results."""
 
     def __init__(self, cluster: SandboxCluster, client: Znodes) -> None:
         self.cluster, self.client = cluster, client
@@ -165,8 +163,8 @@ def lists(story: Story, lies: Lies) -> None:
 
 
 def bookies(story: Story) -> None:
-    """b3 cannot list, b4 refuses, b5 is a half-open socket, b6 hangs up in the middle, b7 has no
-    address, b8 is not there.
+    """Prepare the bookies: b3 cannot list, b4 refuses, b5 is a half-open socket, b6 disconnects in
+    the middle, b7 has no address, b8 does not exist.
     """
     cluster = story.cluster
     for name, bookie, expected in (
@@ -188,7 +186,7 @@ def bookies(story: Story) -> None:
 
 
 def metadata(story: Story) -> int:
-    """Returns the ledger that is to be deleted before the second look."""
+    """Write the metadata; return the ledger that is to be deleted before the second look."""
     cluster, client = story.cluster, story.client
     for name, data in (
         ("garbage", b"\x00\xffgarbage"),
@@ -221,7 +219,7 @@ def metadata(story: Story) -> int:
 
 @pytest.fixture(scope="module")
 def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
-    """One cluster with everything in it, audited once."""
+    """Yield one audit of a cluster with all of this."""
     storages = [Storage.DB if n == 3 else Storage.SORTED for n in range(1, 9)]
     with (
         SandboxCluster(tmp_path_factory.mktemp("bad"), 8, storage=storages) as cluster,
@@ -251,8 +249,8 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_each_ledger_comes_to_what_its_fault_says(audited: Audited):
-    """What could not be understood is unknown with its reason; what is odd and clear is judged; the
-    controls stay sound.
+    """Undecodable input is unknown with its reason, unusual input is judged, and the controls stay
+    sound.
     """
     ids = sorted(audited.expected)
     found = dict(zip(ids, audited.outcome.standings(*ids), strict=True))
@@ -265,15 +263,15 @@ def test_each_ledger_comes_to_what_its_fault_says(audited: Audited):
 
 
 def test_every_ledger_is_accounted_for(audited: Audited):
-    """Nobody's fault takes another's verdict with it."""
+    """No fault costs another ledger its verdict."""
     assert len(audited.expected) == audited.outcome.summary["ledgers"]["listed"]
     assert set(audited.expected) == set(audited.outcome.verdicts)
     assert 1 == audited.outcome.exit_code
 
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Audited):
-    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that
-    lost an entry is accused. Entries behind the last one are a remark.
+    """With broken metadata, silent bookies and wrong digests, only the marked ledger that lost an
+    entry is accused. Entries beyond the last one are a remark.
     """
     expected = {
         Kind.ENTRIES_BEYOND_END,
@@ -319,7 +317,7 @@ def test_an_unreadable_ledger_says_why(audited: Audited):
 
 
 def test_a_bookie_that_cannot_list_is_found_out_once(audited: Audited):
-    """Asked at one look alone: no time-out is paid again."""
+    """It is asked at one look only: no time-out is paid again."""
     b3 = audited.cluster.id_of("b3")
     ledgers = [i for i, name in audited.names.items() if name == "a bookie that cannot list"]
     assert dict.fromkeys(ledgers, 1) == {
@@ -346,7 +344,7 @@ def test_the_deleted_ledger_left_no_finding(audited: Audited):
 
 
 def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):
-    """A bookie that only answers what nobody asked has said nothing, and the other bookie's ledgers
+    """A bookie that only answers other requests has said nothing, and the other bookie's ledgers
     are judged.
     """
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:

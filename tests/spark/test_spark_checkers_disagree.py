@@ -1,5 +1,5 @@
-"""The second checker in whole runs: what the two differ on is withheld, all else is said, and the
-run ends in exit 4.
+"""The second checker in whole runs: differences are withheld, everything else is reported, and the
+run ends with exit 4.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Settle = Callable[[LedgerEvidence, Terms], judgement.Step]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Eight ledgers on three bookies; two lack an entry on the two bookies that should hold it."""
+    """Yield eight ledgers on three bookies; two lack an entry on the two bookies that should hold
+    it.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("checkers"), 3) as cluster:
         for ledger_id in LEDGERS_ALL:
             lose = {"b1": "6", "b2": "6"} if ledger_id in (LACKING, LACKING_TOO) else {}
@@ -44,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def one_entry_too_many(verdict: Verdict) -> Verdict:
-    """The first checker counts wrongly."""
+    """Make the first checker count wrongly."""
     return replace(
         verdict,
         findings=tuple(
@@ -54,12 +56,12 @@ def one_entry_too_many(verdict: Verdict) -> Verdict:
 
 
 def nothing_wrong(verdict: Verdict) -> Verdict:
-    """The first checker overlooks everything."""
+    """Make the first checker overlook everything."""
     return Verdict(verdict.ledger_id, Standing.SOUND)
 
 
 def wrong_on(ledger_id: int, wrongly: Callable[[Verdict], Verdict], right: Settle) -> Settle:
-    """The first checker, but for its final word on one ledger."""
+    """Change the first checker's verdict on one ledger."""
 
     def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
         step = right(evidence, terms)
@@ -70,7 +72,7 @@ def wrong_on(ledger_id: int, wrongly: Callable[[Verdict], Verdict], right: Settl
 
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle], Settle]) -> None:
-    """Every task that judges has the first checker with the bug."""
+    """Plant the bug in the first checker of every task that judges."""
     from auditor.spark import verdicts
 
     make = verdicts.judge_of
@@ -91,7 +93,7 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle
 
 
 def detail_of(outcome: Outcome, ledger_id: int) -> str:
-    """Why nothing is said of a ledger, as its row has it."""
+    """Return why nothing is reported of a ledger, from its row."""
     rows = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS).to_pylist()
     return str(next(row["detail"] for row in rows if row["ledger_id"] == ledger_id))
 
@@ -109,8 +111,8 @@ def test_without_a_bug_nothing_is_withheld(cluster: SandboxCluster, tmp_path: Pa
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever;
-    the evidence is kept, so a replay without the bug gives the verdict that was withheld.
+    """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict unchanged.
+    The evidence is kept, so a replay without the bug gives the withheld verdict.
     """
     with monkeypatch.context() as planted:
         plant_in_workers(planted, partial(wrong_on, LACKING, one_entry_too_many))
@@ -137,7 +139,7 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
 def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the first checker overlooks shows where the sample is everything, and nowhere else."""
+    """What the first checker overlooks is found if the sample is everything, and not otherwise."""
     plant_in_workers(monkeypatch, partial(wrong_on, LACKING, nothing_wrong))
     (tmp_path / "all").mkdir()
     (tmp_path / "none").mkdir()
@@ -160,7 +162,7 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two losses are healthy by columns, and one of them is in the sample. It is withheld, and the
-    other one is found: all of the shard is judged again without columns.
+    other one is found: the whole shard is judged again without columns.
     """
     from auditor.spark import verdicts
 
@@ -188,7 +190,7 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
 def test_single_ledgers_are_given_to_both_checkers_too(
     cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`auditor ledger` withholds, says both sides, and ends in exit 4."""
+    """`auditor ledger` withholds the verdict, gives both sides, and ends with exit 4."""
     monkeypatch.setattr(
         judgement, "settle", wrong_on(LACKING, one_entry_too_many, judgement.settle)
     )
@@ -204,8 +206,8 @@ def test_single_ledgers_are_given_to_both_checkers_too(
 
 
 def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
-    """The first checker, until it first sees one ledger: that one it tells wrongly, and every later
-    one it calls sound, in all workers of that generation and in what they beget.
+    """Break the first checker at one ledger: that one gets a wrong verdict, and every later one is
+    sound, in all workers of that generation and in their children.
     """
     spoilt = marks / os.environ.get("BOOKKEEPER_AUDITOR_WORKERS", "first")
 
@@ -237,7 +239,7 @@ def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     standing: str,
     differing_max: int,
 ) -> None:
-    """In a new process, from the same evidence, without the ledger that showed it. Were it not, a
+    """A new process judges the same evidence, without the ledger that showed the fault. Otherwise a
     loss would be overlooked.
     """
     plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))

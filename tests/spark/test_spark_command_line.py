@@ -1,6 +1,4 @@
-"""The command line of `run`, in a process that has a Spark session: what it says, and what it
-leaves behind.
-"""
+"""The command line of `run`, in a process with a Spark session: what it prints and writes."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_path: Path):
-    """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a
-    line, each violation whole.
+    """--keep-runs 1 leaves the newest run and a directory that is not a run's; the log has one
+    object a line, each violation whole.
     """
     out = tmp_path / "out"
     old = [out / f"run-2020010{day}T000000Z-00000{day}" for day in (1, 2, 3)]
@@ -53,7 +51,7 @@ def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_
 def test_a_dry_run_asks_no_bookie_and_leaves_nothing(
     request: pytest.FixtureRequest, cluster: SandboxCluster, tmp_path: Path, ledgers_max: str
 ):
-    """It says requests, bytes and minutes; the bookies counted nothing."""
+    """It prints requests, bytes and minutes; the bookies counted no request."""
     if ledgers_max == "0":
         request.getfixturevalue("spark")
     before = [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]

@@ -1,6 +1,4 @@
-"""What a run leaves behind: exact tables, nothing secret, and enough to judge it again to the
-byte.
-"""
+"""What a run writes: exact tables, no secrets, and enough to judge it again, byte for byte."""
 
 from __future__ import annotations
 
@@ -59,8 +57,8 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Thirty ledgers with passwords, among them what needs reads under HMAC, a loss, and metadata
-    that is broken behind it.
+    """Yield a run over thirty ledgers with passwords, including one that needs reads under HMAC, a
+    loss, and metadata that is broken after the password.
     """
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
         for ledger_id in range(1, 11):
@@ -91,7 +89,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def test_the_run_found_what_was_seeded(run: Run):
-    """Or the rest of this file would test an empty run."""
+    """Otherwise the rest of this file would test an empty run."""
     assert ["sound", "violated", "violated", "violated"] == run.outcome.standings(
         1, HMAC, LOST, BROKEN
     )
@@ -99,7 +97,7 @@ def test_the_run_found_what_was_seeded(run: Run):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_each_table_has_exactly_its_columns(spark: SparkSession, run: Run, name: str):
-    """Names, types and order as the schema says, in every file, whoever wrote it: Spark or this
+    """Names, types and order are as in the schema, in every file, whether Spark wrote it or this
     process.
     """
     files = sorted((run.directory / name).glob("*.parquet"))
@@ -128,7 +126,7 @@ def test_the_keys_are_unique(run: Run):
 
 
 def test_every_row_is_dated_and_of_a_look(run: Run):
-    """Evidence says when it was heard."""
+    """Evidence has the time when it was heard."""
     for name, dated in (
         ("ledgers", "read_at_ms"),
         ("answers", "asked_at_ms"),
@@ -143,7 +141,7 @@ def test_every_row_is_dated_and_of_a_look(run: Run):
 
 
 def test_the_steps_on_the_way_are_gone(run: Run):
-    """What is left is what the contract names."""
+    """Only the tables that the contract names are left."""
     texts = {
         "run.json",
         "summary.json",
@@ -159,7 +157,9 @@ def test_the_steps_on_the_way_are_gone(run: Run):
 
 
 def forms(secret: bytes) -> list[bytes]:
-    """The secret as it might be written: plain, hex, base64 at each of the three alignments."""
+    """Return the forms in which the secret might be written: plain, hex, base64 at each of the
+    three alignments.
+    """
     aligned = [
         base64.b64encode(b"x" * shift + secret)[4 if shift else 0 : -4] for shift in range(3)
     ]
@@ -167,7 +167,7 @@ def forms(secret: bytes) -> list[bytes]:
 
 
 def everything(value: Any) -> Iterator[bytes]:
-    """Every string and every bytes anywhere in a value."""
+    """Yield every string and every bytes anywhere in a value."""
     if isinstance(value, bytes):
         yield value
     elif isinstance(value, str):
@@ -182,7 +182,7 @@ def everything(value: Any) -> Iterator[bytes]:
 
 
 def test_no_password_stands_anywhere(run: Run):
-    """Not in any file as it lies there, not in any cell of any table, not in the report, not in the
+    """It is in no file as stored, in no cell of any table, not in the report, and not in the
     log.
     """
     secrets = forms(PASSWORD)
@@ -197,7 +197,7 @@ def test_no_password_stands_anywhere(run: Run):
 
 
 def test_the_hmac_was_checked_with_the_password_all_the_same(run: Run):
-    """Confirming reads of the ledger under HMAC: absent where it is absent."""
+    """Confirming reads of the ledger under HMAC find absence where it is real."""
     rows = ds.dataset(run.directory / "evidence" / "reads", format="parquet").to_table(
         filter=ds.field("ledger_id") == HMAC
     )
@@ -219,7 +219,7 @@ def test_replay_is_the_same_to_the_byte(run: Run):
 
 
 def test_replay_needs_no_java(run: Run, tmp_path: Path):
-    """A process that can find no Java judges it all the same, and starts none."""
+    """A process that can find no Java judges it, and starts none."""
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "auditor", "replay", str(run.directory)],
@@ -232,8 +232,8 @@ def test_replay_needs_no_java(run: Run, tmp_path: Path):
 
 
 def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
-    """One row of the answers deleted: that ledger's verdict changes, all others stay, and replay
-    says they differ.
+    """One row of the answers is deleted: only that ledger's verdict changes, and the replay says
+    that they differ.
     """
     copy = copied(run.directory, tmp_path)
     first = ds.dataset(copy / "evidence" / "answers", format="parquet").to_table()
@@ -252,7 +252,9 @@ def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
 
 
 def test_a_run_that_died_after_the_first_look_is_judged_as_far_as_it_came(run: Run, tmp_path: Path):
-    """No verdicts, no summary, no second look: replay judges, and says the run did not finish."""
+    """It has no verdicts, no summary and no second look: replay judges, and says that the run did
+    not finish.
+    """
     copy = copied(run.directory, tmp_path)
     for name in ("summary.json", "findings.jsonl", "report.txt", "metrics.prom"):
         (copy / name).unlink()
@@ -274,7 +276,7 @@ def test_a_run_that_died_after_the_first_look_is_judged_as_far_as_it_came(run: R
 
 
 def test_a_run_that_died_while_it_read_the_metadata_says_so(run: Run, tmp_path: Path):
-    """There is nothing to judge: exit 2 and a sentence, not an auditor at fault."""
+    """There is nothing to judge: exit 2 and a sentence, not a fault of the auditor."""
     copy = copied(run.directory, tmp_path)
     for name in ("summary.json", "findings.jsonl"):
         (copy / name).unlink()
@@ -294,7 +296,7 @@ def test_a_run_that_died_while_it_read_the_metadata_says_so(run: Run, tmp_path: 
 
 
 def copied(directory: Path, tmp_path: Path) -> Path:
-    """The run's directory, to be changed."""
+    """Return the run's directory, copied so that it may be changed."""
     import shutil
 
     return Path(shutil.copytree(directory, tmp_path / directory.name))
@@ -308,7 +310,7 @@ def rewritten(table: Path, rows: pa.Table) -> None:
 
 
 def numbered(rows: pa.Table, ledger_id: int) -> Iterator[tuple[bool, dict[str, Any]]]:
-    """Each row, and whether it is the first on this ledger."""
+    """Yield each row, and whether it is the first on this ledger."""
     seen = False
     for row in rows.to_pylist():
         first = row["ledger_id"] == ledger_id and not seen
@@ -317,7 +319,7 @@ def numbered(rows: pa.Table, ledger_id: int) -> Iterator[tuple[bool, dict[str, A
 
 
 def test_the_run_says_what_it_was_judged_by(run: Run):
-    """run.json: the cluster without secrets, the terms, the judging time."""
+    """run.json has the cluster without secrets, the terms, and the judging time."""
     about = json.loads((run.directory / "run.json").read_text())
     assert about["terms"]["judged_at_ms"] > 0
     assert about["run_id"] == run.outcome.summary["run_id"]

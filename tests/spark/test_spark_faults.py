@@ -1,5 +1,5 @@
-"""Faults under the Spark job: its own processes killed and stopped while they ask, and some of
-those on the wire.
+"""Faults under the Spark job: its own processes are killed and stopped while they ask, and some
+faults on the wire.
 
 Here the outputs are tables, so the detector sees every answer with its entries, in the order in
 which each lane wrote it.
@@ -37,7 +37,7 @@ pytestmark = [
 
 STOPPED_S = 1.0
 FRAMES = 6
-"""The harm comes with one of the first so many lists."""
+"""The harm comes with one of the first lists, up to this number."""
 WIRE = (
     "bookie: reply to a list: reset",
     "bookie: reply to a list: corrupt",
@@ -49,12 +49,12 @@ WIRE = (
     "zookeeper: reply to a read: reset",
     "zookeeper: metadata of a ledger that is sound: corrupt rest",
 )
-"""Plans that are played under Spark too, for the sake of the tables."""
+"""Plans that are also played under Spark, because of the tables."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """One for all plans: a fault leaves nothing behind in it."""
+    """Yield one cluster for all plans: a fault changes nothing in it."""
     with SandboxCluster(tmp_path_factory.mktemp("faults"), len(BOOKIES), named=True) as cluster:
         settle(cluster)
         yield cluster
@@ -109,7 +109,7 @@ PLANS = WORKERS | {
 def test_a_fault_under_spark_takes_no_verdict_that_is_owed(
     spark: object, cluster: SandboxCluster, tmp_path: Path, name: str
 ):
-    """Each ledger once and with its own answers, whatever Spark did twice."""
+    """Each ledger occurs once, with its own answers, whatever Spark did twice."""
     with act(cluster, SEED) as played:
         due = planted(played, PLANS[name])
         hold(played, PLANS[name], due, by_job(played, PLANS[name], tmp_path))
@@ -118,8 +118,8 @@ def test_a_fault_under_spark_takes_no_verdict_that_is_owed(
 def test_the_detector_sees_what_is_planted_into_written_tables(
     spark: object, cluster: SandboxCluster, tmp_path: Path
 ):
-    """Of a real run: nothing; then one answer less, twice, in another's place, with another entry;
-    and one entry read again.
+    """In the tables of a real run it finds nothing; then one answer that is missing, doubled, in
+    another's place, or has another entry; and one entry read twice.
     """
     with act(cluster, SEED) as played:
         reported = by_job(played, Plan("no fault", lambda _: {}), tmp_path).reported
@@ -156,6 +156,6 @@ def test_the_detector_sees_what_is_planted_into_written_tables(
 
 
 def test_the_plans_on_the_wire_are_known():
-    """A plan that was renamed is not left out by mistake."""
+    """A renamed plan is not left out by mistake."""
     assert [] == [name for name in WIRE if name not in ON_THE_WIRE]
     assert not PLAYS_ALL or len(PLANS) == len(WIRE) + len(DEEDS)

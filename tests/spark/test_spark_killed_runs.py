@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from faults.ends import jvm_of
 from faults.harm import Fault, Harm
-from faults.playing import IDS, PLAYS_ALL, SEED, told_by
+from faults.playing import IDS, PLAYS_ALL, SEED, written_by
 from faults.processes import spark_worker_of
 from faults.resuming import ENDS_WITHIN_S, LATEST, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
@@ -27,24 +27,24 @@ from auditor.sandbox.cluster import SandboxCluster
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 FRAMES = 6
-"""A run is hit with one of the first so many lists it asks for."""
+"""A run is hit at one of the first lists it asks for, up to this number."""
 LARGE = range(50, 58)
-"""Ledgers whose custom metadata are CUSTOM_BYTES of nothing that could be compressed: evidence that
-fills a disk at no cost.
+"""Ledgers with CUSTOM_BYTES of incompressible custom metadata: evidence that cheaply fills a
+disk.
 """
 CUSTOM_BYTES = 600_000
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """One for all: a fault leaves nothing behind in it."""
+    """Yield one cluster for all: a fault changes nothing in it."""
     with SandboxCluster(tmp_path_factory.mktemp("faults"), len(BOOKIES), named=True) as cluster:
         settle(cluster)
         yield cluster
 
 
 def run(uri: str, home: Path, *options: str, **limits: int) -> AbstractContextManager[Started]:
-    """`auditor run` on Spark as a process, an earlier result in its output directory."""
+    """Start `auditor run` on Spark as a process, with an earlier result in its output directory."""
     (home / "out").mkdir(parents=True)
     (home / "out" / "latest.json").write_bytes(LATEST)
     words = (
@@ -59,7 +59,7 @@ def run(uri: str, home: Path, *options: str, **limits: int) -> AbstractContextMa
 
 
 def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
-    """A run into the same directory, undisturbed."""
+    """Assert that an undisturbed run into the same directory gives every verdict."""
     with act(cluster, SEED) as played:
         outcome = audit(
             played,
@@ -68,14 +68,14 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
             ledger_ids=IDS,
             between=lambda n: played.second_look(n, heal=True),
         )
-        assert [] == played.breaches(told_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
+        assert [] == played.breaches(written_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
 
 
 KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
     "SIGKILL of the driver": (lambda command: command.pid, -signal.SIGKILL),
     "SIGKILL of the JVM": (jvm_of, 4),
 }
-"""Who is killed, and how the command then ends."""
+"""Which process is killed, and the exit code of the command."""
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
 def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
     cluster: SandboxCluster, tmp_path: Path, whom: str
 ):
-    """In the middle of the first look, with whatever it has written by then."""
+    """It is killed in the middle of the first look, with whatever it has written by then."""
     draw, (who, code) = random.Random(SEED), KILLED[whom]
     home = tmp_path / "home"
     with act(cluster, SEED) as played, run(played.metadata_service_uri, home) as command:
@@ -98,7 +98,7 @@ def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
 
 
 def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
-    """The deed, when one of the first lists is asked for."""
+    """Kill the process when one of the first lists is asked for."""
     fault = Fault(
         Harm.CALL,
         reply=False,
@@ -112,7 +112,7 @@ def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
 def test_a_worker_that_is_stopped_for_good_ends_the_run_within_its_bound(
     spark: object, cluster: SandboxCluster, tmp_path: Path
 ):
-    """The job is cancelled, the sentence names the bound, nothing is published, and no process is
+    """The job is cancelled, the sentence names the limit, nothing is published, and no process is
     left.
     """
     draw, home = random.Random(SEED), tmp_path / "home"
@@ -151,15 +151,15 @@ FULL: Mapping[str, tuple[int, int]] = {
     "of the evidence": (1_500_000, 5),
 }
 """The largest file that can be written, in bytes (a limit of the process, which needs no rights and
-no other file system), and the exit code: 2 where the output directory gives out before anything is
-contacted, 5 where it does later.
+no other file system), and the exit code: 2 if the output directory fails before anything is
+contacted, 5 if it fails later.
 """
 
 
 @pytest.mark.parametrize("where", [name for name in FULL if PLAYS_ALL or name == "of the evidence"])
 def test_a_full_disk_publishes_nothing_and_the_next_owes_all(tmp_path: Path, where: str):
-    """It ends with a sentence, the disk full at the first file, at what Spark unpacks, or at what
-    was heard.
+    """It ends with a sentence, whether the disk is full at the first file, at what Spark unpacks,
+    or at the evidence.
     """
     draw, (limit, code) = random.Random(SEED), FULL[where]
     home = tmp_path / "home"
@@ -175,5 +175,5 @@ def test_a_full_disk_publishes_nothing_and_the_next_owes_all(tmp_path: Path, whe
             assert code == command.ended(ENDS_WITHIN_S), f"FAULT_SEED={SEED}: {command.said()}"
             assert [] == command.survivors(), f"FAULT_SEED={SEED}"
             nothing_published(command)
-        if PLAYS_ALL:  # that the next run is whole is seen after a kill in any case
+        if PLAYS_ALL:  # a complete next run is tested after a kill in any case
             next_run_owes_all(cluster, home)

@@ -1,4 +1,4 @@
-"""The work of one lane with a lister: what a contradiction in a later batch does to earlier
+"""The work of one lane with a lister: the effect of a contradiction in a later batch on earlier
 ones.
 """
 
@@ -30,8 +30,8 @@ def lister(tmp_path: Path) -> Iterator[ListerUnderTest]:
 
 
 def asked(lister: ListerUnderTest, *batches: list[int]) -> dict[int | None, tuple[str, str]]:
-    """Status and detail by ledger, and the greeting under None, of these batches of ledgers with
-    ten entries each.
+    """Return status and detail by ledger, and the greeting under None, for these batches of ledgers
+    with ten entries each.
     """
     directory = Directory(
         {"b1": (HOST, lister.bookie_listener.port)},
@@ -47,7 +47,7 @@ def asked(lister: ListerUnderTest, *batches: list[int]) -> dict[int | None, tupl
 
 
 def test_each_answer_says_that_a_lister_listed(lister: ListerUnderTest) -> None:
-    """And the greeting, which the summary counts."""
+    """So does the greeting, which the summary counts."""
     where = f"{LISTED_BY_LISTER}{HOST}:{lister.port}"
     for ledger_id in (1, 2, 3):
         lister.hold(ledger_id, (0, 9))
@@ -61,7 +61,7 @@ def test_each_answer_says_that_a_lister_listed(lister: ListerUnderTest) -> None:
 
 
 def test_a_contradiction_in_the_last_batch_spoils_the_first(lister: ListerUnderTest) -> None:
-    """None of the lists of that lister is believed, whenever it was given."""
+    """No list of that lister is believed, whenever it was given."""
     for ledger_id in (1, 2, 3):
         lister.hold(ledger_id, (0, 9))
     lister.bookie.hold(3, [(1000, 1000)])

@@ -1,5 +1,5 @@
-"""What a lane does with its questions, without Spark: whom it dials, and what it says of those it
-cannot dial.
+"""What a lane does with its questions, without Spark: which bookies it dials, and what it records
+for the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMITS = BookieLimits()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ledger 7 is on b1 alone; b2 holds one of its entries all the same, and so does b3, which
+    """Yield a cluster: ledger 7 is on b1 alone; b2 holds one of its entries, and so does b3, which
     cannot list.
     """
     storages = [Storage.SORTED, Storage.SORTED, Storage.DB]
@@ -49,7 +49,7 @@ def directory(
 def reads(
     cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], str]:
-    """The status of each read of ledger 7."""
+    """Return the status of each read of ledger 7."""
     address = StoreAddress(
         parse(cluster.metadata_service_uri), cluster.root, cluster.layout, ZooKeeperLimits()
     )
@@ -63,7 +63,7 @@ def reads(
 
 
 def lists(where: Directory, bookies: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Status and detail of what each bookie said of ledger 7."""
+    """Return status and detail of each bookie's answer about ledger 7."""
     rows = table(QUESTIONS, [(bookie, LEDGER, 64, None) for bookie in bookies])
     answers = [
         row
@@ -78,7 +78,7 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 
 def test_a_bookie_outside_the_ensemble_is_read_like_any_other(cluster: SandboxCluster):
-    """A lane is a registered bookie's, whatever the ledger's metadata says."""
+    """A lane belongs to a registered bookie, whatever the ledger's metadata says."""
     expected = {("b1", 4): "present", ("b2", 4): "present", ("b2", 5): "no_entry"}
     assert expected == reads(cluster, directory(cluster), list(expected))
 
@@ -87,7 +87,9 @@ def test_a_bookie_outside_the_ensemble_is_read_like_any_other(cluster: SandboxCl
 def test_a_bookie_that_cannot_list_is_read_all_the_same(
     cluster: SandboxCluster, known: tuple[str, ...]
 ):
-    """Found out at an earlier look or not: only lists are not asked for again."""
+    """It does not matter whether an earlier look found it out: only lists are not asked for
+    again.
+    """
     expected = {("b3", 4): "present", ("b3", 5): "no_entry"}
     assert expected == reads(cluster, directory(cluster, known), list(expected))
     assert (
@@ -97,13 +99,13 @@ def test_a_bookie_that_cannot_list_is_read_all_the_same(
 
 
 def test_whom_nobody_can_dial_is_not_read(cluster: SandboxCluster):
-    """Why is said; neither is absence."""
+    """The reason is recorded, and does not mean absence."""
     expected = {("nobody", 4): "unregistered", ("unreadable", 4): "address_unknown"}
     assert expected == reads(cluster, directory(cluster), list(expected))
 
 
 def test_gone_is_who_has_neither_registration_nor_cookie(cluster: SandboxCluster):
-    """A cookie says that the bookie may come back; a registration nobody can read is one."""
+    """A bookie with a cookie may come back; one with an unreadable registration is registered."""
     where = directory(cluster, cookies=frozenset({"away", "b9"}))
     expected = {
         "nobody": ("unregistered", NO_COOKIE),
@@ -114,5 +116,5 @@ def test_gone_is_who_has_neither_registration_nor_cookie(cluster: SandboxCluster
 
 
 def test_where_the_cookies_are_not_known_nobody_is_gone(cluster: SandboxCluster):
-    """What was not read is not absent."""
+    """Unread cookies are not absent ones."""
     assert {"nobody": ("unregistered", "")} == lists(directory(cluster), ["nobody"])

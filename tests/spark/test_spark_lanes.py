@@ -1,5 +1,5 @@
-"""One lane a bookie: one conversation, each pair asked once a look and stored once, whatever Spark
-does twice.
+"""Each bookie has one lane: one conversation, each pair asked once a look and stored once, whatever
+Spark does twice.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LEDGERS = range(1, 41)
 
 
 class Undisturbed(NamedTuple):
-    """An audit, lists asked by (bookie, ledger), the operations sent, and the most connections open
-    at once a bookie.
+    """An audit, the lists asked by (bookie, ledger), the operations sent, and the most open
+    connections of each bookie.
     """
 
     outcome: Outcome
@@ -46,8 +46,8 @@ class Undisturbed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Thirteen bookies and forty ledgers that together name all of them; ledgers 7 and 8 lack
-    something.
+    """Yield thirteen bookies and forty ledgers that together name all of them; ledgers 7 and 8 lack
+    entries.
     """
     with SandboxCluster(tmp_path_factory.mktemp("lanes"), BOOKIES) as cluster:
         for ledger_id in LEDGERS:
@@ -62,7 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def undisturbed(
     spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """One audit of the thirteen, and what the bookies counted meanwhile."""
+    """Return one audit of the thirteen, and what the bookies counted meanwhile."""
     home = tmp_path_factory.mktemp("undisturbed")
     outcome = audit(cluster, home, **ON_SPARK)
     asked = Counter(
@@ -78,7 +78,7 @@ def bookies(cluster: SandboxCluster) -> list[Bookie]:
 
 
 def answers(outcome: Outcome) -> list[dict[str, Any]]:
-    """The rows of evidence/answers that are about a ledger."""
+    """Return the rows of evidence/answers that are about a ledger."""
     assert outcome.run_dir is not None
     rows = (
         ds.dataset(outcome.run_dir / "evidence" / "answers", format="parquet")
@@ -89,7 +89,9 @@ def answers(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[set[str]]:
-    """The bookies in each partition, when each of `asked` is asked about a hundred ledgers."""
+    """Return the bookies in each partition when each of `asked` is asked about a hundred
+    ledgers.
+    """
     rows = [(bookie, ledger, 0, None) for bookie in asked for ledger in range(100)]
     batch = table(QUESTIONS, rows)
     directory = Directory(dict.fromkeys(addresses, ("h", 1)), frozenset())
@@ -98,8 +100,8 @@ def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[s
 
 
 def test_integers_are_hashed_as_spark_hashes_them(spark: SparkSession):
-    """Lanes are found by a hash of our own: every key that may be tried for 65 lanes has the hash
-    Spark gives it.
+    """Our own hash finds lanes: every key that may be tried for 65 lanes has the hash that Spark
+    gives it.
     """
     keys = spark.range(65 * KEYS_TRIED_PER_LANE).select(
         f.col("id").cast(IntegerType()).alias("key")
@@ -123,13 +125,13 @@ def test_each_registered_bookie_has_a_partition_of_its_own(spark: SparkSession, 
 
 
 def test_without_a_registered_bookie_nobody_has_a_lane(spark: SparkSession):
-    """All share the one partition in which nobody is dialled."""
+    """All share the one partition in which no bookie is dialled."""
     assert [{"gone-1:3181", "gone-2:3181"}] == lanes(spark, [], ["gone-1:3181", "gone-2:3181"])
 
 
 def test_each_pair_is_asked_once_a_look_and_stored_once(undisturbed: Undisturbed):
-    """The bookies' own counts are those of the evidence: once for the sound, at two looks for the
-    two suspects.
+    """The bookies' own counts are those of the evidence: once for the sound ledgers, at two looks
+    for the two suspects.
     """
     assert 1 == undisturbed.outcome.exit_code
     stored = Counter(
@@ -143,14 +145,14 @@ def test_each_pair_is_asked_once_a_look_and_stored_once(undisturbed: Undisturbed
 
 
 def test_each_bookie_has_one_connection_at_a_time(undisturbed: Undisturbed):
-    """One bounded conversation a bookie over the whole job: its limits are those of the whole
+    """Each bookie has one conversation over the whole job, so its limits are those of the whole
     run.
     """
     assert [1] * BOOKIES == undisturbed.connections_open_max
 
 
 def test_only_questions_are_sent(cluster: SandboxCluster, undisturbed: Undisturbed):
-    """Lists, reads and GET_BOOKIE_INFO: nothing is added and nothing fenced."""
+    """They are lists, reads and GET_BOOKIE_INFO: no entry is added and no ledger fenced."""
     assert {
         "GET_LIST_OF_ENTRIES_OF_LEDGER",
         "READ_ENTRY",
@@ -160,10 +162,11 @@ def test_only_questions_are_sent(cluster: SandboxCluster, undisturbed: Undisturb
 
 
 def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
-    """The stage's work, in which every fifth task's worker is killed at its first attempt, behind
-    its first batch.
+    """Return the stage's work, in which every fifth task's worker is killed at its first attempt,
+    after its first batch.
 
-    Made inside a function, so that it travels to the workers by value: they know no test module.
+    It is made inside a function, so that it travels to the workers by value: they do not know test
+    modules.
     """
 
     def made(*arguments: Any, **named: Any) -> Any:
@@ -193,8 +196,8 @@ def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
 
 
 def in_two_portions(find: Callable[..., Listing]) -> Callable[..., Listing]:
-    """A listing with one portion more, whose only parent has vanished: a single portion is listed
-    without a task.
+    """Return a listing with one portion more, whose only parent has vanished: a single portion is
+    listed without a task.
     """
 
     def found(store: MetadataStore) -> Listing:
@@ -221,8 +224,8 @@ def test_tasks_that_are_killed_are_done_again_and_count_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Some tasks of every stage die once, and verdicts, counts and findings are those of an
-    undisturbed run.
+    """Some tasks of every stage die once; verdicts, counts and findings are those of an undisturbed
+    run.
     """
     for stage, (home, name) in WORKS.items():
         (tmp_path / stage).mkdir()

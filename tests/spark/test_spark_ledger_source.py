@@ -43,8 +43,8 @@ Load = Callable[..., DataFrame]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b1 writable, b2 read-only, b3 gone and not decommissioned, b4 without a trace; ledgers below
-    several parents.
+    """Yield a cluster: b1 is writable, b2 read-only, b3 gone with its cookie, b4 without a trace;
+    ledgers are below several parents.
     """
     with SandboxCluster(tmp_path_factory.mktemp("sources"), 4, named=True) as cluster:
         text = "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b2 b4] closed 19"
@@ -62,7 +62,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def _put_topics(cluster: SandboxCluster) -> None:
-    """A topic with everything, one named as before Pulsar 2.0, and one that cannot be decoded."""
+    """Write a topic with everything, one named as before Pulsar 2.0, and one that cannot be
+    decoded.
+    """
     cursor, schema = Cursor(OPEN, Position(CLOSED, 3)), SchemaVersion(0, Position(CLOSED, 0))
     ledgers = [closed(77, offloaded=True, deleted=True), DataLedger(78), closed(MARKED)]
     put_topic(cluster.set_raw, "acme/shop/orders", ledgers, {"billing": cursor}, (schema,))
@@ -73,7 +75,9 @@ def _put_topics(cluster: SandboxCluster) -> None:
 
 @pytest.fixture
 def load(spark: Any, cluster: SandboxCluster) -> Load:
-    """`load("ledgers", readers="3")`: the table of bookkeeper_ledgers with these options."""
+    """Return a function: `load("ledgers", readers="3")` is the table of bookkeeper_ledgers with
+    these options.
+    """
     ledger_source.register(spark)
 
     def loaded(name: str, **options: str) -> DataFrame:
@@ -109,8 +113,8 @@ def test_every_ledger_is_one_row_with_what_its_metadata_says(load):
 
 
 def test_a_malformed_ledger_is_a_row_with_its_reason(load):
-    """Malformed says where; a format newer than ours is unreadable and says so; neither stands in
-    the way of the others.
+    """A malformed one says where; a newer format is unreadable and says so; the others are not
+    affected.
     """
     rows = by_id(load("ledgers").collect())
     bad = rows[MALFORMED]
@@ -122,9 +126,7 @@ def test_a_malformed_ledger_is_a_row_with_its_reason(load):
 
 
 def test_the_source_and_the_run_read_alike(load, cluster):
-    """For the same ledger the source gives what the run writes as evidence, but for the moment it
-    was read.
-    """
+    """For the same ledger the source gives what the run writes as evidence, except for the time."""
     uri = parse_uri(cluster.metadata_service_uri)
     with open_store(uri, ZooKeeperLimits()) as store:
         ids = pa.RecordBatch.from_arrays(
@@ -150,8 +152,8 @@ def test_no_column_holds_the_password(load):
 
 @pytest.mark.parametrize(("readers", "partitions"), [("1", 1), ("2", 2), ("1000", 4)])
 def test_ledgers_are_dealt_to_so_many_readers(load, readers, partitions):
-    """As many partitions as asked for, never more than there are parents of ledgers; every ledger
-    all the same.
+    """There are as many partitions as requested, but never more than parents of ledgers; every
+    ledger is there.
     """
     table = load("ledgers", readers=readers)
     assert partitions == table.rdd.getNumPartitions()
@@ -160,7 +162,7 @@ def test_ledgers_are_dealt_to_so_many_readers(load, readers, partitions):
 
 @pytest.mark.parametrize(("readers", "each"), [("1", 6_000), ("3", 2_000)])
 def test_readers_share_the_rate(cluster, readers, each):
-    """What is asked for is not exceeded however many readers there are."""
+    """The rate is not exceeded, however many readers there are."""
     options = {
         "metadataServiceUri": cluster.metadata_service_uri,
         "zookeeperReadsPerSecond": "6000",
@@ -171,7 +173,7 @@ def test_readers_share_the_rate(cluster, readers, each):
 
 
 def test_a_cluster_without_ledgers_is_an_empty_table(spark, tmp_path):
-    """No parents, no ledgers: one partition, no rows, no error."""
+    """Without parents and ledgers there are one partition, no rows, and no error."""
     with SandboxCluster(tmp_path, 1, named=True) as empty:
         for name in ("ledgers", "underreplicated"):
             table = (
@@ -192,7 +194,7 @@ def test_bookies_are_those_registered_or_with_a_cookie(load, cluster):
 
 
 def test_underreplicated_are_the_marked(load):
-    """Each mark with both its times and what is missing."""
+    """Each mark has both its times and the missing replicas."""
     before_ms = now_ms()
     (row,) = load("underreplicated").collect()
     assert (MARKED, 1_234, ["b4"], None) == (
@@ -205,7 +207,9 @@ def test_underreplicated_are_the_marked(load):
 
 
 def test_topics_are_the_ledgers_they_reference(load):
-    """Data, cursors and schemas of every namespace; what cannot be read is a row that says so."""
+    """They have data, cursors and schemas of every namespace; what cannot be read is a row that
+    says so.
+    """
     rows = load("topics").collect()
     references = {
         (r["topic"], r["role"], r["name"], r["ledger_id"], r["entries"], r["bookkeeper_deleted"])
@@ -232,14 +236,14 @@ def test_topics_are_the_ledgers_they_reference(load):
 
 @pytest.mark.parametrize(("readers", "partitions"), [("1", 1), ("2", 2), ("8", 3)])
 def test_namespaces_are_dealt_to_so_many_readers(load, readers, partitions):
-    """Never more than there are namespaces; every topic is read once."""
+    """There are never more than namespaces; every topic is read once."""
     topics = load("topics", readers=readers)
     assert (partitions, 8) == (topics.rdd.getNumPartitions(), topics.count())
 
 
 def test_topics_may_lie_elsewhere(load, cluster):
-    """Where pulsarMetadataUri says; where there are none, the action fails and says where it
-    looked.
+    """They are where pulsarMetadataUri says; without topics there the action fails and says where
+    it looked.
     """
     put_topic(cluster.set_raw, "t/n/x", [closed(5)], prefix="/elsewhere")
     elsewhere = load("topics", pulsarMetadataUri=f"zk:{cluster.zookeeper_hosts}/elsewhere")
@@ -249,7 +253,7 @@ def test_topics_may_lie_elsewhere(load, cluster):
 
 
 def test_every_action_reads_again(load, cluster):
-    """The same table shows at its second action what changed since its first: it is no snapshot."""
+    """The second action shows what changed since the first: the table is not a snapshot."""
     table = (
         load("ledgers")
         .where(f"ledger_id = {OPEN}")
@@ -279,7 +283,7 @@ def test_every_action_reads_again(load, cluster):
 
 
 def test_what_was_written_stays(load, cluster, tmp_path, spark):
-    """Written once, the table is a snapshot: what the documentation tells users to do."""
+    """A written table is a snapshot, as the documentation tells users."""
     load("ledgers").write.parquet(f"{tmp_path}/ledgers")
     written = spark.read.parquet(f"{tmp_path}/ledgers").where(f"ledger_id = {OPEN}")
     assert "OPEN" == written.collect()[0].state
@@ -305,8 +309,8 @@ def test_sql_may_use_the_sources(spark, load, cluster):
 
 
 @pytest.mark.parametrize("name", [source.name() for source in SOURCES])
-def test_a_missing_uri_is_told_by_load(spark, name):
-    """The option is named, with the form it has."""
+def test_load_refuses_a_missing_uri(spark, name):
+    """The error names the option and its form."""
     ledger_source.register(spark)
     with pytest.raises(
         AnalysisException,
@@ -315,8 +319,8 @@ def test_a_missing_uri_is_told_by_load(spark, name):
         spark.read.format(name).load()
 
 
-def test_nonsense_for_a_uri_is_told_by_load(load):
-    """The option is named, with what is wrong and the right form."""
+def test_load_refuses_nonsense_for_a_uri(load):
+    """The error names the option, what is wrong, and the right form."""
     with pytest.raises(
         AnalysisException,
         match=r"option metadataServiceUri: .* does not begin with a store .*zk\+hierarchical://",
@@ -350,7 +354,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("options", "said"), WRONG)
 def test_a_wrong_option_is_named(options, said):
-    """Unknown, out of range, without a unit: each with its own name and what to write."""
+    """The option is unknown, out of range, or without a unit: the error has its name and what to
+    write.
+    """
     given = options if any(name.startswith("metadata") for name in options) or not options else {
         "metadataServiceUri": "zk://h/ledgers", **options,
     }  # fmt: skip
@@ -359,14 +365,14 @@ def test_a_wrong_option_is_named(options, said):
 
 
 def test_a_password_in_the_uri_is_refused_and_not_repeated():
-    """Whatever was given, no part of it that may be secret is quoted."""
+    """No possibly secret part of it is quoted."""
     with pytest.raises(ConfigError) as refused:
         source_options({"metadataServiceUri": "zk://me:s3cret@h/ledgers"})
     assert "s3cret" not in str(refused.value)
 
 
 def test_options_know_no_case_and_reach_the_limits():
-    """Spark's options are case-insensitive; each ZooKeeper option ends in the limit of its name."""
+    """Spark's options are case-insensitive; each ZooKeeper option sets the limit of its name."""
     options = {
         "METADATASERVICEURI": "zk://h/ledgers",
         "zookeeperbatchpaths": "7",
@@ -383,7 +389,7 @@ def test_options_know_no_case_and_reach_the_limits():
 
 
 def test_columns_cannot_be_chosen_with_a_schema(spark, load, cluster):
-    """A schema of the user's own would be filled with the wrong columns: it is refused with a
+    """A user's own schema would be filled with the wrong columns, so it is refused with a
     sentence.
     """
     load("bookies")
@@ -395,7 +401,7 @@ def test_columns_cannot_be_chosen_with_a_schema(spark, load, cluster):
 
 
 def test_a_zookeeper_out_of_reach_fails_the_action(load):
-    """With the sentence that says where and what to check; no empty table."""
+    """The sentence says where and what to check; there is no empty table."""
     with pytest.raises(PySparkException, match="did not let us connect within 200 ms"):
         load(
             "ledgers",
@@ -405,7 +411,9 @@ def test_a_zookeeper_out_of_reach_fails_the_action(load):
 
 
 def documented(heading: str) -> list[list[str]]:
-    """The rows of the one table below `heading` in the document, cells without code marks."""
+    """Return the rows of the one table below `heading` in the document, cells without code
+    marks.
+    """
     section = DOCUMENT.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
@@ -434,7 +442,7 @@ def test_the_documented_options_are_the_options():
 
 
 def test_no_option_is_a_command():
-    """Whoever may write a query must not be able to run programs on the driver and the
+    """A user who may write a query must not be able to run programs on the driver and the
     executors.
     """
     assert not [name for name in OPTIONS if "command" in name.lower()]
@@ -449,8 +457,8 @@ def test_the_documented_formats_are_the_formats():
 
 
 def test_the_documented_examples_run(spark, load, cluster, tmp_path):
-    """Every Python example of the document, in order, as it stands but for the cluster and the
-    directory.
+    """Every Python example of the document runs, in order and unchanged except for the cluster and
+    the directory.
     """
     load("bookies")
     code = "\n".join(re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL))

@@ -1,5 +1,5 @@
-"""The model's histories through a whole run on Spark: row for row what the engine without Spark
-says, and what is true.
+"""The model's histories through a whole run on Spark: row for row equal to the engine without
+Spark, and true.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SEED = 34
 RESUMED = 2
-"""Histories of this seed in which an audit goes on."""
+"""Histories of this seed in which an audit is resumed."""
 STEPS = 16
-"""Actions behind the beginning of each."""
+"""Actions after the beginning of each."""
 CHANGED = (
     "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close"
     " 2; create 3 e3 w2 a2 b2 b3 b4; append 3 9; close 3; create 4 e2 w2 a2 b1 b4; append 4 3;"
@@ -59,7 +59,7 @@ OF_A_RUN = (
     " close 6; unlist b5; mark 5; mark 6; delete 6; time 150; refuse b3; crash b2 silent; rename"
     " b4 b6"
 )
-"""A failing bookie, a silent one, a renamed one; a mark that finds nothing missing, and one without
+"""A failing bookie, a silent one, a renamed one; a mark with nothing to replicate, and one without
 a ledger.
 """
 
@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def histories(cluster: Cluster) -> list[list[str]]:
-    """Every twentieth of the quick form: the very histories (`test_model_quick` holds that)."""
+    """Return every twentieth history of the quick form (`test_model_quick` checks these)."""
     return those_on_spark(drawn(cluster, QUICK_HISTORIES, QUICK_SEED), QUICK_HISTORIES)
 
 
@@ -80,8 +80,8 @@ def histories(cluster: Cluster) -> list[list[str]]:
 def test_a_run_says_what_the_single_engine_says(
     spark: object, cluster: Cluster, histories: list[list[str]], tmp_path: Path, number: int
 ):
-    """Standing, exemption, reasons, findings with their entries, bookies and copies; and what it
-    says of bookies is true.
+    """Standing, exemption, reasons, findings with their entries, bookies and copies are equal; and
+    what it says of bookies is true.
     """
     end_through_spark(cluster, histories[number], tmp_path)
 
@@ -91,19 +91,19 @@ def test_a_run_says_what_the_single_engine_says(
 def test_a_run_behind_each_action_says_what_the_single_engine_says(
     spark: object, cluster: Cluster, histories: list[list[str]], tmp_path: Path, number: int
 ):
-    """Not at the end of a history alone."""
+    """This holds at every action, not only at the end of a history."""
     each_through_spark(cluster, histories[number], tmp_path)
 
 
 @pytest.fixture(scope="module")
 def run(spark: object, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> SparkRun:
-    """A whole run at the end of OF_A_RUN."""
+    """Return a whole run at the end of OF_A_RUN."""
     cluster.end(actions.lines_of(OF_A_RUN))
     return on_spark(cluster.world.metadata_service_uri, tmp_path_factory.mktemp("run"))
 
 
 def after_the_run() -> Truth:
-    """What is true of the cluster then."""
+    """Return what is true of the cluster then."""
     truth = Truth.of()
     for line in actions.lines_of(OF_A_RUN):
         assert actions.happen(truth, line), line
@@ -111,7 +111,7 @@ def after_the_run() -> Truth:
 
 
 def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
-    """Of each bookie, of marks and of all copies; and each sort of it is said."""
+    """This includes each bookie, marks and all copies; and each sort of it is said."""
     assert [] == list(wrong_run(after_the_run(), run))
     assert [] == list(wrong_run(after_the_run(), judged_again(run)))
     kinds = {one["kind"] for one in run.outcome.findings if one["ledger_id"] is None}
@@ -125,25 +125,25 @@ def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
 
 
 @pytest.mark.parametrize("name", OF_RUNS)
-def test_a_false_fact_of_a_run_is_told_by_the_truth(
+def test_a_false_fact_of_a_run_contradicts_the_truth(
     run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Planted in what judges the same evidence again."""
+    """It is planted in what judges the same evidence again."""
     OF_RUNS[name].plant(monkeypatch, RUN)
     assert list(wrong_run(after_the_run(), judged_again(run))), name
 
 
 @pytest.mark.parametrize("name", ["what was read was listed", "no mark is stale"])
-def test_a_false_row_of_a_run_is_told_by_the_truth(
+def test_a_false_row_of_a_run_contradicts_the_truth(
     run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """What copies rest on and why a mark stands are compared on the rows of a run too."""
+    """The basis of copies and the reasons for a mark are also compared on the rows of a run."""
     FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
     sentence, *_ = wrong_run(after_the_run(), judged_again(run))
     assert sentence.startswith("a false fact on ledger"), sentence
 
 
-def test_a_false_count_of_stale_marks_is_told_by_the_truth(
+def test_a_false_count_of_stale_marks_contradicts_the_truth(
     run: SparkRun, monkeypatch: pytest.MonkeyPatch
 ):
     """No mark is said to be stale, and one is."""
@@ -156,7 +156,7 @@ def test_a_false_count_of_stale_marks_is_told_by_the_truth(
 def test_runs_that_go_on_in_a_drawn_history_are_right(
     spark: object, cluster: Cluster, tmp_path: Path
 ):
-    """Wherever the history cuts them down, and whatever happens before they go on."""
+    """The history may kill them at any stage, and anything may happen before they are resumed."""
     drawn_anew = (
         draw_history(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count()
     )
@@ -168,7 +168,7 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(
     "cut",
     [
         pytest.param("cut 3 half", marks=pytest.mark.long),
-        "cut 8 untold",
+        "cut 8 unrecorded",
         pytest.param("cut 15 written", marks=pytest.mark.long),
         pytest.param("cut 22 half", marks=pytest.mark.long),
     ],
@@ -176,8 +176,8 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(
 def test_a_run_that_went_on_is_right_though_the_cluster_changed(
     spark: object, cluster: Cluster, tmp_path: Path, cut: str
 ):
-    """Each verdict is that of its ledger's last look, nothing that was written is asked again, and
-    the accounts add up.
+    """Each verdict is that of its ledger's last look, no written question is repeated, and the
+    counts add up.
     """
     through_spark(cluster, actions.lines_of(CHANGED.format(cut=cut)), tmp_path)
 
@@ -187,7 +187,7 @@ def test_a_run_that_went_on_is_right_though_the_cluster_changed(
     ("plant", "cut"),
     [
         pytest.param(reported_before_it_is_done, "cut 3 written", id="reported before it is done"),
-        pytest.param(leftovers_stay, "cut 3 untold", id="leftovers stay"),
+        pytest.param(leftovers_stay, "cut 3 unrecorded", id="leftovers stay"),
         pytest.param(all_is_done_again, "cut 3 written", id="all is done again"),
     ],
 )
@@ -199,8 +199,8 @@ def test_a_planted_bug_of_the_journal_breaks_a_history(
     plant: Plant,
     cut: str,
 ):
-    """The model bites where the lists of the first look are cut down; and the command that replays
-    the history is told.
+    """The model finds the bug when the lists of the first look are interrupted; and prints the
+    command that replays the history.
     """
     lines = actions.lines_of(LOST.format(cut=cut))
     plant(monkeypatch)

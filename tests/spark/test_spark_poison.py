@@ -1,5 +1,5 @@
-"""Ledgers that harm whoever judges them: each is named and set aside, and all others get their
-verdict in the same run.
+"""Ledgers that harm the process that judges them: each is named and set aside, and all others get
+their verdict in the same run.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ SAID = {
 }
 """The column `detail` of a ledger that does such harm."""
 RAISED = "an exception", "sys.exit"
-"""Harm that is no reason to judge it again in a child, nor to believe that it would do it again."""
+"""Harm after which the ledger is not judged again in a child."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Twelve ledgers on three bookies; two lack an entry."""
+    """Yield twelve ledgers on three bookies; two lack an entry."""
     with SandboxCluster(tmp_path_factory.mktemp("poison"), 3) as cluster:
         for ledger_id in LEDGERS_ALL:
             lose = {"b1": "6", "b2": "6"} if ledger_id in LACKING else {}
@@ -52,14 +52,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(scope="module")
 def undisturbed(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A run on the same cluster without poison."""
+    """Return a run on the same cluster without poison."""
     outcome = accounted(audit(cluster, tmp_path_factory.mktemp("undisturbed"), **LIMITS))
     assert ["violated"] * 2 == outcome.standings(*LACKING)
     return outcome
 
 
 def details(outcome: Outcome) -> dict[int, str]:
-    """What each ledger's row says of how judging it failed; each ledger once."""
+    """Return what each ledger's row says of how judging it failed; each ledger occurs once."""
     assert outcome.run_dir is not None, outcome.stdout
     rows = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS).to_pylist()
     assert list(LEDGERS_ALL) == sorted(row["ledger_id"] for row in rows)
@@ -67,7 +67,7 @@ def details(outcome: Outcome) -> dict[int, str]:
 
 
 def others(outcome: Outcome, harm: dict[int, str]) -> tuple[Any, ...]:
-    """All that is said of ledgers without poison."""
+    """Return everything said of ledgers without poison."""
     verdicts = {
         ledger_id: verdict
         for ledger_id, verdict in outcome.verdicts.items()
@@ -90,7 +90,7 @@ def poisoned(
     from_look: int = 1,
     **way: str,
 ) -> Outcome:
-    """A run that meets the harm, as does whoever replays it. Counts add up, and the replay says the
+    """Run an audit that meets the harm, as does the replay. Counts add up, and the replay says the
     same.
     """
     poison = Poison(harm, from_look)
@@ -103,12 +103,12 @@ WAYS = [
     pytest.param({}, id="in process"),
     pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark),
 ]
-"""Who judges first."""
+"""Which process judges first."""
 
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest) -> dict[str, str]:
-    """One of WAYS, with a Spark session where it needs one."""
+    """Return one of WAYS, with a Spark session if it needs one."""
     if request.param:
         request.getfixturevalue("spark")
     return dict(request.param)
@@ -124,8 +124,8 @@ def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ):
-    """INDETERMINATE(poison), its evidence kept apart, the report names it; every other verdict is
-    that of a run without it.
+    """The ledger is INDETERMINATE(poison), its evidence is kept apart, the report names it; every
+    other verdict is that of a run without it.
 
     On Spark `make test` has all kinds at once, below; `make faults` has each alone.
     """
@@ -156,7 +156,7 @@ def test_ledgers_of_every_kind_are_named_in_one_run(
     monkeypatch: pytest.MonkeyPatch,
 ):
     """One kills its worker, one never ends, one takes all memory, one raises, and so on: one more
-    pass finds them all. With `make faults` each is also met alone.
+    pass finds them all. `make faults` has each alone.
     """
     harm = dict(
         zip(
@@ -177,7 +177,7 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Nobody was asked about it, and nobody waits for that: all others are judged."""
+    """No bookie was asked about it, and nothing waits for that: all others are judged."""
     plant_in_askers(monkeypatch, 3)
     outcome = accounted(audit(cluster, tmp_path, **LIMITS, **way))
     said = {3: "judging was stopped: whom to ask about it could not be found out"}
@@ -188,7 +188,9 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
 def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
     cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A suspect of the first look: nothing of it is reported, and it is asked about no more."""
+    """It is a suspect of the first look: no finding of it is reported, and it is not asked about
+    again.
+    """
     harm = {5: "SIGKILL"}
     outcome = poisoned(cluster, tmp_path, monkeypatch, harm, from_look=2)
     assert {5: SAID["SIGKILL"]} == details(outcome)
@@ -206,8 +208,8 @@ STRUCK = {3: "SIGSEGV", 8: "a loop in Python"}
 
 @pytest.fixture(scope="module")
 def struck(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A run that met the harm of STRUCK, as whoever replays it later does not unless a test plants
-    it again.
+    """Return a run that met the harm of STRUCK; a later replay does not, unless a test plants it
+    again.
     """
     with pytest.MonkeyPatch.context() as planted:
         return poisoned(cluster, tmp_path_factory.mktemp("struck"), planted, STRUCK)
@@ -216,7 +218,7 @@ def struck(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) ->
 def test_a_replay_survives_poison_that_the_run_did_not_name(
     struck: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Evidence without its `poison/`, as a killed run leaves it: the ledger is found in a child, in
+    """The evidence lacks its `poison/`, as after a killed run: the ledger is found in a child, with
     the same words.
     """
     assert struck.run_dir is not None
@@ -229,7 +231,7 @@ def test_a_replay_survives_poison_that_the_run_did_not_name(
 
 
 def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outcome):
-    """When the fault is mended, replaying that directory gives the ledger's verdict; the whole run
+    """Once the fault is fixed, replaying that directory gives the ledger's verdict; the whole run
     still sets it aside.
     """
     assert struck.run_dir is not None
@@ -241,8 +243,8 @@ def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outc
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
     way: dict[str, str], cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the
-    same words.
+    """Exit 4, with a sentence that names some; nothing is published. `auditor ledger` gives up with
+    the same words.
     """
     poison = Poison(dict.fromkeys(LEDGERS_ALL, "an exit"), stopped_max=1)
     plant_in_workers(monkeypatch, poison)
@@ -266,7 +268,7 @@ def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
 def test_single_ledgers_are_judged_beside_poison(
     cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
-    """`auditor ledger` says the same of it, and lives."""
+    """`auditor ledger` says the same of it, and survives."""
     plant_here(monkeypatch, Poison({3: kind}))
     outcome = audit_ledgers(cluster, [2, 3, 5], **LIMITS)
     assert ["sound", "indeterminate: poison", "violated"] == outcome.standings(2, 3, 5)

@@ -1,5 +1,5 @@
-"""A listing in portions, by Spark and by the driver: every ledger once, at the beginning and when
-it is made again.
+"""A listing in portions, by Spark and by the driver: every ledger occurs once, at the beginning and
+in the second listing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from auditor.spark.stages import Stages
 from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
 
 APART = 10_000
-"""Ledger ids that share one parent in the hierarchical layouts: further apart, each has its own."""
+"""Ledger ids that share one parent in the hierarchical layouts: ids further apart have different
+parents.
+"""
 THEN, LEFT = 120, 59
 """Ledgers of the first run, and of the second: fewer than half."""
 FEW = {"ledgers_in_process_max": "100"}
-"""Fewer than there are parents at first, and more than there are left."""
+"""Fewer than the parents at first, and more than the parents that are left."""
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
-    """A cluster of empty ledgers in several portions."""
+    """Yield a cluster of empty ledgers in several portions."""
     with SandboxCluster(tmp_path / "cluster", bookies=2) as made:
         empty = made.ledger("e2 w2 a2  0:[b1 b2]  closed -1")
         made.add_ledgers(dict.fromkeys([n * APART for n in range(THEN)], empty))
@@ -35,7 +37,9 @@ def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
 
 
 def dropped(cluster: SandboxCluster, tmp_path: Path, way: Mapping[str, str]) -> Outcome:
-    """The second of two runs, with all ledgers and with LEFT of them; each as `way` says."""
+    """Return the second of two runs, with all ledgers and with LEFT of them; both in the given
+    way.
+    """
     output = str(tmp_path / "portions")
     assert 0 == audit(cluster, tmp_path, output=output, **way).exit_code
     for number in range(LEFT, THEN):
@@ -44,7 +48,7 @@ def dropped(cluster: SandboxCluster, tmp_path: Path, way: Mapping[str, str]) -> 
 
 
 def is_whole(outcome: Outcome) -> None:
-    """The drop is found, and both listings have each ledger that is left, once."""
+    """Assert that the drop is found, and that both listings have each remaining ledger once."""
     assert [Kind.LEDGER_POPULATION_DROPPED] == outcome.kinds
     assert str(LEFT * APART) in outcome.findings[0]["witness"]
     run = place(str(outcome.run_dir))
@@ -57,14 +61,14 @@ def is_whole(outcome: Outcome) -> None:
 def test_a_listing_in_portions_is_made_again_in_portions(
     spark: object, cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """Where the ledgers lie under many parents each listing is a Spark job of its own."""
+    """If the ledgers are under many parents, each listing is a Spark job of its own."""
     is_whole(dropped(cluster, tmp_path, ON_SPARK))
 
 
 def test_ledgers_that_are_few_are_listed_here_under_however_many_parents(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ledgers of a small old cluster lie far apart: that costs it no Spark."""
+    """Ledgers of a small old cluster are far apart: that does not start Spark."""
     monkeypatch.delattr(Stages, "list_ledgers")
     is_whole(dropped(cluster, tmp_path, {}))
 
@@ -73,8 +77,8 @@ def test_ledgers_that_are_few_are_listed_here_under_however_many_parents(
 def test_more_parents_than_ledgers_may_be_are_listed_by_spark(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a ledger, or BookKeeper would have removed it. The second run has fewer, and lists
-    them itself.
+    """Each parent has a ledger, or BookKeeper would have removed it. The second run has fewer, and
+    lists them itself.
     """
     listed: list[str] = []
     list_ledgers = Stages.list_ledgers

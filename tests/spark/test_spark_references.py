@@ -1,5 +1,5 @@
-"""What Pulsar's topics reference, in whole runs: findings, topics that are hit, and a run that is
-cut down.
+"""What Pulsar's topics reference, in whole runs: findings, topics that are hit, and an interrupted
+run.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """A topic with a missing and a truncated ledger beside what is no finding; and an orphan beside
-    a young ledger.
+    """Yield a topic with a missing and a truncated ledger, beside others without a finding; and an
+    orphan beside a young ledger.
     """
     with SandboxCluster(tmp_path_factory.mktemp("references"), 3, named=True) as made:
         for ledger_id in (SOUND, CUT):
@@ -63,12 +63,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def whole(
     spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:
-    """A run that nothing cuts down."""
+    """Return a run that is not interrupted."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("whole")))
 
 
 def said(outcome: Outcome) -> list[tuple[str, int | None, dict[str, Any]]]:
-    """What the findings say, without the times of the looks and the age that depends on them."""
+    """Return what the findings say, without the times of the looks and the age that depends on
+    them.
+    """
     moving = ("apart_ms", "oldest_age_ms")
     return [
         (
@@ -81,8 +83,8 @@ def said(outcome: Outcome) -> list[tuple[str, int | None, dict[str, Any]]]:
 
 
 def test_losses_and_orphans_are_found_and_nothing_else(whole: Outcome) -> None:
-    """The newest ledger without a record is unknown; what long-term storage has, and what is empty,
-    is no finding.
+    """The newest ledger without a record is unknown; a ledger in long-term storage, and an empty
+    one, have no finding.
     """
     assert [
         Kind.REFERENCED_LEDGER_MISSING,
@@ -108,7 +110,9 @@ def test_losses_and_orphans_are_found_and_nothing_else(whole: Outcome) -> None:
 
 
 def test_topics_that_are_hit_are_written(whole: Outcome) -> None:
-    """One line a topic, with the subscriptions that the loss blocks; and the ids of the orphans."""
+    """There is one line for each topic, with the subscriptions that the loss blocks; and the ids of
+    the orphans.
+    """
     assert whole.run_dir is not None
     (line,) = (whole.run_dir / "topics.jsonl").read_text().splitlines()
     topic = json.loads(line)
@@ -128,9 +132,7 @@ def test_topics_that_are_hit_are_written(whole: Outcome) -> None:
 def test_a_reference_that_is_gone_at_the_second_look_is_no_finding(
     spark: SparkSession, cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """As where a broker trims the topic: the delay was waited for, then nothing referenced the
-    ledger.
-    """
+    """The broker trimmed the topic: after the delay nothing referenced the ledger."""
     path = topic_path(parse_topic("public/default/trimmed"))
     put_topic(cluster.set_raw, "public/default/trimmed", [closed(80), closed(SOUND)])
     try:
@@ -153,8 +155,8 @@ def test_spark_tasks_write_what_the_driver_writes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same findings where no topic is read by the driver. The reads of tasks are counted, also
-    those of connecting.
+    """The findings are the same if the driver reads no topic. The reads of tasks are counted,
+    including those of connecting.
     """
     monkeypatch.setattr(reference_looks, "TOPICS_IN_PROCESS_MAX", 0)
     outcome = accounted(audit(cluster, tmp_path))
@@ -167,7 +169,7 @@ def test_spark_tasks_write_what_the_driver_writes(
 
 
 class CutDown(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 @pytest.mark.parametrize("stage", ["referenced ledgers", "references again"])
@@ -179,8 +181,8 @@ def test_a_run_that_is_cut_down_goes_on(
     stage: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before a stage on references is written down; the references that were read before are not
-    read again.
+    """It is interrupted before a stage on references is in the journal; the references read before
+    are not read again.
     """
     once: Callable[..., Any] = Journal.run_once
 
@@ -210,7 +212,7 @@ def test_a_run_that_is_cut_down_goes_on(
 def test_pulsar_may_be_left_out(
     spark: SparkSession, cluster: SandboxCluster, tmp_path: Path
 ) -> None:
-    """--pulsar off: nothing is read of topics, and nothing said."""
+    """--pulsar off: nothing is read of topics, and nothing is reported."""
     outcome = accounted(audit(cluster, tmp_path, pulsar="off"))
     assert ([], None) == (outcome.findings, outcome.summary["references"])
     assert outcome.run_dir is not None and not (outcome.run_dir / "topics.jsonl").exists()

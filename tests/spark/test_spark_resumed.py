@@ -1,6 +1,4 @@
-"""A run that was cut down goes on: the same verdicts, and nothing that is written is asked
-again.
-"""
+"""An interrupted run is resumed: the same verdicts, and no written question is repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 
 LEDGERS = range(1, 11)
 SHARD = 5
-"""Ledgers a shard: ten make two shards."""
+"""Ledgers of a shard: ten make two shards."""
 BOOKIES = ("b1", "b2", "b3", "b4")
 SOME = (
     "listing",
@@ -36,15 +34,15 @@ SOME = (
     "look 2 shard 1: lists",
     "verdicts",
 )
-"""Stages of each sort; those of the second shard, so that the first one is there."""
+"""One stage of each sort; those of the second shard, so that the first one is there."""
 CUTS_MAX = 60
-"""Times a run may be cut down before its stages would have to be used up."""
+"""Times a run may be interrupted before its stages must be used up."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a
-    mark, an open one; and a znode among the marks that marks nothing.
+    """Yield ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost,
+    a mark, an open one; and a znode among the marks that marks nothing.
     """
     storages = [Storage.SORTED, Storage.SORTED, Storage.SORTED, Storage.DB]
     with SandboxCluster(
@@ -64,19 +62,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(scope="module")
 def whole(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What a run says that nothing cuts down and that goes through in one piece."""
+    """Return what a run says that is not interrupted and not split."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("whole")))
 
 
 class CutDown(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 def cut_down_at_each(
     stages: Container[str], stage_written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """Each of the stages ends its run once: when it is written down that it is done, or else just
-    before. Their names.
+    """End the run once at each of the stages, after it is in the journal, or just before. Yield
+    their names.
     """
     cut: list[str] = []
     write = Place.write_text
@@ -99,7 +97,7 @@ def cut_down_at_each(
 
 
 def gone_on_with(cluster: SandboxCluster, home: Path, **way: str) -> tuple[Outcome, int]:
-    """The run, gone on with until it is over, and how often it was cut down."""
+    """Resume the run until it is over; return it, and how often it was interrupted."""
     more: dict[str, str] = {}
     for cuts in range(CUTS_MAX):
         try:
@@ -111,13 +109,13 @@ def gone_on_with(cluster: SandboxCluster, home: Path, **way: str) -> tuple[Outco
 
 
 def asked_of(cluster: SandboxCluster) -> Counter[tuple[str, int]]:
-    """The lists each bookie was asked for so far."""
+    """Return the lists each bookie was asked for so far."""
     return Counter({(b, i): n for b in BOOKIES for i, n in cluster.bookie(b).asked.items()})
 
 
 def questions(run: Path) -> list[tuple[str, int, int]]:
-    """The questions that the written evidence says were asked: bookie, ledger, look. b4 cannot
-    list: what it is asked until that shows is asked again, as it may.
+    """Return the questions in the written evidence: bookie, ledger, look. b4 cannot list: questions
+    before that shows may be repeated.
     """
     rows = ds.dataset(run / "evidence" / "answers", format="parquet").to_table().to_pylist()
     keys = [
@@ -130,7 +128,7 @@ def questions(run: Path) -> list[tuple[str, int, int]]:
 
 
 def said(outcome: Outcome) -> tuple[Any, ...]:
-    """All that depends on the cluster alone."""
+    """Return everything that depends only on the cluster."""
     found = sorted((one["id"], one["kind"], str(one["entries"])) for one in outcome.findings)
     problems = [event["problem"] for event in outcome.events if "problem" in event]
     assert any("mark nothing at their place" in problem for problem in problems), problems
@@ -145,8 +143,8 @@ def said(outcome: Outcome) -> tuple[Any, ...]:
 
 
 class Every:
-    """All stages but those that each resumption begins with: cut down there, a run would never get
-    further.
+    """All stages except those with which each resumption begins: interrupted there, a run would
+    never get further.
     """
 
     def __contains__(self, stage: object) -> bool:
@@ -182,7 +180,7 @@ def test_a_run_cut_down_again_and_again_says_the_same(
     stage_written: bool,
     way: dict[str, str],
 ):
-    """Whatever was written stays, what was half done is done again: verdicts, findings and counts
+    """What was written stays, and what was half done is done again: verdicts, findings and counts
     are those of a whole run.
     """
     if way:
@@ -209,12 +207,12 @@ def test_a_run_cut_down_again_and_again_says_the_same(
 
 
 def test_shards_say_what_one_piece_says(cluster: SandboxCluster, whole: Outcome, tmp_path: Path):
-    """However the ledgers are cut."""
+    """The size of the shards does not matter."""
     assert said(whole) == said(accounted(audit(cluster, tmp_path, shard_ledgers=SHARD)))
 
 
 def test_a_finished_run_keeps_no_journal(whole: Outcome):
-    """Evidence and results; nothing that only going on would need."""
+    """It has evidence and results, and nothing that only a resumption needs."""
     assert whole.run_dir is not None
     assert {"evidence", "verdicts", "marks"} == {
         path.name for path in whole.run_dir.iterdir() if path.is_dir()
@@ -224,8 +222,8 @@ def test_a_finished_run_keeps_no_journal(whole: Outcome):
 def test_the_pause_is_made_again_by_the_run_that_goes_on(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """However long it lay there: a bookie that was gone before the cut may have been back, and be
-    restarting now.
+    """It does not matter how long the run was down: a bookie that was gone before may have been
+    back, and may be restarting now.
     """
     cut_down_at_each(["look 2 shard 0: metadata"], True, monkeypatch)
     outcome, cuts = gone_on_with(cluster, tmp_path)
@@ -241,8 +239,8 @@ def test_a_bookie_that_came_back_and_went_again_was_not_lost(
     expected: list[Kind],
     is_back: bool,
 ):
-    """Gone when the run was cut down, there when it goes on, gone at the next look: it restarts.
-    One that stays away is not.
+    """It was gone when the run was interrupted, there when it was resumed, and gone at the next
+    look: it restarts. One that stays away is lost.
     """
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
@@ -254,7 +252,7 @@ def test_a_bookie_that_came_back_and_went_again_was_not_lost(
             audit(cluster, tmp_path, stop=stop)
         if is_back:
             cluster.register("b2")
-        stop.seconds.append(20 * 3600)  # the run lies there for so long
+        stop.seconds.append(20 * 3600)  # the run is down for this long
         (run,) = (tmp_path / "audits").glob("run-*")
         outcome = audit(cluster, tmp_path, stop=stop, resume=run.name.removeprefix("run-"))
     assert (expected, ["indeterminate: bookie_silent"]) == (
@@ -266,8 +264,8 @@ def test_a_bookie_that_came_back_and_went_again_was_not_lost(
 def test_a_run_that_was_stopped_says_how_to_go_on(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The command, with the run's id in it; before anything is written there is nothing to go on
-    with.
+    """It prints the command, with the run's id; before anything is written there is nothing to
+    resume.
     """
     once = Journal.run_once
 

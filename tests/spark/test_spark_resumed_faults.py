@@ -1,4 +1,4 @@
-"""A run that is really killed, stopped or cut off goes on with `--resume`: every verdict, and no
+"""A run that is really killed, stopped or cut off is resumed with `--resume`: every verdict, and no
 answer asked for twice.
 """
 
@@ -34,7 +34,7 @@ QUICK = [name for name, plan in PLANS.items() if plan.quick]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """One for all: a fault leaves nothing behind in it."""
+    """Yield one cluster for all: a fault changes nothing in it."""
     with SandboxCluster(tmp_path_factory.mktemp("faults"), len(BOOKIES), named=True) as cluster:
         settle(cluster)
         yield cluster
@@ -44,15 +44,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def test_a_run_that_is_ended_and_gone_on_with_owes_all_and_asks_nothing_twice(
     cluster: SandboxCluster, tmp_path: Path, name: str
 ):
-    """By what ends it and when, as the plan says; what the journal names is not asked again."""
+    """The plan says what ends it and when; what the journal names is not asked again."""
     with act(cluster, SEED) as played:
         found = Play(PLANS[name], played, tmp_path / "home").breaches()
         assert [] == found, f"{found}: make faults SEED={SEED} shows it again, in the plan {name!r}"
 
 
 def forget_lists(run: Path) -> None:
-    """What the journal has from the newest stage on that asked for lists is gone, as if it had
-    never been written down.
+    """Remove from the journal everything since the newest stage that asked for lists, as if it had
+    never been written.
     """
     stages = sorted(run.glob("journal/*.json"))
     asking = [
@@ -66,8 +66,8 @@ def forget_lists(run: Path) -> None:
 
 @pytest.mark.long
 def test_a_resume_that_asks_again_is_noticed(cluster: SandboxCluster, tmp_path: Path):
-    """The planted fault: a run whose journal forgets a stage asks the bookies again, says the same,
-    and is found out.
+    """A run whose journal loses a stage asks the bookies again, gives the same verdicts, and is
+    found.
     """
     with act(cluster, SEED) as played:
         found = Play(PLANS["SIGKILL of the driver, at a list"], played, tmp_path / "home").breaches(
@@ -84,8 +84,8 @@ def test_a_resume_that_asks_again_is_noticed(cluster: SandboxCluster, tmp_path: 
 def test_a_run_that_dies_before_it_is_published_is_published_when_it_goes_on(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Killed between summary.json and latest.json; nothing is asked again, no verdict is another,
-    no sum is doubled or lost.
+    """It is killed between summary.json and latest.json: no question is repeated, no verdict
+    differs, no sum is doubled or lost.
     """
     home = tmp_path / "home"
     with act(cluster, SEED) as played:
@@ -98,7 +98,7 @@ def test_a_run_that_dies_before_it_is_published_is_published_when_it_goes_on(
 
 def hold_latest(home: Path) -> None:
     """Make a run wait before latest.json until it is killed: the file that it writes first is a
-    pipe that nobody reads.
+    pipe without a reader.
     """
     os.mkfifo(home / "out" / ".latest.json.tmp")
 
@@ -107,8 +107,8 @@ def hold_latest(home: Path) -> None:
 def test_a_run_that_dies_before_its_metrics_leave_is_counted_by_the_next_one(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Killed behind latest.json, while a Pushgateway does not answer: it is finished, and the next
-    run's sums go on from it.
+    """It is killed after latest.json, while a Pushgateway does not answer: it is finished, and the
+    next run's sums continue from it.
     """
     home, textfile = tmp_path / "home", tmp_path / "auditor.prom"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""The session that a run uses: its own, or the one that the process has already."""
+"""The session that a run uses: its own, or that of the process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from auditor.stop import StopRequest
 
 @pytest.mark.spark
 def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark: SparkSession):
-    """It is active in the thread that started it alone: a run in another one neither fails nor ends
+    """It is active only in the thread that started it: a run in another one neither fails nor ends
     its JVM.
     """
 
@@ -40,7 +40,7 @@ def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark:
 
 @pytest.mark.spark
 def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: SparkSession):
-    """A run in it starts none, and leaves it as it is."""
+    """A run in it starts no other session, and leaves it unchanged."""
     with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
         assert demand.session() is spark
     assert 3 == spark.range(3).count()
@@ -58,7 +58,7 @@ with spark_session(2, "local[1]", StopRequest()) as session:
 
 @pytest.mark.spark
 def test_settings_of_s3a_that_the_operator_gives_to_spark_stand(tmp_path: Path):
-    """The variables of the AWS SDK fill in the others."""
+    """The variables of the AWS SDK set only the others."""
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.hadoop.fs.s3a.endpoint https://theirs.example\n"
     )
@@ -80,11 +80,11 @@ def test_settings_of_s3a_that_the_operator_gives_to_spark_stand(tmp_path: Path):
 
 
 def unchecked(session: object) -> None:
-    """Nothing speaks against the session."""
+    """Let every check of the session pass."""
 
 
 class Sessions:
-    """Stands for `spark_session`: what was done with it, in order."""
+    """A substitute for `spark_session` that records what was done with it, in order."""
 
     def __init__(self) -> None:
         self.done: list[object] = []
@@ -98,7 +98,7 @@ class Sessions:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
-    """A process that spark-submit did not start."""
+    """Return a process that spark-submit did not start."""
     for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     made = Sessions()
@@ -114,7 +114,7 @@ def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
 
 
 def test_a_session_is_started_once_as_it_is_asked_for_and_stopped(made: Sessions):
-    """Its own version counts, also when it is over."""
+    """Its own version counts, also after it ended."""
     stop = StopRequest()
     with spark_on_demand("local[3]", stop, check=unchecked, verbose=True, lock=7) as demand:
         demand.bookies = 2
@@ -135,7 +135,7 @@ def test_under_spark_submit_the_session_is_started_at_once(
 
 
 def test_on_a_cluster_the_session_is_started_and_checked_at_once(made: Sessions):
-    """Before anybody is asked; what the check raises passes through."""
+    """The check runs before any bookie is asked; its error passes through."""
 
     def refuse(session: object) -> None:
         raise ConfigError("not shared")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """An output that is tried although Spark runs in this machine's one JVM."""
+    """Return an output that is tried although Spark runs in this machine's one JVM."""
     monkeypatch.setattr(shared_output, "_ONE_MACHINE", re.compile("none"))
     found = place(str(tmp_path / "audits"))
     found.create()
@@ -35,7 +35,7 @@ def test_a_shared_output_is_left_as_it_was(spark: SparkSession, root: Place):
 
 
 def test_what_executors_do_not_see_is_not_shared(spark: SparkSession, root: Place, tmp_path: Path):
-    """Here the executors' output is another directory, as on a machine of their own."""
+    """The executors' output is another directory here, as on a machine of their own."""
     elsewhere = replace(root, uri=(tmp_path / "elsewhere").as_uri())
     with pytest.raises(ConfigError, match=r"is not shared .* could not read or write there"):
         require_shared_output(spark, elsewhere, StopRequest())
@@ -45,7 +45,7 @@ def test_what_executors_do_not_see_is_not_shared(spark: SparkSession, root: Plac
 def test_what_executors_write_elsewhere_is_not_shared(
     spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """They read the driver's file, and their own never arrive."""
+    """They read the driver's file, but their own files never arrive."""
     append = shared_output.append
 
     def append_elsewhere(rows: object, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Ledgers looked at by the driver itself and by Spark: the same evidence, the same findings, one
+"""Ledgers looked at by the driver and by Spark: the same evidence, the same findings, one
 journal.
 """
 
@@ -27,7 +27,7 @@ IN_PROCESS: Mapping[str, str] = {}
 LEDGERS_ALL = range(1, 13)
 SHARD = 6
 RUN_ID = "20260102T030405Z-abcdef"
-"""One id for every run here, for the entries that are probed are drawn by it."""
+"""One id for every run here: it determines which entries are probed."""
 TABLES = {
     "listing": LISTING,
     "ledgers": LEDGERS,
@@ -41,8 +41,8 @@ TIMES = re.compile(
     r" apart"
 )
 OF_ONE_RUN = ("read_at_ms", "asked_at_ms", "greeting_detail")
-"""Columns that may differ between two runs of Spark too: times, and which of two shards' words on a
-bookie is kept.
+"""Columns that may also differ between two runs of Spark: times, and which of two shards' answers
+of a bookie is kept.
 """
 CUTS = (
     "look 1 shard 0: metadata",
@@ -55,12 +55,12 @@ CUTS = (
     "look 2 shard 1: lists",
     "look 3 shard 0: metadata",
 )
-"""Stages behind which a run is cut down, before they are in its journal."""
+"""Stages after which a run is interrupted, before they are in its journal."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Twelve ledgers in two shards on four bookies that list, one that cannot and one that is
+    """Yield twelve ledgers in two shards on four bookies that list, one that cannot and one that is
     silent.
     """
     storages = [Storage.SORTED] * 4 + [Storage.DB, Storage.SORTED]
@@ -104,19 +104,19 @@ def audited(cluster: SandboxCluster, home: Path, way: Mapping[str, str], **more:
 def on_spark(
     spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:
-    """A run in which Spark does everything."""
+    """Return a run in which Spark does everything."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
         return accounted(audited(cluster, tmp_path_factory.mktemp("on-spark"), ON_SPARK))
 
 
 def without_times(text: str) -> str:
-    """What a run wrote, without when it was seen."""
+    """Return what a run wrote, without the times."""
     return TIMES.sub("", text)
 
 
 def evidence(outcome: Outcome) -> dict[str, list[str]]:
-    """Every row of evidence, without when it was read, in an order that does not depend on the
+    """Return every row of evidence, without the times, in an order that does not depend on the
     run.
     """
     assert outcome.run_dir is not None
@@ -134,7 +134,7 @@ def rows_of(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def findings(outcome: Outcome) -> str:
-    """The file of findings, byte for byte but for times."""
+    """Return the file of findings, byte for byte except for times."""
     assert outcome.run_dir is not None
     return without_times((outcome.run_dir / "findings.jsonl").read_text())
 
@@ -152,8 +152,8 @@ def test_both_ways_give_the_same_evidence_and_findings(
     way: Mapping[str, str],
     here: set[int],
 ):
-    """What the driver looks at differs from what Spark does in nothing but when it was. Its limits
-    are those of the whole run: no bookie had two connections at a time.
+    """The driver's rows differ from Spark's only in their times. The limits are those of the whole
+    run: no bookie had two connections at a time.
     """
     looks: set[int] = set()
     judge = InProcessStages.judge
@@ -182,7 +182,7 @@ def test_both_ways_give_the_same_evidence_and_findings(
 
 
 class CutDown(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     monkeypatch: pytest.MonkeyPatch,
     first: Mapping[str, str],
 ):
-    """Each of its lives goes on in the other way than the one before, and nothing is lost or asked
-    twice.
+    """Each of its lives continues in the other way than the one before, and nothing is lost or
+    asked twice.
     """
     left = list(CUTS)
     once = Journal.run_once

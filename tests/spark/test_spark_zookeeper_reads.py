@@ -38,8 +38,8 @@ class Proxied:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Forty ledgers far apart; one lost an entry, one with passwords lacks a copy, two are marked,
-    one mark has no ledger.
+    """Yield forty ledgers far apart; one lost an entry, one with passwords lacks a copy, two are
+    marked, one mark has no ledger.
     """
     with SandboxCluster(tmp_path_factory.mktemp("reads"), 3, named=True) as made:
         for number in range(40):
@@ -60,7 +60,7 @@ def proxied(cluster: SandboxCluster) -> Iterator[Proxied]:
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Who takes the first look, with a Spark session where it is Spark."""
+    """Return the settings of who takes the first look, with a Spark session if it is Spark."""
     if request.param:
         request.getfixturevalue("spark")
     return dict(request.param)
@@ -72,8 +72,8 @@ ON_SPARK = pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.sp
 
 @pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
 def test_each_read_counts_once(way: dict[str, str], proxied: Proxied, tmp_path: Path) -> None:
-    """Listing, marks, locks, registrations, cookies, cluster facts, metadata and passwords, by
-    driver and tasks.
+    """It covers listing, marks, locks, registrations, cookies, cluster facts, metadata and
+    passwords, by driver and tasks.
     """
     outcome = accounted(audit(proxied, tmp_path, **way))
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"] > 40
@@ -82,7 +82,9 @@ def test_each_read_counts_once(way: dict[str, str], proxied: Proxied, tmp_path: 
 
 
 def test_named_ledgers_are_counted_likewise(proxied: Proxied, tmp_path: Path) -> None:
-    """No listing, and all else as in a whole run; `auditor ledger` counts in the same way."""
+    """There is no listing, and everything else is as in a whole run; `auditor ledger` counts in the
+    same way.
+    """
     outcome = accounted(audit(proxied, tmp_path, ledger_ids=[0, 3 * APART]))
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"]
     before = proxied.reads()
@@ -91,7 +93,7 @@ def test_named_ledgers_are_counted_likewise(proxied: Proxied, tmp_path: Path) ->
 
 
 class CutDown(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 @pytest.mark.parametrize(
@@ -114,9 +116,7 @@ def test_a_run_that_went_on_counts_all_its_processes(
     last: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Cut down when a stage was just written, and gone on with: nothing is lost and nothing is
-    there twice.
-    """
+    """It is interrupted just after a stage was written, and resumed: nothing is lost or doubled."""
     once = Journal.run_once
 
     def cut(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
@@ -138,7 +138,7 @@ def test_a_run_that_went_on_counts_all_its_processes(
 def test_a_stage_that_was_cut_down_and_done_again_counts_once(
     way: dict[str, str], proxied: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a stage wrote before its run was cut down is removed, its counts with it."""
+    """What a stage wrote before its run was interrupted is removed, with its counts."""
     last, write = "look 1 shard 0: metadata", Place.write_text
 
     def cut(place: Place, name: str, text: str) -> None:

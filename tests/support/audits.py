@@ -1,23 +1,23 @@
 """Whole commands in one call: `audit` is `auditor run`, `audit_ledgers` is `auditor ledger`,
 `replay_run` is `auditor replay`.
 
-    outcome = audit(cluster, tmp_path)                          # few ledgers: in this process, some
-    tenths of a second outcome = audit(cluster, tmp_path, **ON_SPARK)              # the test asks
-    for the fixture `spark`: 2-4 s an audit outcome = audit(cluster, tmp_path,
-    underreplication_grace="0s", between=lambda pause: cluster.unmark(7)) outcome =
-    audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
-    accounted(outcome)                                          # counts add up, replay says the
-    same: true of every run outcome.exit_code, outcome.findings, outcome.verdicts[7].standing,
-    outcome.summary["ledgers"]
+    outcome = audit(cluster, tmp_path)              # few ledgers: in this process, under a second
+    outcome = audit(cluster, tmp_path, **ON_SPARK)  # needs the fixture `spark`: 2-4 s an audit
+    outcome = audit(
+        cluster, tmp_path, underreplication_grace="0s", between=lambda pause: cluster.unmark(7)
+    )
+    outcome = audit_ledgers(cluster, [7, 8])        # no Spark; about half a second
+    accounted(outcome)                              # counts add up, a replay says the same
+    outcome.exit_code, outcome.findings, outcome.verdicts[7].standing, outcome.summary["ledgers"]
 
-`cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, a bare URI as
-text. Settings are those of the command, by their keys and as a user writes them; `QUICK` holds what
-differs from the product's defaults here.
+`cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, or the URI as
+text. Settings are those of the command, by their keys and as a user writes them. `QUICK` holds
+those that differ from the product's defaults.
 
-Nothing sleeps between two looks: the product asks its StopRequest to wait, and the one used here
-remembers how long (`outcome.pauses_s`) and calls `between` with the number of the pause, 1 for the
-one before the second look. There a test changes the cluster. A clock for the pauses that are not
-slept: `skipped_clock`.
+Nothing sleeps between two looks. The product asks its StopRequest to wait. The one used here
+records how long (`outcome.pauses_s`) and calls `between` with the number of the pause: 1 is the
+pause before the second look. There a test changes the cluster. `skipped_clock` is a clock for the
+pauses that are not slept.
 """
 
 from __future__ import annotations
@@ -57,32 +57,32 @@ from auditor.wire.topic_paths import parse_topic
 Json = dict[str, Any]
 
 ON_SPARK: Mapping[str, str] = {"suspects_in_process_max": "0"}
-"""Leave every stage to Spark."""
+"""Settings that leave every stage to Spark."""
 FIRST_LOOK_ON_SPARK: Mapping[str, str] = {"ledgers_in_process_max": "0"}
-"""Leave the first look to Spark, as in a large cluster: few suspects are looked at again by the
-driver.
+"""Settings that leave the first look to Spark, as in a large cluster. The driver looks again at few
+suspects.
 """
 QUICK: Mapping[str, str] = {
     "second_look_delay": "0s",
     "rpc_timeout": "2s",
     "bookie_connect_timeout": "1s",
 }
-"""Settings of every audit here, unless a test says otherwise: loopback answers in milliseconds or
-not at all.
+"""Settings of every audit here, unless a test gives others: a loopback bookie answers in
+milliseconds or not at all.
 """
 
 
 class HasCluster(Protocol):
-    """What an audit must know of a cluster."""
+    """The part of a cluster that an audit uses."""
 
     metadata_service_uri: str
 
 
 class Pauses(StopRequest):
-    """Remembers the seconds it was asked for, waits a little more than LOOKS_APART_MIN_MS of them,
-    and lets a test act.
+    """A StopRequest that records the seconds it is asked to wait, waits a little more than
+    LOOKS_APART_MIN_MS, and lets a test act.
 
-    Hand one in as `stop` to share it.
+    Pass one as `stop` to share it.
     """
 
     def __init__(self, between: Callable[[int], object] | None = None) -> None:
@@ -98,13 +98,13 @@ class Pauses(StopRequest):
             self._between(len(self.seconds))
 
     def skipped_clock(self) -> Callable[[], int]:
-        """A wall clock, in ms, on which every pause asked for has passed."""
+        """Return a wall clock, in ms, on which every requested pause has passed."""
         return lambda: now_ms() + int(sum(self.seconds) * 1000)
 
 
 @dataclass(frozen=True)
 class JudgedLedger:
-    """What was said of one ledger; of `auditor ledger` the looks too (`report`: its object in the
+    """The verdict on one ledger; for `auditor ledger` also its looks (`report`: its object in the
     JSON report).
     """
 
@@ -118,8 +118,8 @@ class JudgedLedger:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `summary` is empty where no verdict was given; `events` are what it
-    logged, `event` the text.
+    """How a command ended. `summary` is empty where the command gave no verdict; `events` are what
+    it logged, `event` their text.
     """
 
     exit_code: int
@@ -133,28 +133,28 @@ class Outcome:
 
     @property
     def last_line(self) -> str:
-        """The line for machines."""
+        """The last line of stdout, which is for machines."""
         return self.stdout.splitlines()[-1]
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds found, as often as they were, in order of `findings`."""
+        """The kinds of all findings, with repetitions, in the order of `findings`."""
         return [Kind(found["kind"]) for found in self.findings]
 
     def of(self, ledger_or_bookie: LedgerId | str) -> list[Json]:
-        """The findings on one ledger or one bookie."""
+        """Return the findings on one ledger or one bookie."""
         key = "ledger_id" if isinstance(ledger_or_bookie, int) else "bookie_id"
         return [found for found in self.findings if found[key] == ledger_or_bookie]
 
     def one(self, ledger_or_bookie: LedgerId | str) -> Json:
-        """The only finding on one ledger or one bookie."""
+        """Return the only finding on one ledger or one bookie."""
         found = self.of(ledger_or_bookie)
         assert len(found) == 1, f"{ledger_or_bookie} has {[one['kind'] for one in found]}"
         return found[0]
 
     def standings(self, *ledger_ids: LedgerId) -> list[str]:
-        """The standings of some ledgers, in their order, an exemption or unknowns behind a
-        colon.
+        """Return the standings of some ledgers, in their order; an exemption or unknown reasons
+        follow a colon.
         """
         return [_in_a_word(self.verdicts[ledger_id]) for ledger_id in ledger_ids]
 
@@ -168,10 +168,9 @@ def audit(
     ledger_ids: Iterable[LedgerId] | None = None,
     **settings: object,
 ) -> Outcome:
-    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`,
-    where they are given.
+    """Run `auditor run` into `tmp_path`/audits or `output`, on all ledgers or on `ledger_ids` only.
 
-    It prints the whole report; `accounted` holds the first screen of each run to its bound.
+    The whole report is printed; `accounted` checks the length of each run's first screen.
     """
     flags = {"output": str(tmp_path / "audits"), "full": "true", **settings}
     if ledger_ids is not None:
@@ -207,8 +206,8 @@ def audit_ledgers(
     stop: StopRequest | None = None,
     **settings: object,
 ) -> Outcome:
-    """`auditor ledger ID…`, as JSON (with `format="text"` there is only stdout and the exit
-    code).
+    """Run `auditor ledger ID…` with JSON output (with `format="text"` the outcome has only stdout
+    and the exit code).
     """
     said = _Call("ledger", cluster, {"format": "json", **settings}, stop or Pauses(between))
     code = ledger_command.ledger(said.context, ledger_ids)
@@ -224,7 +223,7 @@ def audit_ledgers(
             len(one.get("looks", ())),
             one,
         )
-        for one in printed.get("ledgers", ())  # none where no verdict was given
+        for one in printed.get("ledgers", ())  # without a verdict there is no report
     }
     return said.outcome(code, printed["summary"], printed.get("findings", []), verdicts, None)
 
@@ -232,8 +231,8 @@ def audit_ledgers(
 def audit_topics(
     cluster: HasCluster | str, *names: str, stop: StopRequest | None = None, **settings: object
 ) -> Outcome:
-    """`auditor topic TOPIC…`, as JSON in `summary` with its topics under `topics` (as text there is
-    only stdout).
+    """Run `auditor topic TOPIC…`; `summary` has the JSON output, with the topics under `topics` (as
+    text there is only stdout).
     """
     said = _Call("topic", cluster, {"format": "json", **settings}, stop or Pauses())
     code = topic_command.topic(said.context, [parse_topic(name) for name in names])
@@ -250,8 +249,8 @@ def audit_topics(
 
 
 def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -> Outcome:
-    """`auditor ledger --naming BOOKIE`, as text unless `format` says otherwise; `summary` is what
-    the JSON form says.
+    """Run `auditor ledger --naming BOOKIE`, as text unless `format` differs; `summary` has the JSON
+    output.
     """
     said = _Call("ledger", cluster, settings, Pauses())
     code = naming_command.naming(said.context, bookie_id)
@@ -260,7 +259,7 @@ def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -
 
 
 def replay_run(run_dir: Path, **settings: object) -> Outcome:
-    """`auditor replay RUN_DIR`, as JSON; `verdicts` are those of judging again."""
+    """Run `auditor replay RUN_DIR` with JSON output; `verdicts` are the replayed ones."""
     said = _Call("replay", None, {"format": "json", **settings}, Pauses())
     code = replay_command.replay(said.context, str(run_dir))
     printed = json.loads(said.out.getvalue())
@@ -271,9 +270,11 @@ def replay_run(run_dir: Path, **settings: object) -> Outcome:
 
 
 def accounted(outcome: Outcome) -> Outcome:
-    """What is true of every finished run, or the test fails: the counts add up, the exit code and
-    the last line say what was found, the first screen fits a terminal, and judging the written
-    evidence again gives the same findings to the byte and the same verdicts.
+    """Fail unless what holds for every finished run holds for this one.
+
+    The counts add up, the exit code and the last line agree with the findings, the first screen
+    fits a terminal, and a replay of the written evidence gives the same verdicts and the same
+    findings, byte for byte.
     """
     assert outcome.run_dir is not None and outcome.summary, outcome.stdout
     counts = outcome.summary["ledgers"]
@@ -305,7 +306,7 @@ def accounted(outcome: Outcome) -> Outcome:
 
 
 class _Call:
-    """One call of one command: its context, and what it said."""
+    """One call of one command: its context and its output."""
 
     def __init__(
         self,
@@ -352,7 +353,7 @@ def _runs(output: Path) -> list[Path]:
 
 
 def _judged(rows: Iterable[Json]) -> dict[LedgerId, JudgedLedger]:
-    """VERDICTS rows by ledger; each ledger once."""
+    """Return the VERDICTS rows by ledger. Each ledger has one row."""
     verdicts: dict[LedgerId, JudgedLedger] = {}
     for row in rows:
         assert row["ledger_id"] not in verdicts, f"two verdicts on ledger {row['ledger_id']}"

@@ -1,11 +1,11 @@
-"""What every bookie under test must do on the wire: each case an observation with the expected one
-beside it.
+"""What every bookie under test must do on the wire: each case has an observation and the expected
+value.
 
-The cases (`contract_of_ledgers`, `contract_of_connections`) know nothing of how a bookie is run:
-they get a `BookieUnderTest` and a ledger id of their own, and may use the ids after it up to
-`LEDGERS_A_CASE`. An observation is plain data without txnIds, ports or disk sizes, so that it is
-equal or it is not. Where the two storages rightly differ (a list can lack its last entry, see
-IndexInMemPageMgr), there is one expectation a storage.
+The cases (`contract_of_ledgers`, `contract_of_connections`) do not know how a bookie is run. They
+get a `BookieUnderTest` and a ledger id of their own, and may use the ids after it, up to
+`LEDGERS_A_CASE`. An observation is plain data without txnIds, ports or disk sizes, so it can be
+compared for equality. Where the two storages rightly differ (a list can lack its last entry, see
+IndexInMemPageMgr), there is one expected value for each storage.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from support.raw_bookie import RawBookie, info_request, list_request, read_reque
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 LEDGERS_A_CASE = 10
-"""Ledger ids a case may use, from the one it is given."""
+"""Ledger ids that a case may use, starting with the one it gets."""
 
 Observation = Any
 """Nested tuples, lists and strings."""
 
 
 class BookieUnderTest(Protocol):
-    """A bookie of some implementation, running, with a way to put entries on it."""
+    """A running bookie of some implementation, with a way to put entries on it."""
 
     implementation: str
     storage: str
@@ -56,22 +56,22 @@ class Case:
 
     @property
     def ledger_id(self) -> int:
-        """The first of this case's ledger ids: the same on every implementation, so that frames can
-        be compared.
+        """The first of this case's ledger ids. It is the same for every implementation, so that
+        frames can be compared.
         """
         return 700_000 + self.number * LEDGERS_A_CASE
 
 
 CASES: list[Case] = []
-"""Every case, in the order in which their modules are imported."""
+"""Every case, in the order in which the modules are imported."""
 CASES_RUN: dict[str, set[str]] = {}
-"""Names of the cases that were observed as expected, per implementation, in this run."""
+"""Names of the cases that passed in this run, by implementation."""
 
 
 def case(
     expected: Observation,
 ) -> Callable[[Callable[[BookieUnderTest, int], Observation]], Callable[..., Observation]]:
-    """Enter the decorated function into `CASES` with what it must observe."""
+    """Add the decorated function to `CASES` with the observation it must make."""
 
     def enter(observe: Callable[[BookieUnderTest, int], Observation]) -> Callable[..., Observation]:
         CASES.append(Case(observe.__name__, observe, expected, len(CASES)))
@@ -81,7 +81,7 @@ def case(
 
 
 def connect(bookie: BookieUnderTest) -> RawBookie:
-    """A fresh connection, inside TLS where the bookie under test is asked so."""
+    """Return a fresh connection, inside TLS if the bookie under test wants it."""
     connection = RawBookie(bookie.host, bookie.port)
     context = getattr(bookie, "context", None)
     if context is not None:
@@ -90,7 +90,7 @@ def connect(bookie: BookieUnderTest) -> RawBookie:
 
 
 def statuses(response: pb.Response, sub_message: str) -> tuple[str, str | None]:
-    """Both statuses of an answer; None where the sub-message is absent."""
+    """Return both statuses of an answer; None where the sub-message is absent."""
     sub = (
         status_name(getattr(response, sub_message).status)
         if response.HasField(sub_message)
@@ -100,7 +100,7 @@ def statuses(response: pb.Response, sub_message: str) -> tuple[str, str | None]:
 
 
 def groups(response: pb.Response) -> list[tuple[int, int, int, int]] | None:
-    """The sequence groups of a list, taken apart by hand; None where the field is absent."""
+    """Decode the sequence groups of a list by hand; None if the field is absent."""
     answer = response.getListOfEntriesOfLedgerResponse
     if not answer.HasField("availabilityOfEntriesOfLedger"):
         return None
@@ -115,7 +115,7 @@ def groups(response: pb.Response) -> list[tuple[int, int, int, int]] | None:
 
 
 def listing(bookie: BookieUnderTest, ledger_id: int) -> Observation:
-    """Statuses, whether the ledger id is echoed, and the groups, of one GET_LIST."""
+    """Return the statuses, whether the ledger id is echoed, and the groups, of one GET_LIST."""
     with connect(bookie) as connection:
         response = connection.ask(list_request(ledger_id, 1))
     answer = response.getListOfEntriesOfLedgerResponse
@@ -127,7 +127,7 @@ def listing(bookie: BookieUnderTest, ledger_id: int) -> Observation:
 
 
 def reading(bookie: BookieUnderTest, ledger_id: int, entry_id: int) -> Observation:
-    """Statuses, whether both ids are echoed, and the ids at the head of the body, of one
+    """Return the statuses, whether both ids are echoed, and the ids at the head of the body, of one
     READ_ENTRY.
     """
     with connect(bookie) as connection:
@@ -143,7 +143,7 @@ def reading(bookie: BookieUnderTest, ledger_id: int, entry_id: int) -> Observati
 
 
 def closes(bookie: BookieUnderTest, data: bytes) -> str:
-    """What becomes of a connection on which a good request, then `data`, is sent."""
+    """Return what happens to a connection on which a good request, then `data`, is sent."""
     with connect(bookie) as connection:
         connection.ask(info_request(1, 1))
         with suppress(ConnectionError):
@@ -152,7 +152,7 @@ def closes(bookie: BookieUnderTest, data: bytes) -> str:
 
 
 def check(subject: Case, bookie: BookieUnderTest) -> None:
-    """Observe one case on one bookie, and count it once it is as expected."""
+    """Observe one case on one bookie, and count it if it is as expected."""
     expected = subject.expected_of(bookie.storage)
     observed = subject.observe(bookie, subject.ledger_id)
     assert expected == observed, (

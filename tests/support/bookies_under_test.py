@@ -14,12 +14,12 @@ from auditor.sandbox.listener import HOST, Listener
 from auditor.sandbox.loop_thread import LoopThread
 
 STORAGES = {"sorted": "SortedLedgerStorage", "interleaved": "InterleavedLedgerStorage"}
-"""The storages that can list, by the word that names an implementation under test."""
+"""The storages that can list, by the name of an implementation under test."""
 
 
 @dataclass(frozen=True)
 class RealBookieUnderTest:
-    """A real bookie, written to as BookKeeper's client would."""
+    """A real bookie, written to as BookKeeper's client does."""
 
     implementation: str
     storage: str
@@ -36,7 +36,7 @@ class RealBookieUnderTest:
 
 @dataclass(frozen=True)
 class SandboxBookieUnderTest:
-    """A bookie of the sandbox, told what it holds as `auditor demo` tells it."""
+    """A bookie of the sandbox, filled as `auditor demo` fills it."""
 
     implementation: str
     storage: str
@@ -52,14 +52,14 @@ class SandboxBookieUnderTest:
 
 
 def fence_unknown(host: str, port: int, ledger_id: int) -> None:
-    """Fence a ledger the bookie does not know, which makes it known and empty."""
+    """Fence a ledger that the bookie does not know. This makes it known and empty."""
     with RawBookie(host, port) as connection:
         status = connection.fence(ledger_id)
     assert status == "ENOENTRY", f"fencing ledger {ledger_id}: {status}"
 
 
 def real_bookie(cluster: RealCluster, kind: str) -> RealBookieUnderTest:
-    """The first bookie of the cluster with this storage (`sorted`, `interleaved`)."""
+    """Return the first bookie of the cluster with this storage (`sorted`, `interleaved`)."""
     bookie_id = next(one for one in cluster.bookie_ids if cluster.storage(one) == STORAGES[kind])
     return RealBookieUnderTest(f"real-{kind}", STORAGES[kind], *cluster.address(bookie_id))
 
@@ -68,8 +68,9 @@ def real_bookie(cluster: RealCluster, kind: str) -> RealBookieUnderTest:
 def sandbox_bookies(
     storages: dict[str, str] = STORAGES,
 ) -> Iterator[dict[str, SandboxBookieUnderTest]]:
-    """One listening sandbox bookie a storage, without ZooKeeper or Java, served by a thread that
-    ends with the context.
+    """Yield one listening sandbox bookie for each storage.
+
+    They need no ZooKeeper and no Java. A thread serves them until the context ends.
     """
     thread = LoopThread("sandbox bookies under test")
     listeners = {

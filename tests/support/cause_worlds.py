@@ -1,5 +1,4 @@
-"""Clusters as causes see them: which ledger names which bookies, when it was created, and what is
-hit.
+"""Clusters as causes see them: which ledger names which bookies, when it was created, what is hit.
 
 world = spread(bookies=5, ledgers=200, seed=7)      # ensembles drawn at random
 causes = world.causes(lacking(b1=world.naming("b1")))
@@ -31,7 +30,7 @@ def ids(ledgers: Iterable[int]) -> Ids:
 
 @dataclass(frozen=True)
 class World:
-    """All ledgers there are: the bookies each names, and when it was created (ms; by default its
+    """All ledgers of a cluster: the bookies each names, and when it was created (ms; by default its
     id).
     """
 
@@ -46,7 +45,7 @@ class World:
         return replace(self, racks=racks)
 
     def backgrounds(self, hits: Hits, *, disabled: bool = False) -> Backgrounds:
-        """What `choose` compares the hits with, counted the plain way."""
+        """Return the background with which `choose` compares the hits, counted in the plain way."""
         bookies = sorted({bookie for named in self.ensembles.values() for bookie in named})
         racks = sorted({self.racks[bookie] for bookie in bookies if bookie in self.racks})
         of_rack = {rack: [b for b in bookies if self.racks.get(b) == rack] for rack in racks}
@@ -72,7 +71,9 @@ class World:
 
 
 def spread(bookies: int, ledgers: int, seed: int, ensemble: int = 3) -> World:
-    """Bookies b1, b2, …; ensembles drawn at random; ledger ids from 0, created one a second."""
+    """Return a world of bookies b1, b2, …, with ensembles drawn at random and ledger ids from 0,
+    created one a second.
+    """
     draw = random.Random(seed)
     names = [f"b{n}" for n in range(1, bookies + 1)]
     ensembles = {ledger: draw.sample(names, min(ensemble, bookies)) for ledger in range(ledgers)}
@@ -80,13 +81,15 @@ def spread(bookies: int, ledgers: int, seed: int, ensemble: int = 3) -> World:
 
 
 def lacking(**ledgers: Iterable[int]) -> Hits:
-    """Bookies that lack entries of these ledgers, each a finding."""
+    """Return findings: these bookies lack entries of these ledgers."""
     via = {bookie: ids(one) for bookie, one in ledgers.items()}
     return Hits({BELOW: ids(ledger for one in via.values() for ledger in one)}, {Via.LACKING: via})
 
 
 def scattered(world: World, ledgers: Iterable[int], draw: random.Random) -> Hits:
-    """Each of these ledgers lacks an entry on one bookie of its ensemble, drawn at random."""
+    """Return findings: each of these ledgers lacks an entry on one random bookie of its
+    ensemble.
+    """
     hit: dict[str, list[int]] = {}
     for ledger in ledgers:
         hit.setdefault(draw.choice(list(world.ensembles[ledger])), []).append(ledger)
@@ -94,7 +97,7 @@ def scattered(world: World, ledgers: Iterable[int], draw: random.Random) -> Hits
 
 
 def both(one: Hits, other: Hits) -> Hits:
-    """What two misfortunes do together."""
+    """Return the combined findings of two misfortunes."""
     kinds, vias = {*one.by_kind, *other.by_kind}, {*one.via, *other.via}
     none = ids(())
     by_kind = {k: np.union1d(one.by_kind.get(k, none), other.by_kind.get(k, none)) for k in kinds}

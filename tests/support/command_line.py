@@ -1,10 +1,9 @@
-"""`auditor` as a shell sees it: its exit code, and what it says on stdout and stderr.
+"""`auditor` as run from a shell: its exit code, and its output on stdout and stderr.
 
-    done = command("run", "--output", str(tmp_path), AUDITOR_RPC_TIMEOUT="1s")   # a process of its
-    own: 1 s and more done = command_here("run", "--fail-on", "sometimes")                         #
-    in this process: milliseconds
+    done = command("run", "--output", str(tmp_path), AUDITOR_RPC_TIMEOUT="1s")  # a process: 1 s
+    done = command_here("run", "--fail-on", "sometimes")                        # here: milliseconds
 
-No AUDITOR_* variable of whoever runs the tests is seen, but those that are named.
+The AUDITOR_* variables of the test run's own environment are hidden; only the named ones are set.
 """
 
 from __future__ import annotations
@@ -35,7 +34,9 @@ Done = subprocess.CompletedProcess[str]
 
 @contextmanager
 def cluster_with_a_loss(directory: Path) -> Iterator[SandboxCluster]:
-    """Two bookies, eight sound ledgers, and ledger 9, of which b2 lacks entry 4."""
+    """Yield a cluster of two bookies with eight sound ledgers, and ledger 9, of which b2 lacks
+    entry 4.
+    """
     with SandboxCluster(directory, 2) as cluster:
         for ledger_id in SOUND:
             cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
@@ -44,7 +45,7 @@ def cluster_with_a_loss(directory: Path) -> Iterator[SandboxCluster]:
 
 
 def at(cluster: SandboxCluster) -> list[str]:
-    """The flags that lead to it, and let nothing wait long."""
+    """Return the flags for this cluster, with short time-outs and delays."""
     return [
         "--metadata-service-uri",
         cluster.metadata_service_uri,
@@ -56,7 +57,7 @@ def at(cluster: SandboxCluster) -> list[str]:
 
 
 def command(*arguments: str, **environment: str) -> Done:
-    """`python -m auditor`."""
+    """Run `python -m auditor`."""
     env = environment_of(**environment)
     line = [sys.executable, "-m", "auditor", *arguments]
     return subprocess.run(
@@ -65,13 +66,14 @@ def command(*arguments: str, **environment: str) -> Done:
 
 
 def environment_of(**environment: str) -> dict[str, str]:
-    """The environment of such a process."""
+    """Return the environment of such a process."""
     return {**_without_settings(), "PYTHONPATH": str(PROJECT), **environment}
 
 
 def command_here(*arguments: str, **environment: str) -> Done:
-    """The same in this process, with its Spark session where there is one: for what needs no
-    process of its own.
+    """Run the same command in this process, with its Spark session if there is one.
+
+    For tests that do not need a process of their own.
     """
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -97,7 +99,7 @@ def _without_settings() -> dict[str, str]:
 
 @contextmanager
 def _as_it_was() -> Iterator[None]:
-    """What the command line sets up for its process, signals and the log, is put back."""
+    """Restore the signal handlers and the log that the command line sets up for its process."""
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     loggers = [
         logging.getLogger(),

@@ -1,4 +1,4 @@
-"""Findings on which as much as possible is to be done, and the commands that are proposed."""
+"""Findings for which as many commands as possible are proposed, and those commands."""
 
 from dataclasses import replace
 
@@ -45,7 +45,9 @@ MARK = replace(MARKED, missing_replicas=("b1", "b2"))
 
 
 def finding(kind, bookies=3, **changes):
-    """A finding on which as much as possible is to be done; `changes` are those of its facts."""
+    """Return a finding for which as many commands as possible are proposed; `changes` replace some
+    of its facts.
+    """
     of_kind = {
         CorruptFacts: CorruptFacts(
             40, ("b1", "b2"), tuple((f"c{n}", (40 + n, 99)) for n in range(bookies))

@@ -1,5 +1,5 @@
-"""The contract about the conversation: what a bookie says of itself, versions, frames, which answer
-is whose.
+"""The contract about connections: what a bookie says of itself, versions, frames, and which answer
+belongs to which request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bookie_info_has_a_disk_that_is_not_overfull(
     return 0 < info.freeDiskSpace <= info.totalDiskCapacity
 
 
-# AUTH and START_TLS on a bookie without either
+# AUTH and START_TLS on a bookie that has neither
 
 
 @case([("EOK", "AuthDisabledPlugin", b""), ("EOK", "AuthDisabledPlugin", b"")])

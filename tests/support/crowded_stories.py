@@ -1,9 +1,9 @@
-"""Stories of ledgers with up to 200 short segments, in which losses go on across the borders of
-segments.
+"""Stories of ledgers with up to 200 short segments, in which losses continue across segment
+borders.
 
 `tell` of `support.stories` draws a few segments with gaps between the losses. Here ranges of lost
-entries are many, short, and adjacent: where a checker bounds what it keeps, and where it merges,
-decides what it says. `crowd` makes one from a seed.
+entries are many, short and adjacent, so the verdict depends on where a checker bounds what it keeps
+and where it merges ranges. `crowd` makes a story from a seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, Segment
 
 SEGMENTS_MAX = 200
 ENTRIES_MAX = 700
-"""Entries of a story: the reference judges them one by one, at every step."""
+"""Entries of a story. The reference judges them one by one, at every step."""
 
 Bookies = dict[str, Bookie]
 Harm = Callable[[random.Random, LedgerMetadata, Bookies], None]
@@ -30,12 +30,14 @@ Harm = Callable[[random.Random, LedgerMetadata, Bookies], None]
 def closed(
     size: int, write: int, ack: int, segments: tuple[Segment, ...], last: int
 ) -> LedgerMetadata:
-    """Metadata of a closed ledger."""
+    """Return the metadata of a closed ledger."""
     return LedgerMetadata(3, LedgerState.CLOSED, size, write, ack, last, 8, segments)
 
 
 def crowd(seed: int) -> Story:
-    """The story of this seed: many short segments, and one or more harms that hit most of them."""
+    """Make the story of this seed: many short segments, and one or more harms that hit most of
+    them.
+    """
     draw = random.Random(f"crowd {seed}")
     metadata = _metadata(draw)
     wants = expected_on(metadata)
@@ -56,7 +58,7 @@ def crowd(seed: int) -> Story:
 
 
 def crowds(count: int, first_seed: int = 0) -> Iterator[Story]:
-    """A seeded swarm."""
+    """Return a seeded strategy of such stories."""
     return (crowd(seed) for seed in range(first_seed, first_seed + count))
 
 
@@ -88,7 +90,7 @@ def _metadata(draw: random.Random) -> LedgerMetadata:
 
 
 def _some(draw: random.Random, bookies: Bookies) -> list[str]:
-    """One, two or any number of bookies."""
+    """Draw one, two or any number of bookies."""
     return draw.sample(
         sorted(bookies), min(len(bookies), draw.choice((1, 1, 2, draw.randint(1, len(bookies)))))
     )
@@ -99,7 +101,7 @@ def _lose(bookies: Bookies, name: str, entries: set[int]) -> None:
 
 
 def _every_copy_is_gone(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
-    """Of every entry, or of all but the first and the last few."""
+    """Lose every copy of every entry, or of all but the first and the last few."""
     last = metadata.last_entry_id or 0
     keep = set(draw.choice(((), range(3), range(last - 2, last + 1))))
     for name in bookies:
@@ -111,7 +113,7 @@ def _every_copy_is_gone(draw: random.Random, metadata: LedgerMetadata, bookies: 
 def _some_bookies_lose_everything(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """Whether or not they remember the ledger."""
+    """Lose everything on some bookies, whether or not they still know the ledger."""
     for name in _some(draw, bookies):
         bookies[name] = Bookie(knows_ledger=draw.random() < 0.5)
 
@@ -119,7 +121,7 @@ def _some_bookies_lose_everything(
 def _entries_at_borders_are_lost(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """Around each border: adjacent entries of adjacent segments make one range."""
+    """Lose entries around each border: adjacent entries of adjacent segments make one range."""
     behind, ahead = draw.randint(0, 2), draw.randint(0, 2)
     lost = {
         e
@@ -133,7 +135,7 @@ def _entries_at_borders_are_lost(
 def _every_nth_entry_is_lost(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """On the same bookies."""
+    """Lose every nth entry on the same bookies."""
     step, begin = draw.randint(2, 7), draw.randrange(7)
     for name in _some(draw, bookies):
         _lose(bookies, name, set(range(begin, (metadata.last_entry_id or 0) + 1, step)))
@@ -142,7 +144,7 @@ def _every_nth_entry_is_lost(
 def _entries_are_lost_here_and_there(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """The same on all bookies that lose any, or others on each."""
+    """Lose scattered entries: the same on all affected bookies, or different ones on each."""
     share = draw.choice((0.02, 0.2, 0.8))
     lost = {entry for entry in range((metadata.last_entry_id or 0) + 1) if draw.random() < share}
     for name in _some(draw, bookies):
@@ -156,7 +158,7 @@ def _entries_are_lost_here_and_there(
 def _whole_segments_are_lost(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """Some segments, on all or some of their bookies."""
+    """Lose some segments, on all or some of their bookies."""
     share = draw.choice((0.1, 0.5, 0.9))
     ends = [*(one.first_entry_id for one in metadata.segments), (metadata.last_entry_id or 0) + 1]
     for (first, stop), segment in zip(pairwise(ends), metadata.segments, strict=True):
@@ -168,8 +170,8 @@ def _whole_segments_are_lost(
 def _a_bookie_says_something_else(
     draw: random.Random, metadata: LedgerMetadata, bookies: Bookies
 ) -> None:
-    """It is silent, cannot list, leaves entries out of its list, or has copies that do not match
-    their digest.
+    """Make a bookie silent, unable to list, with entries left out of its list, or with copies that
+    do not match their digest.
     """
     name = draw.choice(sorted(bookies))
     some = frozenset(entry for entry in bookies[name].holds if draw.random() < 0.3)
@@ -186,7 +188,7 @@ def _a_bookie_says_something_else(
 
 
 def _nobody_can_list(draw: random.Random, metadata: LedgerMetadata, bookies: Bookies) -> None:
-    """Every bookie is probed, where the terms say so."""
+    """Make every bookie unable to list, so that each is probed if the terms allow it."""
     for name in bookies:
         bookies[name] = replace(bookies[name], answer=AnswerStatus.UNSUPPORTED)
 
@@ -207,9 +209,10 @@ HARMS: tuple[Harm, ...] = (
 
 
 def total_loss(segments: int, size: int, write: int, entries: int) -> Story:
-    """Every bookie answers that it holds nothing of the ledger. Its segments have `entries` each,
-    on the same ensemble but for the last member, which changes from each to the next; the first
-    member stays in its place.
+    """Return a story in which every bookie answers that it holds nothing of the ledger.
+
+    Its segments have `entries` each, on the same ensemble but for the last member, which changes
+    from each segment to the next. The first member stays in its place.
     """
     stay = tuple(f"b{n}" for n in range(size - 1))
     parts = tuple(Segment(entries * n, (*stay, ("x", "y")[n % 2])) for n in range(segments))

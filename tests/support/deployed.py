@@ -1,4 +1,4 @@
-"""What the deploy tests share: where the files are, and which options the command line takes."""
+"""Shared by the deploy tests: where the files are, and which options the command line accepts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ FLAGS = {
 
 
 def unknown_flags(command: str | list[str]) -> set[str]:
-    """The options of an `auditor run` command line that `auditor run` does not have."""
+    """Return the options of an `auditor run` command line that `auditor run` does not have."""
     words = shlex.split(command) if isinstance(command, str) else command
     return {word.partition("=")[0] for word in words if word.startswith("--")} - FLAGS
 
 
 def stub(folder: Path, code: int, says: str = "the report") -> Path:
-    """An `auditor` that notes how it was called, says something and ends with `code`."""
+    """Write an `auditor` stub that records how it was called, prints something and ends with
+    `code`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "auditor"
     path.write_text(

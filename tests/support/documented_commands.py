@@ -1,4 +1,4 @@
-"""The lines of the shell blocks in the documents, and what each of them needs to be run."""
+"""The lines of the shell blocks in the documents, and what each line needs to run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console")
 FOLDERS = ("docs", "deploy", "proto", "benchmarks")
 NEEDS_A_CLUSTER = frozenset({"run", "ledger", "topic", "topology", "lister"})
-"""Commands of ours that ask ZooKeeper or bookies, whatever their flags are."""
+"""Our commands that ask ZooKeeper or bookies, whatever their flags are."""
 TO_A_CLUSTER = ("--metadata-service-uri", "--config")
-"""Flags that lead to a cluster: `doctor` with one of them asks it."""
+"""Flags that name a cluster: `doctor` with one of them asks it."""
 ON_A_CLUSTER = frozenset({"bookkeeper", "pulsar-admin", "curl", "zkCli.sh", "kubectl", "ls"})
-"""Programs of others that need a cluster, or a bookie's disk. tests/cluster/test_next_commands.py
-runs those that findings name on real BookKeeper."""
+"""Other programs that need a cluster or a bookie's disk. tests/cluster/test_next_commands.py runs
+those that findings name on real BookKeeper."""
 ON_A_HOST = frozenset(
     {
         *(
@@ -37,22 +37,22 @@ ON_A_HOST = frozenset(
         *("spark-submit/pack-environment.sh", "mkdir", "export"),
     }
 )
-"""Programs that change a host, or belong to somebody else. The files in deploy/ that they use are
-tried by tests/adapters/test_deploy_*.py."""
+"""Programs that change a host, or belong to another project. tests/adapters/test_deploy_*.py tries
+the files in deploy/ that they use."""
 OF_THE_TREE = frozenset({"make", ".venv/bin/python"})
-"""What contributors run. That the targets and files exist is a test of its own."""
+"""Programs that contributors run. A separate test checks that the targets and files exist."""
 COMPLETION = re.compile(r"_AUDITOR_COMPLETE=(\w+)_source auditor")
 
 
 class ShownLine(NamedTuple):
-    """One line of a shell block, continued lines joined, without its prompt."""
+    """One line of a shell block without its prompt; continued lines are joined."""
 
     where: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """The words up to a redirection, with `auditor` for however the program is reached."""
+        """The words up to a redirection, with `auditor` for each way to reach the program."""
         text = re.sub(r"^\S*bin/(?=(auditor|pip) )", "", self.text)
         words = shlex.split(re.sub(r"^([A-Z_]+=\S+ )+", "", text), comments=True)
         end = next((n for n, word in enumerate(words) if word in (">", "|", "&&")), len(words))
@@ -60,9 +60,9 @@ class ShownLine(NamedTuple):
 
     @property
     def needs(self) -> str:
-        """`run` where a stored run is enough, else what keeps a test from running it here.
+        """`run` if a stored run is enough, else what prevents a test from running it here.
 
-        Raises ValueError for a program that nobody has thought about.
+        Raises ValueError for a program that is in none of the lists above.
         """
         if COMPLETION.search(self.text):
             return "run"
@@ -107,5 +107,5 @@ def _lines(path: Path) -> Iterator[ShownLine]:
 
 
 def shown_lines() -> list[ShownLine]:
-    """Return the lines of all shell blocks, but for comments and what a console prints."""
+    """Return the lines of all shell blocks, without comments and console output."""
     return [line for path in documents() for line in _lines(path)]

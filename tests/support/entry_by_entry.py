@@ -1,9 +1,9 @@
-"""The contract's judgement spelled out entry by entry, with sets and loops: what the closed form
-must agree with.
+"""The contract's judgement spelled out entry by entry, with sets and loops: the reference for the
+closed form.
 
-Nothing of the product's checkers is used. It costs entries times write quorum, so stories keep the
-entries in question few: below `base` every entry is known to be held by its whole write set, and is
-not enumerated.
+Nothing of the product's checkers is used. The cost is entries times write quorum, so stories keep
+the entries in question few: every entry below `base` is known to be held by its whole write set,
+and is not enumerated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EMPTY_LISTS: Mapping[str, set[int]] = {}
 
 @dataclass
 class Judged:
-    """A verdict as plain sets, to be compared with the one in closed form."""
+    """A verdict as plain sets, to compare with the one in closed form."""
 
     standing: str
     exempt: str | None = None
@@ -60,7 +60,7 @@ class Judged:
 
 
 def in_groups(groups: bytes, entry: int) -> bool:
-    """Whether a stored list names the entry, by the definition of a sequence group."""
+    """Return whether a stored list names the entry, by the definition of a sequence group."""
     for first, last, size, period in struct.iter_unpack(">qqii", groups):
         if first <= entry <= last + size - 1 and (period == 0 or (entry - first) % period < size):
             return True
@@ -68,7 +68,9 @@ def in_groups(groups: bytes, entry: int) -> bool:
 
 
 def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segment]]:
-    """Each entry from `base` on with its segment, as far as the metadata is clear about it."""
+    """Return each entry from `base` on with its segment, as far as the metadata is unambiguous
+    about it.
+    """
     segments, last = metadata.segments, metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or not segments:
         return []
@@ -78,7 +80,7 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
     if all(one.first_entry_id < ahead.first_entry_id for one, ahead in pairwise(segments)):
         firsts = [
             segment.first_entry_id for segment in segments
-        ]  # in order there is no doubt, and there may be hundreds
+        ]  # segments in order leave no doubt, and there may be hundreds
         return [
             (entry, segments[bisect_right(firsts, entry) - 1]) for entry in range(lowest, last + 1)
         ]
@@ -87,8 +89,8 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
 
 
 def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:
-    """The one segment that the entry is in, whoever reads the list: upwards, downwards, or
-    sorted.
+    """Return the segment that the entry is in if every way of reading the segments agrees: upwards,
+    downwards, or sorted.
     """
     reached = [at for at, segment in enumerate(segments) if segment.first_entry_id <= entry]
     if not reached:
@@ -102,14 +104,14 @@ def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:
 
 
 def write_set(metadata: LedgerMetadata, segment: Segment, entry: int) -> list[str]:
-    """The bookies an entry was written to, by position, doubles included."""
+    """Return the bookies an entry was written to, by position; a bookie may occur twice."""
     return [
         segment.ensemble[(entry + w) % metadata.ensemble_size] for w in range(metadata.write_quorum)
     ]
 
 
 def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
-    """What each bookie should hold, from `base` on; every bookie of an ensemble is a key."""
+    """Return what each bookie should hold, from `base` on; every bookie of an ensemble is a key."""
     found: dict[str, set[int]] = {
         bookie: set() for segment in metadata.segments for bookie in segment.ensemble
     }
@@ -121,10 +123,11 @@ def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
 
 @dataclass
 class Heard:
-    """What one state of a ledger's metadata got to hear, the newest conclusive word first.
+    """What the looks at one state of a ledger's metadata found, with the newest conclusive word
+    first.
 
-    `corrupt` are the (bookie, entry) that the newest two looks or more that said anything read with
-    a wrong digest.
+    `corrupt` has the (bookie, entry) pairs that the newest two or more conclusive looks read with a
+    wrong digest.
     """
 
     record: LedgerRecord
@@ -134,7 +137,7 @@ class Heard:
 
 
 def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
-    """The looks that saw what the newest one saw, put together."""
+    """Merge the looks that saw the same metadata as the newest one."""
     newest = evidence.looks[-1].record
     conclusive = _CONCLUSIVE | ({"unsupported"} if terms.probe_entries else set())
     words: dict[tuple[str, int], list[str]] = {}
@@ -163,7 +166,7 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
 
 
 def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
-    """What the contract makes of the evidence."""
+    """Return the verdict that the contract gives for this evidence."""
     said = heard(evidence, terms)
     metadata = said.record.metadata
     if metadata is None or said.record.status is not RecordStatus.FOUND:
@@ -192,7 +195,7 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
 
 
 def _listed_from(answer: Answer, base: int) -> set[int]:
-    """The entries from `base` on that a list names."""
+    """Return the entries from `base` on that a list names."""
     ends = [last + size for _, last, size, _ in struct.iter_unpack(">qqii", answer.groups)]
     return {
         entry for entry in range(base, max(ends, default=base)) if in_groups(answer.groups, entry)
@@ -200,14 +203,14 @@ def _listed_from(answer: Answer, base: int) -> set[int]:
 
 
 def _is_forgotten(answer: Answer) -> bool:
-    """Neither registered nor known by a cookie."""
+    """Return whether the bookie has neither a registration nor a cookie."""
     return answer.status is AnswerStatus.UNREGISTERED and answer.detail == NO_COOKIE
 
 
 def _by_word(
     metadata: LedgerMetadata, said: Heard, terms: Terms, base: int
 ) -> tuple[Say, Callable[[str], set[str]], int]:
-    """The rule for a list and the reads behind it (contract section 4), bookie by bookie."""
+    """Apply the rule for a list and the reads behind it (contract section 4), bookie by bookie."""
     wants = expected_on(metadata, base)
     lacks: dict[str, dict[int, str]] = {}
     why: dict[str, set[str]] = {}
@@ -234,7 +237,7 @@ def _by_word(
                 and answer is not None
                 and answer.status is AnswerStatus.UNREGISTERED
             ):
-                why[bookie] = set()  # that is what the mark is for
+                why[bookie] = set()  # a mark means that this is being repaired
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
             continue
         missing = {e for e in wanted if not in_groups(answer.groups, e)}
@@ -277,8 +280,8 @@ def judged(
     corrupt: Iterable[tuple[str, int]] = (),
     lists: Mapping[str, set[int]] = EMPTY_LISTS,
 ) -> Judged:
-    """A ledger's verdict when `say` tells of each bookie whether it holds an entry; `lists`: what
-    lists name.
+    """Return a ledger's verdict; `say` maps a bookie and an entry to what is known of the copy,
+    `lists` has what lists name.
     """
     if record.status is RecordStatus.GONE:
         return Judged("exempt", exempt="deleted")
@@ -311,7 +314,7 @@ def judged(
             out.unknowns |= unknowns
             out.false_negatives = false_negatives
         if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
-            out.kind = (  # it stands alone but for what the metadata itself contradicts
+            out.kind = (  # it stands alone, except beside what the metadata itself contradicts
                 "UNDERREPLICATED_UNRECOVERABLE"
             )
             out.others &= {"METADATA_MALFORMED", "ENTRIES_BEYOND_END"}
@@ -340,8 +343,8 @@ def _contradicts(metadata: LedgerMetadata) -> bool:
 
 
 def _beyond_end(metadata: LedgerMetadata, lists: Mapping[str, set[int]]) -> bool:
-    """Whether some entry above the last one is listed by as many bookies of the last ensemble as
-    the ack quorum.
+    """Return whether as many bookies of the last ensemble as the ack quorum list the same entry
+    above the last one.
     """
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None:
@@ -368,7 +371,9 @@ def _judge_entries(
     *,
     excused: bool,
 ) -> set[str]:
-    """Fill in the strongest kind true of any entry; return the reasons for unknown copies."""
+    """Fill in the strongest kind that is true of any entry; return the reasons for unknown
+    copies.
+    """
     write, ack = metadata.write_quorum, metadata.ack_quorum
     order: list[tuple[int, int, int]] = []
     unknown_on: set[str] = set()
@@ -407,7 +412,7 @@ def _judge_entries(
 
 
 def runs(entries: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Maximal inclusive runs of the entries."""
+    """Return the maximal inclusive runs of the entries."""
     found: list[tuple[int, int]] = []
     for entry in sorted(entries):
         if found and found[-1][1] + 1 == entry:
@@ -418,7 +423,7 @@ def runs(entries: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def differences(expected: Judged, verdict: Verdict) -> list[str]:
-    """Each respect in which the verdict is not the expected one, as a sentence."""
+    """Return each difference between the verdict and the expected one, as a sentence."""
     entry = [
         f
         for f in verdict.findings

@@ -1,5 +1,5 @@
-"""What probes say of a bookie that cannot list, entry by entry: the rule of the closed form,
-derived on its own.
+"""What probes show about a bookie that cannot list, entry by entry: the rule of the closed form,
+derived independently.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTHING_THERE = {"no_entry", "no_ledger"}
 
 
 def segment_ends(metadata: LedgerMetadata, wanted: set[int]) -> set[int]:
-    """The first and the last of the wanted entries in each segment."""
+    """Return the first and the last of the wanted entries in each segment."""
     firsts = [segment.first_entry_id for segment in metadata.segments]
     shares: dict[int, list[int]] = {}
     for entry in sorted(wanted):
@@ -43,8 +43,8 @@ def segment_ends(metadata: LedgerMetadata, wanted: set[int]) -> set[int]:
 def probes_due(
     metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_id: int, terms: Terms
 ) -> set[int]:
-    """The entries that have to be read on a bookie that should hold these: ends, those by rank, and
-    a sample of the rest.
+    """Return the entries to read on a bookie that should hold these: segment ends, entries by rank,
+    and a sample of the rest.
 
     Of more than ENDS_MAX ends the outer two are read, and a sample of those between them.
     """
@@ -59,8 +59,8 @@ def probes_due(
 
 
 def _by_rank(key: str, entries: list[int], terms: Terms) -> set[int]:
-    """Every step-th entry; from where, a hash says and the turn, whose bits count from the other
-    end.
+    """Return every step-th entry. A hash and the turn choose where it begins; the turn's bits count
+    from the other end.
     """
     step, turn = terms.sweep.step, terms.sweep.turn
     if not step:
@@ -72,8 +72,8 @@ def _by_rank(key: str, entries: list[int], terms: Terms) -> set[int]:
 
 
 def _drawn(key: str, entries: list[int], count: int) -> set[int]:
-    """For each of the highest `count` positions in turn, a position up to it is drawn by a hash;
-    itself where that was drawn before.
+    """Draw, by a hash, a position up to each of the highest `count` positions in turn; take the
+    position itself if the drawn one was drawn before.
     """
     drawn: set[int] = set()
     for top in range(max(0, len(entries) - count), len(entries)):
@@ -87,7 +87,7 @@ def _drawn(key: str, entries: list[int], count: int) -> set[int]:
 def by_probes(
     wanted: set[int], due: set[int], reads: Mapping[int, EntryRead]
 ) -> tuple[dict[int, str], set[str]]:
-    """(what each wanted entry is, the reasons for those that are unknown)."""
+    """Return what is known of each wanted entry, and the reasons for those that are unknown."""
     mine = {e: read for e, read in reads.items() if e in wanted}
     spoken = [
         read

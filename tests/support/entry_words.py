@@ -1,4 +1,4 @@
-"""What the second checker's sets of entries say, as one word for each entry."""
+"""The second checker's sets of entries, as one word for each entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from auditor.second_checker.listed_groups import usable_lists
 
 
 def words_of(said: Said, low: int, high: int) -> list[int]:
-    """HELD, ABSENT or UNKNOWN for each entry of [low, high]; never two of them, and none beyond."""
+    """Return HELD, ABSENT or UNKNOWN for each entry of [low, high]. Fails if an entry has two
+    words, or if one lies beyond.
+    """
     everything = all_bits(high - low + 1)
     held, unknown, absent = said.holding(everything, low, high)
     assert held + unknown + absent == held | unknown | absent == everything
@@ -25,16 +27,16 @@ def words_of(said: Said, low: int, high: int) -> list[int]:
 def list_testimony_of(
     answer: Answer, ensemble_size: int, highest: int, reads: Mapping[int, EntryRead]
 ) -> Said:
-    """What is known from an answer with a list, and from reads."""
+    """Return what an answer with a list and some reads establish."""
     groups = usable_lists({answer.bookie_id: answer}, ensemble_size).get(answer.bookie_id)
     return list_testimony(groups, answer.status is AnswerStatus.HELD, highest, reads)
 
 
 def numbers_of(counts: BitCounts) -> list[int]:
-    """The number of each entry."""
+    """Return the number of each entry."""
     return [counts.at(at) for at in range(counts.everything.bit_length())]
 
 
 def bits_of(entries: set[int] | list[int]) -> int:
-    """The set of these entries, of a block that begins with entry 0."""
+    """Return the set of these entries, of a block that begins with entry 0."""
     return sum(1 << entry for entry in set(entries))

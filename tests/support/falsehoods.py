@@ -1,9 +1,9 @@
-"""False facts, one of each sort, to plant in what a checker makes of the evidence.
+"""False facts, one of each sort, to plant in what a checker concludes from the evidence.
 
-    FALSEHOODS["a hole is called a tail"].plant(monkeypatch, FIRST)
+FALSEHOODS["a hole is called a tail"].plant(monkeypatch, FIRST)
 
-Planted in one checker, the other must contradict it. Planted in both, only the truth can: the model
-has it.
+Planted in one checker, the other must contradict it. Planted in both, only the truth can contradict
+it, and the model has the truth.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SECOND: dict[type, tuple[str, ...]] = {
     TruncatedLedgerFacts: ("auditor.second_checker.references",),
     OrphanedFacts: ("auditor.second_checker.orphans",),
 }
-"""Where the second one does."""
+"""Where the second checker states them."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Falsehood:
     def plant(
         self, monkeypatch: pytest.MonkeyPatch, *checkers: dict[type, tuple[str, ...]]
     ) -> None:
-        """These checkers state it from now on."""
+        """Make these checkers state the false fact from now on."""
         facts, change = self.facts, self.change
 
         def stated(*args: Any, **more: Any) -> Any:
@@ -214,7 +214,7 @@ FALSEHOODS: dict[str, Falsehood] = {
         PlacementFacts, lambda f: {"recorded_policy": "OtherPolicy"}
     ),
 }
-"""By what is false. Each changes what a checker states, never what it finds."""
+"""All falsehoods, by what is false. Each changes what a checker states, never what it finds."""
 
 NOT_IN_THE_MODEL: dict[str, Falsehood] = {
     "no policy is ever recorded": Falsehood(PlacementFacts, lambda f: {"recorded_policy": ""}),
@@ -228,18 +228,18 @@ NOT_IN_THE_MODEL: dict[str, Falsehood] = {
         WriteSetFacts, lambda f: {"why": f.why.replace("allows 1", "allows 2")}
     ),
 }
-"""Falsehoods that the model cannot tell: it knows racks alone, and records no policy."""
+"""Falsehoods that the model cannot detect: it knows only racks, and records no policy."""
 
 NOT_IN_THE_STORIES = frozenset(name for name in FALSEHOODS if "lock" in name)
-"""Falsehoods that the stories of the properties cannot tell: no worker is at work there."""
+"""Falsehoods that the stories of the properties cannot detect: no replication worker acts there."""
 
 OF_SAMPLES: dict[str, Falsehood] = {
     "what is assumed was read": Falsehood(
         CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}
     ),
 }
-"""Falsehoods that only show where entries are sampled: elsewhere the model has every entry read, so
-nothing is assumed.
+"""Falsehoods that only show where entries are sampled. Elsewhere in the model every entry is read,
+so nothing is assumed.
 """
 
 ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
@@ -249,7 +249,7 @@ ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
     "a silent bookie was looked at once more": Falsehood(
         SilentFacts, lambda f: {"looks": f.looks + 1}
     ),
-    "the first try is told for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
+    "the first try is taken for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
     "auto-recovery is always on": Falsehood(SilentFacts, lambda f: {"replication_disabled": False}),
     "a lost bookie has a cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
     "one ledger more is unmarked": Falsehood(
@@ -294,7 +294,7 @@ ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
     "one mark more has no ledger": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}
     ),
-    "the youngest mark is told for the oldest": Falsehood(
+    "the youngest mark is taken for the oldest": Falsehood(
         MarkWithoutLedgerFacts, lambda f: {"some_ledgers": f.some_ledgers[::-1]}
     ),
     "the oldest mark is a second older": Falsehood(

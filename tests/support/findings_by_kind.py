@@ -1,5 +1,5 @@
-"""An example finding of each kind, with facts of its type: for tests that need one and do not care
-what it says.
+"""An example finding of each kind, with facts of its type, for tests that need any finding of a
+kind.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A scripted bookie that wants TLS, a login or both, and refuses as BookKeeper 4.17 was seen to
-refuse.
+"""A scripted bookie that wants TLS, a login or both, and refuses as BookKeeper 4.17 does.
 
 with GuardedBookie(tls=pki.issue("bookie"), ca=pki.ca(), password="right") as bookie:
     ...                                                   # {1: [0, 1]} is what it holds
@@ -26,11 +25,11 @@ CHALLENGE = b'realm="bookkeeper",nonce="of the server",charset=utf-8,algorithm=m
 
 
 class GuardedBookie(ScriptedBookie):
-    """`tls`: its certificate; `ca`: it wants a client certificate of this CA. `password`: it wants
-    a login as USER.
+    """`tls`: its certificate; `ca`: it requires a client certificate of this CA; `password`: it
+    requires a login as USER.
 
     `challenge` is its answer to the first AUTH, None for silence; `proof` replaces its proof of the
-    password. `in_clear` is sent behind the answer to START_TLS, where nothing may be.
+    password. `in_clear` is sent right after the answer to START_TLS, where no data is allowed.
     """
 
     def __init__(
@@ -59,13 +58,13 @@ class GuardedBookie(ScriptedBookie):
 
     @staticmethod
     def encoded(ledgers: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
-        """What `ledgers` must be set to, to hold these entries."""
+        """Return the value for `ledgers` that holds these entries."""
         return {ledger_id: encode_runs(entries) for ledger_id, entries in ledgers.items()}
 
     def _guard(self, connection: Connection, request: pb.Request) -> bool:
         operation, txn_id = request.header.operation, request.header.txnId
         assert connection.transport is not None
-        if connection in self._early:  # The handshake is over for the client, and not yet for us.
+        if connection in self._early:  # The handshake is complete for the client, but not for us.
             self._early[connection].append(request)
             return True
         if connection.transport.get_extra_info("sslcontext") is None:
@@ -107,7 +106,7 @@ class GuardedBookie(ScriptedBookie):
             transport.abort()
             return
         connection.transport = secured
-        if self._password is not None:  # what bookies do: a second answer
+        if self._password is not None:  # bookies send a second answer, too
             connection.send(frame(answer(START_TLS, txn_id, pb.EIO)))
         for request in self._early.pop(connection):
             if not self._guard(connection, request):

@@ -21,7 +21,7 @@ START_TIMEOUT_S = 240
 
 @contextmanager
 def hdfs(workdir: Path) -> Iterator[str]:
-    """The URI of a file system that is empty, and gone at the end."""
+    """Yield the URI of an empty file system, which is removed at the end."""
     details = workdir / "details.json"
     command = [
         str(find_java().executable), "-Xmx384m", "-cp", f"{hdfs_jars()}/*",

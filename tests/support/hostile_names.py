@@ -1,5 +1,5 @@
-"""Names that somebody chose to be misread: control characters, escapes of terminals, overrides of
-direction, new lines.
+"""Names chosen to mislead: control characters, terminal escapes, direction overrides, line
+breaks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def unprintable(text: str, allowed: str = "\n") -> list[str]:
 
 
 def with_hostile_strings(value: Any, kept: frozenset[str], key: str = "") -> Any:
-    """Return a JSON value with HOSTILE behind each string, except below the keys in `kept`. Names
-    that are keys get it too.
+    """Return a JSON value with HOSTILE appended to each string, except below the keys in `kept`.
+    Keys that are names get it too.
     """
     if key in kept:
         return value

@@ -1,9 +1,9 @@
-"""A process that writes an index of locations as a busy bookie does, until its stdin ends.
+"""A process that writes an index of locations like a busy bookie, until its stdin ends.
 
 `python -m support.index_writer DIRECTORY SEED`: batches of entries go to one ledger after another,
-in order; each line of stdout is "LEDGER ENTRIES", once so many of its first entries are indexed.
-The write buffer is 64 KiB, so a flush comes every few batches; now and then a ledger that nobody
-asks for is deleted and the index is compacted, which removes tables under whoever reads them.
+in order. Each line of stdout is "LEDGER ENTRIES" once that many of the ledger's first entries are
+indexed. The write buffer is 64 KiB, so a flush comes every few batches. Now and then it deletes a
+ledger that no test asks for and compacts the index, which removes tables while others read them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from support.location_index import LocationIndex
 
 FIRST, DOOMED = 7, 5
 ENTRIES = 20_000
-"""Entries after which the next ledger begins."""
+"""Entries of a ledger, after which the next ledger begins."""
 BATCH_MAX = 400
 PAUSE_S = 0.005
-"""Pause between two batches: a bookie has more to do than its index, and its reader needs a
+"""Pause between two batches, in seconds: a bookie does more than index, and the reader needs a
 core.
 """
 COMPACTED_EVERY = 50

@@ -1,17 +1,17 @@
-"""BookKeeper's own auditor beside ours: `java/AuditorPeer.java` as one process that is asked many
-questions.
+"""BookKeeper's own auditor: `java/AuditorPeer.java` as one process that answers many questions.
 
-    with JavaAuditor(cluster.metadata_service_uri, tmp_path) as java:          # 3 s: compiling, and
-    one JVM
-        run = java.replicas([7, 8])                                            # only these ledgers;
-        20-300 ms run.gauges["no_replica"], run.finished, run.log java.placement([7],
-        conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"})
-        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2, 2)])   #
-        ["MEETS_STRICT"]
+    with JavaAuditor(cluster.metadata_service_uri, tmp_path) as java:    # 3 s: compiling, one JVM
+        run = java.replicas([7, 8])                          # only these ledgers; 20-300 ms
+        run.gauges["no_replica"], run.finished, run.log
+        java.placement(
+            [7], conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"}
+        )
+        java.adherence(
+            RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2, 2)]
+        )                                                    # ["MEETS_STRICT"]
 
-The checks and the policy classes are those of the jars. A client is made once for each `conf` and
-`client`, so a change of the cluster that a long-lived client must not have missed wants another
-`client`.
+The checks and the policy classes are those of the jars. Each `conf` and `client` has one client of
+BookKeeper. Pass another `client` for a change of the cluster that a long-lived client would miss.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"
 COMPILE_TIMEOUT_S = 120
 STOP_WAIT_S = 20
 CHECK_TIMEOUT_S = 30.0
-"""How long a check may take before it counts as one that does not end, unless a test says
-otherwise; the slowest that ends waits 5 s for a bookie.
+"""How long a check may take before it counts as endless, unless a test gives another limit. The
+slowest one that ends waits 5 s for a bookie.
 """
 STUCK_S = 4.0
-"""The same for a check that is known to wait for ever, or for BookKeeper's 120 s: a sound one ends
-in a tenth of a second.
+"""The same for a check that is known to wait for ever, or for BookKeeper's 120 s. A sound check
+ends in a tenth of a second.
 """
 
 CLIENT = "org.apache.bookkeeper.client."
@@ -62,8 +62,8 @@ ADHERENCE_WORDS = {
     Adherence.FAIL: FAIL,
     Adherence.UNKNOWN: RAISES,
 }
-"""What the policy classes say. Where the zone-aware one raises (it divides by the write quorum) and
-its check never ends, ours says that it cannot tell.
+"""The answers of the policy classes. The zone-aware class raises (it divides by the write quorum)
+and its check never ends; for this case ours says that it cannot tell.
 """
 PARAMETERS = {
     "min_num_racks_per_write_quorum": "minNumRacksPerWriteQuorum",
@@ -73,15 +73,17 @@ PARAMETERS = {
 }
 """Fields of `PlacementRule` that the policy classes know, in BookKeeper's names."""
 RESOLVER = "org.apache.bookkeeper.replication.AuditorPeer$LocationsByAddress"
-"""Gives each address the location that the newest command names."""
+"""A script that gives each address the location that the newest command names."""
 
 QUICK_CLIENT: Mapping[str, str] = {"readEntryTimeoutSec": "1", "reppDnsResolverClass": RESOLVER}
-"""What differs from BookKeeper's defaults in every check here: silence costs 1 s instead of 5."""
+"""Settings that differ from BookKeeper's defaults in every check here: silence costs 1 s instead of
+5.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What the auditor wrote into its log: the beginning of the line, and how long it was."""
+    """A line of the auditor's log: its beginning, and its length."""
 
     text: str
     chars: int
@@ -89,9 +91,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class JavaRun:
-    """One run of one check. `finished`: it has dated itself in ZooKeeper, as a good run does.
-    `stuck`: it had not come back when we stopped waiting. `gauges` are what it publishes, all six,
-    whether it wrote them or not.
+    """One run of one check.
+
+    `finished`: it stored its date in ZooKeeper, as a complete run does. `stuck`: it had not
+    returned when we stopped waiting. `gauges` are all six that it publishes, whether it set them or
+    not.
     """
 
     finished: bool
@@ -102,7 +106,7 @@ class JavaRun:
     log: tuple[LogLine, ...]
 
     def logged(self, *words: str) -> list[LogLine]:
-        """The log lines with all of these words."""
+        """Return the log lines with all of these words."""
         return [line for line in self.log if all(word in line.text for word in words)]
 
 
@@ -117,8 +121,8 @@ GAUGES = (
 
 
 class JavaAuditor:
-    """See the module. Ends with `with`, and with the process that started it: its stdin is closed
-    then.
+    """The Java process of the module's description. It ends with `with`, or when the process that
+    started it ends, because its stdin is closed then.
     """
 
     def __init__(self, metadata_service_uri: str, workdir: Path) -> None:
@@ -154,7 +158,7 @@ class JavaAuditor:
         self.stop()
 
     def stop(self) -> None:
-        """Let it go, and see that it is gone."""
+        """Close its stdin, and wait until it has ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
@@ -166,17 +170,19 @@ class JavaAuditor:
         self._log.close()
 
     def replicas(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
-        """AuditorReplicasCheckTask over these ledgers; `how` as for `placement`, and `between`:
-        called when a ledger's metadata was read and before its bookies are asked.
+        """Run AuditorReplicasCheckTask over these ledgers.
+
+        `how` is as for `placement`; `between` is called after a ledger's metadata was read and
+        before its bookies are asked.
         """
         return self._check("replicas", ledger_ids, **how)
 
     def placement(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
-        """AuditorPlacementPolicyCheckTask over these ledgers.
+        """Run AuditorPlacementPolicyCheckTask over these ledgers.
 
-        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name,
-        another client. `uri`: another cluster. `gauges`: a name under which gauges outlive the run.
-        `pending_audit`: a lost-bookie audit is due. `timeout_s`: CHECK_TIMEOUT_S.
+        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: each name has
+        a client of its own. `uri`: another cluster. `gauges`: a name under which gauges outlive the
+        run. `pending_audit`: a lost-bookie audit is due. `timeout_s`: CHECK_TIMEOUT_S.
         """
         return self._check("placement", ledger_ids, **how)
 
@@ -187,9 +193,10 @@ class JavaAuditor:
         until: Callable[[int, bool], bool],
         then: Callable[[], None],
     ) -> tuple[int, bool]:
-        """Schedule the placement check as the auditor does, `then` change something once
-        `until(starts, ended)` holds, and tell how often it started after that, and whether it is
-        still scheduled.
+        """Schedule the placement check as the auditor does, and return how often it started after a
+        change, and whether it is still scheduled.
+
+        The change is `then`; it is made once `until(starts, ended)` holds.
         """
         period_ms = 50
         self._ask(
@@ -203,14 +210,14 @@ class JavaAuditor:
         then()
         self._ask(
             {"do": "scheduled", "wait_ms": 2 * period_ms}
-        )  # a start that was under way is over
-        self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})  # time for many starts
+        )  # a start that was under way has ended
+        self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})  # long enough for many starts
         after, ended = self._scheduled(lambda starts, ended: ended or starts > before)
         self._ask({"do": "unschedule"})
         return after - before, not ended
 
     def _scheduled(self, until: Callable[[int, bool], bool]) -> tuple[int, bool]:
-        """Starts so far, and whether there will be no more, once `until` holds of them."""
+        """Return the starts so far, and whether more will follow, once `until` holds for them."""
         deadline = time.monotonic() + CHECK_TIMEOUT_S
         while time.monotonic() < deadline:
             said = self._ask({"do": "scheduled", "wait_ms": 50})
@@ -236,8 +243,10 @@ class JavaAuditor:
         readonly: Sequence[str] = (),
         **conf: object,
     ) -> list[str]:
-        """What the policy class says of each (ensemble, write quorum, ack quorum). `writable`: who
-        is writable, change after change; `readonly`: who is read-only all the time.
+        """Return the policy class's answer for each (ensemble, write quorum, ack quorum).
+
+        `writable`: the writable bookies, change after change; `readonly`: bookies that are always
+        read-only.
         """
         settings = {name: str(value).lower() for name, value in conf.items()}
         command = {

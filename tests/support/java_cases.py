@@ -1,8 +1,8 @@
-"""The cases in which BookKeeper's own auditor and ours are asked about the same ledgers: what is
-true of these, what Java says.
+"""The cases in which BookKeeper's auditor and ours check the same ledgers: the truth about them,
+and Java's answer.
 
-The numbers J1 to J28 are those of docs/java-auditor.md. See `Case`; the cluster they need is made
-by the tests.
+The numbers J1 to J28 are those of docs/java-auditor.md. `Case` describes the fields. The tests make
+the cluster that a case needs.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ STORAGES = ["SortedLedgerStorage"] * 4 + [
 ]
 DB, SILENT, DOWN = "b6", "b7", "b9"
 GRACE_S = 3
-"""Age at which a mark is reported in the cases about marks: the tests' marks cannot be older than
-the tests.
+"""Age at which a mark is reported in the cases about marks. It is short because the tests' marks
+cannot be older than the tests.
 """
 JAVA_GRACE = {"underreplicatedLedgerRecoveryGracePeriod": str(GRACE_S)}
 DAY_MS = 24 * 3600 * 1000
 BAD_MARKS = ("urLabc", "urL-5")
 GARBAGE = ""
-"""The text of a ledger whose metadata is no metadata."""
+"""The text of a ledger whose znode is not metadata."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Some ledgers, what is true of them, and what Java's auditor says: `finished` and its gauges.
+    """Some ledgers, the truth about them, and what Java's auditor says: `finished` and its gauges.
 
-    `ledgers` are told in `auditor.sandbox.notation`; `lose` says which entries of a ledger never
-    reached which bookie. `right`: no defect, we agree. `java`: how Java is asked, where that is not
-    "check these ledgers once". `changed` is what holds while both are asked; then ours is `auditor
-    ledger`, `between` acts between its looks. `settings` are ours. `locations` are the assigned
-    ones, for both, in cases about placement.
+    `ledgers` are written in `auditor.sandbox.notation`. `lose` says which entries of a ledger never
+    reached which bookie. `right`: Java has no defect here, and we agree. `java`: how Java is asked,
+    if it is not "check these ledgers once". `changed` is a condition that holds while both are
+    asked; then ours is `auditor ledger`, and `between` acts between its looks. `settings` are ours.
+    `locations` are the assigned ones, for both, in cases about placement.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Case:
 
     @property
     def is_alone(self) -> bool:
-        """Ours is asked by itself, with `auditor ledger`."""
+        """Whether ours runs by itself, with `auditor ledger`."""
         return bool(self.changed or self.between or self.settings)
 
 
@@ -73,17 +73,21 @@ ALL_OF_IT = {"b1": "4", "b2": "4", "b3": "4"}
 MIRRORED = "e3 w3 a2 0:[b1 b2 b3] closed 9"
 STRIPED = "e4 w2 a2 0:[b1 b2 b3 b4] closed 19"
 EVERY_SECOND = "e1 w1 a1 0:[b1] closed 436999"
-"""With every second entry lost: 218,500 runs, and Java's frames of 5 MiB hold 218,449."""
+"""The last entry of a ledger that lost every second entry: 218,500 runs. Java's frames of 5 MiB
+hold 218,449.
+"""
 
 STALE, OVERWRITTEN, WITHOUT_TIME, OLD_MARK, MARKED, UNPARSABLE = 160, 170, 171, 172, 173, 174
 MOVED, LEDGER_OF_A_BAD_MARK = 190, 191
 
 
-# Where Java has to be asked in another way
+# Cases in which Java is asked in another way
 
 
 def _twice_with_the_same_gauges(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
-    """A run that finds a loss, then one that gives up: the same process, the same gauges."""
+    """Run a check that finds a loss, then one that gives up, with the same process and the same
+    gauges.
+    """
     assert {"no_replica": 1} == java_answer(
         Question.ENTRIES, java.replicas([STALE + 1], gauges="stale")
     ).says
@@ -91,14 +95,14 @@ def _twice_with_the_same_gauges(cluster: RealCluster, java: JavaAuditor) -> Java
 
 
 def _a_replica_was_added(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
-    """The mark is older than GRACE_S; its ctime is from just now."""
+    """Add a replica to a mark. The mark is older than GRACE_S; its ctime is from just now."""
     java.mark(OVERWRITTEN, "b2")
     return java.placement([OVERWRITTEN], conf=JAVA_GRACE)
 
 
 def _while_it_is_moved(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
-    """Between Java's reading of the metadata and its questions to bookies the ledger is replicated
-    to another bookie.
+    """Replicate the ledger to another bookie after Java read the metadata and before it asks
+    bookies.
     """
     return java.replicas([MOVED], between=lambda: move(cluster))
 
@@ -109,7 +113,7 @@ def move(cluster: RealCluster) -> None:
 
 @contextmanager
 def not_moved_yet(cluster: RealCluster) -> Iterator[None]:
-    """b1 was collected, b3 has the copy, and metadata names b1 still."""
+    """Collect b1's copy and store one on b3, while the metadata still names b1."""
     cluster.add_ledger(MOVED, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
     yield
 
@@ -146,8 +150,10 @@ def mark_parent(cluster: RealCluster) -> str:
 
 @contextmanager
 def addresses_of_their_own(cluster: RealCluster) -> Iterator[None]:
-    """Every writable bookie is registered at another loopback address: Java locates addresses, not
-    bookies. They do not listen there; placement is judged without asking them.
+    """Register every writable bookie at a loopback address of its own, because Java locates
+    addresses, not bookies.
+
+    They do not listen there; placement is judged without asking them.
     """
     parent = cluster.root + znode_paths.AVAILABLE
     names = [name for name in cluster.zk.get_children(parent) if name in cluster.bookie_ids]
@@ -164,13 +170,13 @@ def _address(bookie_id: str) -> str:
 
 
 def by_address(locations: Mapping[str, str]) -> dict[str, str]:
-    """The same locations for Java."""
+    """Return the same locations by address, for Java."""
     return {_address(bookie_id): location for bookie_id, location in locations.items()}
 
 
 @contextmanager
 def b7_read_only(cluster: RealCluster) -> Iterator[None]:
-    """The silent bookie is back, as read-only; then silent again."""
+    """Bring the silent bookie back as read-only, then make it silent again."""
     registration = f"{cluster.root}{znode_paths.AVAILABLE}/{SILENT}"
     data, _ = cluster.zk.get(registration)
     cluster.start_bookie(SILENT, read_only=True)
@@ -208,7 +214,7 @@ def placed(
     java_says: Says,
     **more: Any,
 ) -> Case:
-    """A case about one ledger's placement under one of BookKeeper's policies."""
+    """Return a case about one ledger's placement under one of BookKeeper's policies."""
     classes = {"rack": RACK, "zone": ZONE, "region": REGION}
     regions = {"reppRegionsToWrite": "east;west;north"} if policy == "region" else {}
     java = {

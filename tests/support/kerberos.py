@@ -1,4 +1,4 @@
-"""A real KDC on loopback, with key tabs and ticket caches in the state that a test wants.
+"""A real KDC on loopback, with key tabs and ticket caches in the state that a test needs.
 
     with Kdc(tmp_path) as kdc:                                     # 1 s; krb5kdc of Debian
         keytab = kdc.add("bookkeeper/localhost")
@@ -33,7 +33,7 @@ SBIN = "/usr/sbin"
 START_TIMEOUT_S = 30.0
 COMMAND_TIMEOUT_S = 60
 DELTA_TIME_AT = 8
-"""Where a FILE cache of version 4 has the seconds by which the KDC's clock is ahead of ours."""
+"""Offset in a FILE cache of version 4 of the seconds by which the KDC's clock is ahead of ours."""
 
 
 def missing_kerberos() -> str | None:
@@ -50,7 +50,9 @@ def missing_kerberos() -> str | None:
 
 
 def require_kerberos() -> None:
-    """Fail in CI without KDC or library; by hand skip, and say what is not tested."""
+    """Fail in CI if the KDC or the library is missing; elsewhere skip, and say what is not
+    tested.
+    """
     problem = missing_kerberos()
     if problem is None:
         return
@@ -141,7 +143,7 @@ class Kdc:
     def ticket(
         self, principal: str, keytab: Path, *, lifetime: str = "1h", service: str = ""
     ) -> Path:
-        """Make a ticket cache as kinit does, with a ticket for `service` too if it is given."""
+        """Make a ticket cache as kinit does, also with a ticket for `service` if it is given."""
         number = len(list(self.folder.glob("*.cache")))
         cache = self.folder / f"{number}.cache"
         self._run("kinit", "-k", "-t", str(keytab), "-l", lifetime, "-c", str(cache), principal)
@@ -150,9 +152,9 @@ class Kdc:
         return cache
 
     def shift_clock(self, cache: Path, seconds: int) -> Path:
-        """Let a client with this cache believe that its clock is wrong by so much.
+        """Make a client with this cache believe that its clock is off by this much.
 
-        libkrb5 notes the difference to the KDC's clock there, and dates its messages by it.
+        libkrb5 stores the difference to the KDC's clock there, and dates its messages by it.
         """
         content = bytearray(cache.read_bytes())
         assert content[:8] == bytes.fromhex("0504 000c 0001 0008"), content[:8].hex()
@@ -244,7 +246,7 @@ def _error_message(code: int) -> bytes:
 
 
 def accept_ticket(keytab: Path) -> Any:
-    """Return the server's half of an exchange, as the library has it."""
+    """Return the server's half of an exchange, as the library implements it."""
     import gssapi
 
     mechs = [gssapi.MechType.kerberos]

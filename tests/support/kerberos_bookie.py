@@ -1,9 +1,9 @@
-"""A scripted bookie that wants a Kerberos ticket, with the server's half of the library.
+"""A scripted bookie that requires a Kerberos ticket and uses the server's half of the library.
 
 with KerberosBookie(keytab) as bookie:
     ...                                                   # {1: [0, 1]} is what it holds
 
-It is silent to what it does not accept, as BookKeeper 4.17 was seen to be.
+It does not answer what it does not accept. BookKeeper 4.17 does the same.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 class KerberosBookie(ScriptedBookie):
-    """`admits`: whether our principal is one of its own. `offers_digest`: it has no Kerberos, and
-    answers whatever comes first with a challenge. `replies` go before those of the library: None is
-    silence, a status an error, bytes a token. `last_reply` is its answer to our last message, which
-    BookKeeper never gives.
+    """`admits`: whether our principal may log in. `offers_digest`: it has no Kerberos, and answers
+    the first message with a challenge.
+
+    `replies` replace the first replies of the library: None is silence, a status an error, bytes a
+    token. `last_reply` is its answer to our last message, which BookKeeper never gives.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class KerberosBookie(ScriptedBookie):
         self._contexts: dict[int, Any] = {}
         self._admitted: set[int] = set()
         self.tokens: list[bytes] = []
-        """What came in AUTH messages."""
+        """The contents of AUTH messages."""
 
     def _guard(self, connection: Connection, request: pb.Request) -> bool:
         operation, txn_id = request.header.operation, request.header.txnId

@@ -1,4 +1,4 @@
-"""Asking a scripted bookie through a lane: short, real time-outs, one look, one date."""
+"""Ask a scripted bookie through a lane, with short, real time-outs, one look and one date."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def lane(
 def ask(
     bookie: ScriptedBookie, ledger_ids: range | list[int], look: int = LOOK, **changes: float
 ) -> tuple[list[Answer], tuple[Greeting, str]]:
-    """Ask a fresh lane for these lists; the answers come in the order of the questions, one
-    each.
+    """Ask a fresh lane for these lists; return one answer for each question, in the order of the
+    questions.
     """
     with lane(bookie, look, **changes) as asker:
         answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
@@ -61,7 +61,7 @@ def statuses(answers: list[Answer] | list[EntryRead]) -> list[AnswerStatus | Rea
 
 
 def listed(request: pb.Request) -> int | None:
-    """The ledger of a list request, None for anything else."""
+    """Return the ledger of a list request, None for any other request."""
     return (
         request.getListOfEntriesOfLedgerRequest.ledgerId
         if request.header.operation == LIST

@@ -62,7 +62,7 @@ class ListerUnderTest:
     server: ListerServer = field(repr=False)
     metrics: ListerMetrics = field(repr=False)
     context: ssl.SSLContext | None = field(default=None, repr=False)
-    """By which clients ask inside TLS."""
+    """The TLS context with which clients ask it."""
 
     def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
         self.bookie.hold(ledger_id, runs)
@@ -82,8 +82,8 @@ def lister_in_process(
     tls: RenewedContext | None = None,
     context: ssl.SSLContext | None = None,
 ) -> Iterator[ListerUnderTest]:
-    """A lister, its bookie and its index; the reader is a process, all else a thread of this
-    one.
+    """Yield a lister, its bookie and its index. The index reader is a process; the rest runs in
+    threads of this one.
     """
     directory = workdir / "bookie"
     thread = LoopThread("lister under test")
@@ -127,7 +127,7 @@ def lister_in_process(
 
 @contextmanager
 def lister_command(*flags: str) -> Iterator[str]:
-    """`auditor lister` with these flags on a free port: yields its address, and ends it with
+    """Run `auditor lister` with these flags on a free port, yield its address, and end it with
     SIGTERM.
     """
     command = [
@@ -155,8 +155,10 @@ def lister_command(*flags: str) -> Iterator[str]:
 
 
 def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = None) -> None:
-    """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all
-    ledgers at once. With `context` it is asked inside TLS.
+    """Wait until the lister at HOST:PORT lists the ledger written last.
+
+    A bookie flushes all ledgers at once, so the others are listed then, too. With `context` the
+    lister is asked inside TLS.
     """
     host, port = where.rsplit(":", 1)
     deadline = time.monotonic() + FLUSH_TIMEOUT_S
@@ -174,7 +176,7 @@ def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = No
 
 @contextmanager
 def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
-    """A lister beside each real bookie; yields the map of their addresses."""
+    """Start a lister beside each real bookie, and yield the map of their addresses."""
     with ExitStack() as stack:
         found = workdir / "listers"
         with found.open("w") as file:
@@ -187,7 +189,7 @@ def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
 
 @contextmanager
 def listers_of_sandbox(cluster: SandboxCluster, workdir: Path) -> Iterator[SandboxListers]:
-    """A lister beside each bookie of a sandbox cluster with names; its indexes are empty at
+    """Start a lister beside each bookie of a sandbox cluster with names. Its indexes are empty at
     first.
     """
     with ExitStack() as stack:
@@ -230,7 +232,9 @@ class SandboxListers:
     def place(
         self, ledger_id: int, metadata: LedgerMetadata, lose: Mapping[str, str] | None = None
     ) -> None:
-        """Index what the bookies hold of a ledger, but for what `lose` takes from an index."""
+        """Index what the bookies hold of a ledger, except the entries that `lose` takes from an
+        index.
+        """
         for bookie, runs in notation.placement(metadata, None).items():
             for first, last in notation.without(runs, notation.holds((lose or {}).get(bookie, ""))):
                 self.index[bookie].put(ledger_id, range(first, last + 1))

@@ -1,4 +1,6 @@
-"""A `locations` index as DbLedgerStorage keeps it, written with rocksdict as its bookie would."""
+"""A `locations` index as DbLedgerStorage keeps it, written with rocksdict in the same way as by a
+bookie.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ WRITE_BUFFER_BYTES = 64 * 2**10
 
 
 class LocationIndex:
-    """The index and the entry logs of one ledger directory. As a context manager it closes
-    itself.
+    """The index and the entry logs of one ledger directory. It closes itself as a context
+    manager.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -38,7 +40,7 @@ class LocationIndex:
         self._db = Rdict(str(self.locations), options)
 
     def put(self, ledger_id: int, entries: Iterable[int], log: int = 0) -> None:
-        """Index these entries as lying in one entry log, which is there from now on."""
+        """Index these entries as lying in one entry log, and create the log."""
         assert self._db is not None, "the index is closed"
         (self.logs / f"{log:x}.log").touch()
         for entry in entries:
@@ -51,7 +53,7 @@ class LocationIndex:
             del self._db[struct.pack(">qq", ledger_id, entry)]
 
     def put_raw(self, key: bytes, value: bytes) -> None:
-        """Write any key."""
+        """Write any key and value."""
         assert self._db is not None, "the index is closed"
         self._db[key] = value
 
@@ -61,7 +63,7 @@ class LocationIndex:
         self._db.write(batch)
 
     def delete_and_compact(self, first: bytes, behind: bytes) -> None:
-        """Delete the keys from `first` to before `behind`, and compact all tables."""
+        """Delete the keys from `first` up to, but without, `behind`, and compact all tables."""
         assert self._db is not None, "the index is closed"
         self._db.delete_range(first, behind)
         self._db.compact_range(None, None)
@@ -72,7 +74,7 @@ class LocationIndex:
         self._db.flush()
 
     def close(self) -> None:
-        """Close the index. May be called again."""
+        """Close the index. A second call does nothing."""
         db, self._db = self._db, None
         if db is not None:
             db.close()

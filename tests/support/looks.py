@@ -1,7 +1,8 @@
-"""The looks at one ledger, in a notation of one word a look.
+"""The looks at one ledger, in a notation of one word for each look.
 
-A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable
-bytes, U unreadable, G gone. `!` the bookies were asked at this look, `+` the ledger was marked.
+A letter is what ZooKeeper said: A to F metadata (another letter means another write), M N
+undecodable bytes, U unreadable, G deleted. `!` means that the bookies were asked at this look, `+`
+that the ledger was marked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ledgers of many segments, and what judging one costs: counted in calls, not by the clock."""
+"""Ledgers of many segments, and the cost of judging one: counted in calls, not by the clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _sound(metadata: LedgerMetadata) -> dict[str, Bookie]:
 
 
 def _copies_lost(metadata: LedgerMetadata, copies: int) -> dict[str, Bookie]:
-    """The second entry of each segment has so many copies less."""
+    """Return what the bookies hold when the second entry of each segment has lost this many
+    copies.
+    """
     held = _whole(metadata)
     for segment in metadata.segments:
         entry = segment.first_entry_id + 1
@@ -57,7 +59,7 @@ HARMS: Mapping[str, Callable[[LedgerMetadata], dict[str, Bookie]]] = {
 
 
 def story(segments: int, harm: str) -> Story:
-    """A closed E=3 W=2 ledger, each segment on three of nine bookies."""
+    """Return a story of a closed E=3 W=2 ledger, each segment on three of nine bookies."""
     draw = Random(segments)
     parts = tuple(
         Segment(ENTRIES * number, tuple(draw.sample(BOOKIES, 3))) for number in range(segments)
@@ -69,9 +71,7 @@ def story(segments: int, harm: str) -> Story:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How often code of the auditor is entered, or goes on where it had yielded, while `work` is
-    done.
-    """
+    """Return how often `work` enters a function of the auditor, or resumes a generator."""
     count = 0
 
     def note(frame: object, event: str, _: object) -> None:

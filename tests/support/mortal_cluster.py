@@ -1,12 +1,12 @@
-"""A real cluster whose ZooKeeper can die and come back too, and which can be put right after
-whatever was done to it.
+"""A real cluster whose ZooKeeper can also be killed and started, and which can be repaired after a
+test.
 
     with MortalCluster(tmp_path, bookies=4) as cluster:
         cluster.kill_zookeeper()
         cluster.start_zookeeper()          # with all it knew
         cluster.revive()                   # every process runs again, none is stopped
 
-Sessions last SESSION_MS: a bookie that is woken to a lost session ends itself.
+Sessions last SESSION_MS: a bookie that is resumed after it lost its session ends itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from support.real_cluster import POLL_S, START_TIMEOUT_S, RealCluster
 from auditor.model.identity import BookieId
 
 SESSION_MS = 20_000
-"""The longest that this ZooKeeper allows, in ms."""
+"""The longest session that this ZooKeeper allows, in ms."""
 
 
 class MortalCluster(RealCluster):
-    """See the module. To be used from the main thread where a process is started; all else from
-    any.
+    """The cluster of the module's description. Start processes only from the main thread; all else
+    works from any thread.
     """
 
     def __init__(self, workdir: Path, bookies: int) -> None:
@@ -39,20 +39,20 @@ class MortalCluster(RealCluster):
         super().__init__(workdir, bookies)
 
     def stop(self) -> None:
-        """End every process and see that it is gone."""
+        """End every process, and wait until all have ended."""
         self._patched.undo()
         super().stop()
 
     def kill_zookeeper(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._zookeeper.kill()
 
     def pause_zookeeper(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self._zookeeper.pause()
 
     def resume_zookeeper(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._zookeeper.resume()
 
     def start_zookeeper(self) -> None:
@@ -62,7 +62,7 @@ class MortalCluster(RealCluster):
         self._await_served()
 
     def revive(self) -> None:
-        """Wake what is stopped and start what is dead; nothing to do where all is well."""
+        """Resume what is stopped and start what is dead; do nothing if everything runs."""
         if self._zookeeper.is_running:
             self._zookeeper.resume()
             self._await_served()

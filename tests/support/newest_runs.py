@@ -1,4 +1,4 @@
-"""OUTPUT with a finished run in it, of which only what other commands read is there."""
+"""OUTPUT with a finished run in it, of which only the parts exist that other commands read."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def output_with_a_run(
     unsupported: int | None = None,
     standings: Mapping[int, str] | None = None,
 ) -> Path:
-    """A run that found these bookies unable to list. `unsupported` is how many it counted, if more
-    than it named.
+    """Write a run that found these bookies unable to list. `unsupported` is the number it counted,
+    if it is larger than the number of names.
     """
     name = f"run-{RUN_ID}"
     (root / name).mkdir(parents=True)
@@ -53,14 +53,14 @@ def output_with_a_run(
 
 
 def table(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows in which only some columns are filled."""
+    """Return rows in which only some columns are filled."""
     return pa.Table.from_pylist(
         [{field: row.get(field) for field in schema.names} for row in rows], schema
     )
 
 
 def add_greetings(root: Path, greetings: Mapping[str, str]) -> None:
-    """Let the run say how each bookie greeted it."""
+    """Add to the run how each bookie greeted it."""
     rows = [
         {"bookie_id": bookie, "look": 1, "greeting": greeting}
         for bookie, greeting in greetings.items()

@@ -1,7 +1,7 @@
-"""What topics reference in the swarm of `support.night_stories`: any topics, any ledgers, two
+"""What topics reference in the stories of `support.night_stories`: any topics, any ledgers, two
 looks.
 
-Nothing in it has to be likely, only possible. It draws apart from the rest of a night.
+Nothing in it needs to be likely, only possible. It is drawn separately from the rest of a night.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Referenced:
         self.has_pulsar = self.draw.random() < 0.8
 
     def owned(self, ledger: int, metadata: LedgerMetadata) -> LedgerMetadata:
-        """Return the metadata with an owner and a creation time, perhaps."""
+        """Return the metadata, perhaps with an owner and a creation time."""
         draw = self.draw
         if not self.has_pulsar or draw.random() < 0.3:
             return metadata
@@ -131,7 +131,7 @@ class Referenced:
         return Subscription(name, Cursor(ledger, mark_delete, (), compacted))
 
     def _changed(self, first: TopicRecord, ids: list[int]) -> TopicRecord:
-        """Return the topic as the second look reads it: mostly the same."""
+        """Return the topic as the second look reads it: mostly unchanged."""
         draw = self.draw
         chance = draw.random()
         again = self._topic(first.topic, ids) if chance < 0.15 else first

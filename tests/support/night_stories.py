@@ -1,10 +1,10 @@
-"""A seeded swarm of runs as they are written: what bookies did, look by look, for the findings on
+"""Seeded stories of runs as they are written: what bookies did, look by look, for the findings on
 bookies and on the cluster.
 
 night(7).concluded()
 
-Nothing in it has to be likely, only possible: what bookies say and what ledgers lose is drawn
-apart. Tables are in memory.
+Nothing in it needs to be likely, only possible: what bookies say and what ledgers lose is drawn
+independently. Tables are in memory.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ NAMES = ("b1", "b2", "b3", "b4", "b5")
 LEDGERS_MAX = 14
 ENTRIES = 10
 GOOD, SILENT, GONE, LEFT, FAILING, WIPED, UNABLE, FLAPPING = range(8)
-"""What a bookie is: one that LEFT has a cookie, and one that is GONE has none."""
+"""The states of a bookie: one that LEFT has a cookie, and one that is GONE has none."""
 
 
 @dataclass
 class Night:
-    """A run that is over but for its end."""
+    """A run that has done everything but its end."""
 
     name: int
     run: Tables
@@ -75,7 +75,7 @@ class Night:
     verdicts: TableScan
 
     def concluded(self) -> Conclusion:
-        """Return what is said at its end."""
+        """Return the findings of the run's end."""
         return conclude(
             cast(Place, self.run), self.about, self.records, NO_PREVIOUS,
             verdicts=self.verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={},
@@ -83,7 +83,7 @@ class Night:
 
 
 def night(seed: int) -> Night:
-    """Tell one."""
+    """Return the night of this seed."""
     return _Teller(seed, Random(f"night {seed}")).tell()
 
 

@@ -1,4 +1,4 @@
-"""A page as a browser takes it apart: its elements, and its text."""
+"""A page as a browser parses it: its elements and its text."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class Elements(HTMLParser):
             self.texts.append((self._open[-1] if self._open else "", data))
 
     def words(self) -> str:
-        """All that a person reads, with single blanks."""
+        """Return all text that a person reads, with single blanks."""
         shown = (text for tag, text in self.texts if tag not in ("script", "style"))
         return " ".join(" ".join(shown).split())

@@ -1,5 +1,5 @@
-"""What pages are made from, for tests of report.html: a run with some of everything, and one whose
-every name is hostile.
+"""Contents of pages, for tests of report.html: a run with some of everything, and one whose every
+name is hostile.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ RUN_DIR = "/var/lib/audits/run-20260101T030000Z-0a1b2c"
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
-    """A finding with an id of its own."""
+    """Return a finding with an id of its own."""
     return report_stories.finding(
         kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes}
     )
 
 
 def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
-    """A finding of each kind; `name` is in each name that anybody may choose, and in what is made
-    from it.
+    """Return a finding of each kind; `name` is in each name that a user may choose, and in what is
+    derived from it.
     """
     found = []
-    for place, kind in enumerate(told_order()):
+    for place, kind in enumerate(report_order()):
         subject: int | str = f"{name}-b{place}"
         if CATALOGUE[kind].subject is Subject.LEDGER:
             subject = ledger_id + place
@@ -73,13 +73,15 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
     return found
 
 
-def told_order() -> list[Kind]:
-    """The kinds as findings.jsonl has them: the worst severity first."""
+def report_order() -> list[Kind]:
+    """Return the kinds in the order of findings.jsonl: the worst severity first."""
     return sorted(Kind, key=lambda kind: -CATALOGUE[kind].severity)
 
 
 def contents(name: str = "bookie", **changes: Any) -> PageContents:
-    """A run with every kind, every reason, causes, marks, topics, bookies and earlier runs."""
+    """Return a run with every kind, every reason, causes, marks, topics, bookies and earlier
+    runs.
+    """
     findings = every_kind(name)
     lost = [report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
     causes = report_stories.caused(lost, beside={"bookie-3:3181": 1})
@@ -136,7 +138,7 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
 
 
 def margin_of(name: str) -> MarginSeen:
-    """A cluster of which one bookie holds last copies, with a location."""
+    """Return the margin of a cluster in which one bookie holds last copies, with a location."""
     basis = MarginBasis("r", "2026-01-01T03:00:00Z", 60.0, False, False, 90, 2, 8, 80)
     some = {f"{name}-3": 4, f"{name}-9": 1}
     losses = Losses(Sort(4, (1, 2, 3, 4)), Sort(0, ()), Sort(9, (1, 2)), Sort(1, (5,)))
@@ -147,7 +149,7 @@ def margin_of(name: str) -> MarginSeen:
 
 
 def changes_of(name: str, findings: Sequence[Mapping[str, Any]]) -> ChangesSeen:
-    """One finding of each change; those that this run has are among `findings`."""
+    """Return one finding of each change; those that this run has are among `findings`."""
     differences = []
     for change, found in zip(Change, findings, strict=False):
         side = Side(Kind(found["kind"]), 3, (found["id"],), found["owner"])
@@ -165,7 +167,7 @@ def changes_of(name: str, findings: Sequence[Mapping[str, Any]]) -> ChangesSeen:
 
 
 def topic(name: str) -> dict[str, Any]:
-    """A line of topics.jsonl."""
+    """Return a line of topics.jsonl."""
     return {
         "topic": f"persistent://public/default/{name}", "namespace": f"public/{name}",
         "has_loss": True,
@@ -175,7 +177,7 @@ def topic(name: str) -> dict[str, Any]:
 
 
 def topic_fields(name: str) -> dict[str, Any]:
-    """The fields of a summary on topics, two of which are hit."""
+    """Return the fields of a summary on topics, two of which are hit."""
     brief = topic(name) | {
         "ledgers": 1,
         "subscriptions_blocked": 1,
@@ -212,7 +214,7 @@ def topic_fields(name: str) -> dict[str, Any]:
 
 
 def bookies(name: str) -> list[BookieSeen]:
-    """One that answers, one that lacks entries, one that is silent, and one that is gone."""
+    """Return four bookies: one answers, one lacks entries, one is silent, and one is gone."""
     rows = [
         (f"{name}-1", Registration.WRITABLE, Greeting.ANSWERED, f"/rack/{name}", Lacking(0, 0)),
         (f"{name}-3", Registration.READONLY, Greeting.ANSWERED, f"/rack/{name}", Lacking(2, 300)),
@@ -228,7 +230,7 @@ def bookies(name: str) -> list[BookieSeen]:
 
 
 def history(runs: int) -> list[PastRun]:
-    """Runs on following days; the second counted no copies."""
+    """Return runs on consecutive days; the second counted no copies."""
     return [
         PastRun(
             f"run-{day}",
@@ -242,10 +244,10 @@ def history(runs: int) -> list[PastRun]:
 
 
 def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
-    """So many findings on ledgers of some kinds, worst first, each with an id and an owner of its
-    own.
+    """Return so many findings on ledgers of some kinds, worst first, each with its own id and
+    owner.
     """
-    chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
+    chosen = [kind for kind in report_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
     one = [report_stories.finding(kind, 0) for kind in chosen]
     return [
         one[n * kinds // number]
@@ -259,7 +261,7 @@ def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
 
 
 def sound() -> PageContents:
-    """A run without a finding, a mark, a topic or an earlier run."""
+    """Return a run without a finding, a mark, a topic or an earlier run."""
     summary = report_stories.summary()
     return PageContents(
         summary, [], text.render(summary, []), RUN_DIR, bookies=bookies("b")[:1], history=history(1)

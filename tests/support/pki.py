@@ -1,5 +1,4 @@
-"""Certificates for tests, made with openssl: one CA that is trusted, one that is not, and what they
-sign.
+"""Certificates for tests, made with openssl: one trusted CA, one untrusted CA, and what they sign.
 
     pki = Pki(tmp_path)
     server = pki.issue("bookie", san="IP:127.0.0.1,DNS:localhost")     # .certificate .key .pkcs12
@@ -53,7 +52,7 @@ class Issued:
 
     @property
     def pkcs12(self) -> Path:
-        """The key store, made when it is first wanted."""
+        """The key store. The first use makes it."""
         store = self.folder / f"{self.name}.p12"
         if not store.exists():
             export = (
@@ -70,7 +69,7 @@ class Issued:
         return store
 
     def encrypted_key(self, password: str) -> Path:
-        """The key once more, encrypted with this password."""
+        """Return the key encrypted with this password."""
         path = self.folder / f"{self.name}-encrypted.key"
         openssl("pkcs8", "-topk8", "-in", self.key, "-out", path, "-passout", f"pass:{password}")
         return path
@@ -98,12 +97,12 @@ class Pki:
             openssl(*request, "-out", folder / f"{name}.pem")
 
     def ca(self, name: str = "ca") -> Path:
-        """The certificate of a CA."""
+        """Return the certificate of a CA."""
         return self.folder / f"{name}.pem"
 
     def truststore(self, name: str = "ca") -> Path:
-        """A PKCS12 key store with the certificate of a CA, as Java trusts it. keytool makes it: a
-        second.
+        """Return a PKCS12 key store with the certificate of a CA, as Java trusts it. keytool makes
+        it: a second.
         """
         store = self.folder / f"trust-{name}.p12"
         if not store.exists():
@@ -131,8 +130,8 @@ class Pki:
         unit: str = "",
         is_expired: bool = False,
     ) -> Issued:
-        """Sign a certificate for these names. `unit` is its organizational unit, by which bookies
-        know roles.
+        """Sign a certificate for these names. `unit` is its organizational unit; bookies read roles
+        from it.
         """
         key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
         _new_key(key)
@@ -151,14 +150,14 @@ class Pki:
         return Issued(certificate, key, self.folder, name)
 
     def password_file(self) -> Path:
-        """A file with PASSWORD, without a line break: bookies take it as it is."""
+        """Return a file with PASSWORD, without a line break: bookies do not strip one."""
         path = self.folder / "password"
         path.write_text(PASSWORD)
         return path
 
 
 def openssl(*arguments: object) -> None:
-    """Run openssl; raises with what it said."""
+    """Run openssl. The error it raises contains the output."""
     _run(["openssl", *map(str, arguments)])
 
 

@@ -1,12 +1,10 @@
-"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this
-process.
+"""Ledgers that harm the process that judges them, in Spark's workers or in this process.
 
-    plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the
-    worker that judges it plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this
-    process, or a child of it, judges
+    plant_in_workers(monkeypatch, {3: "SIGSEGV"})  # the worker that judges ledger 3 reads address 0
+    plant_here(monkeypatch, {3: "SIGSEGV"})        # the same in this process or a child of it
 
-The product has no switch for this: what is replaced is `auditor.judging.settle.settle`, for the
-ledgers named and no others.
+The product has no switch for this. `auditor.judging.settle.settle` is replaced for the named
+ledgers, and for no others.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ Settle = Callable[[LedgerEvidence, Terms], judgement.Step]
 
 
 class NobodyForesaw(Exception):
-    """What judging raises."""
+    """An error that judging raises and no code expects."""
 
 
 def _raises() -> NoReturn:
@@ -46,17 +44,17 @@ def _spins() -> NoReturn:
         try:
             while True:
                 pass
-        except Exception:  # it does not even let itself be interrupted by one
+        except Exception:  # even an interruption is caught
             continue
 
 
 def _spins_in_c() -> None:
-    """Quarter of an hour in a C function that looks for no signals."""
+    """Spend a quarter of an hour in a C function that does not check for signals."""
     hashlib.pbkdf2_hmac("sha256", b"poison", b"", 2**31 - 1)
 
 
 def _waits_in_c() -> None:
-    """For a lock that it holds itself, without computing and whatever signal comes."""
+    """Wait for a lock that it holds itself, without computing, and ignore every signal."""
     lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
     library.pthread_mutex_lock(lock)
     library.pthread_mutex_lock(lock)
@@ -84,10 +82,10 @@ HARM: Mapping[str, Callable[[], object]] = {
 
 @dataclass(frozen=True)
 class Poison:
-    """The harm by ledger; done from the given look on, so that the ledger may be judged well
+    """The harm by ledger. It happens from the given look on, so that the ledger may be judged well
     before.
 
-    `stopped_max` stands for POISON_MAX in whoever judges.
+    `stopped_max` replaces POISON_MAX in the process that judges.
     """
 
     harm: Mapping[int, str]
@@ -95,7 +93,7 @@ class Poison:
     stopped_max: int = POISON_MAX
 
     def settle(self, sound: Settle) -> Settle:
-        """`sound`, but for the poisoned ledgers."""
+        """Return a sound verdict, except for the poisoned ledgers."""
 
         def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
             if evidence.ledger_id in self.harm and len(evidence.looks) >= self.from_look:
@@ -106,7 +104,7 @@ class Poison:
 
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
-    """Every stage that judges meets the poisoned ledgers, in a task or in this process."""
+    """Poison the ledgers in every stage that judges, in a task or in this process."""
     from auditor.spark import verdicts
 
     make = verdicts.judge_of
@@ -125,7 +123,7 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
 
 def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
-    """In every stage that asks bookies, finding out whom to ask about this ledger raises."""
+    """Raise in every stage that asks bookies, when it determines whom to ask about this ledger."""
     from auditor.spark import verdicts
 
     make = verdicts.asker_of
@@ -150,8 +148,8 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
 
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
-    """This process and its children meet the poisoned ledgers, which no comparison of columns
-    settles before.
+    """Poison the ledgers in this process and its children. No comparison of columns settles them
+    before.
     """
     from auditor.spark import verdicts
 

@@ -1,4 +1,4 @@
-"""Whether a process that a test looks after is really gone."""
+"""Whether a process that a test started has really ended."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 GONE_WITHIN_S = 30.0
-"""How long a process may take to end once it must."""
+"""How long a process may take to end once it must, in seconds."""
 POLL_S = 0.05
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs: one that ended and waits to be collected does not."""
+    """Return whether the process runs. One that has ended and waits to be reaped does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -20,7 +20,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """True once the process has ended; False if it still runs after GONE_WITHIN_S."""
+    """Return True once the process has ended; False if it still runs after GONE_WITHIN_S."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while time.monotonic() < deadline:
         if not alive(pid):

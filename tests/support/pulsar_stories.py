@@ -1,7 +1,7 @@
-"""Stories of real Pulsar topics: what is done to them, and what is true of them after it.
+"""Stories of real Pulsar topics: what is done to them, and what is true of them then.
 
-Each function tells one story, and says what it did. `tell_topics` tells those of
-`tests/cluster/test_pulsar_topics.py` on one cluster, side by side with the sound ones.
+Each function acts out one story, and returns what it did. `tell_topics` acts out those of
+`tests/cluster/test_pulsar_topics.py` on one cluster, together with sound ones.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from auditor.wire import entry_availability, ledger_metadata
 
 ORDERS, ARCHIVE, BRIEF = "shop/orders", "shop/archive", "shop/brief"
 MESSAGES = 250
-"""Two whole ledgers of 100 entries, and one that is not full."""
+"""Messages of a topic: two full ledgers of 100 entries, and a third one."""
 LATE = 150
-"""How many messages a subscription has acknowledged that is beyond every loss of a first ledger."""
+"""Messages that a subscription acknowledged whose position is beyond every loss of a first
+ledger.
+"""
 BEHIND, BEYOND = "behind", "beyond"
-"""The subscription that has everything before it, and the one with LATE messages behind it."""
+"""The subscription that acknowledged nothing, and the one that acknowledged LATE messages."""
 LISTED_TIMEOUT_S = 60.0
 POLL_S = 0.2
 GROUPS_MAX = 10_000
@@ -34,13 +36,13 @@ COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 
 
 def topic_of(name: str, namespace: str = ORDERS) -> str:
-    """The full name of a topic."""
+    """Return the full name of a topic."""
     return f"persistent://{namespace}/{name}"
 
 
 def write_topic(pulsar: RealPulsar, topic: str, *, unload: bool = True) -> tuple[LedgerId, ...]:
-    """Write MESSAGES with the two subscriptions; returns the data ledgers. `unload` closes all,
-    cursors included.
+    """Write MESSAGES with the two subscriptions; return the data ledgers. `unload` closes all
+    ledgers, including cursors.
     """
     pulsar.produce(topic, MESSAGES)
     for subscription in (BEHIND, BEYOND):
@@ -52,18 +54,18 @@ def write_topic(pulsar: RealPulsar, topic: str, *, unload: bool = True) -> tuple
 
 
 def read_metadata(pulsar: RealPulsar, ledger_id: LedgerId) -> LedgerMetadata:
-    """The metadata of a ledger as BookKeeper has it."""
+    """Return the metadata of a ledger as BookKeeper has it."""
     data, _ = pulsar.cluster.zk.get(pulsar.cluster.ledger_path(ledger_id))
     return ledger_metadata.decode(data)
 
 
 def delete_ledger(pulsar: RealPulsar, ledger_id: LedgerId) -> None:
-    """Delete a ledger's metadata behind Pulsar's back: the topic still names it."""
+    """Delete a ledger's metadata without Pulsar: the topic still names it."""
     pulsar.cluster.delete_ledger(ledger_id)
 
 
 def cut_short(pulsar: RealPulsar, ledger_id: LedgerId, entries: int) -> None:
-    """Let a closed ledger's metadata end after so many entries, as a recovery without most bookies
+    """End a closed ledger's metadata after so many entries, as a recovery without most bookies
     would.
     """
     path = pulsar.cluster.ledger_path(ledger_id)
@@ -77,7 +79,7 @@ def cut_short(pulsar: RealPulsar, ledger_id: LedgerId, entries: int) -> None:
 
 
 def holders(pulsar: RealPulsar, ledger_id: LedgerId, entry_id: EntryId) -> tuple[BookieId, ...]:
-    """The bookies that should hold an entry, by the metadata."""
+    """Return the bookies that should hold an entry, by the metadata."""
     placed = notation.placement(read_metadata(pulsar, ledger_id))
     return tuple(
         sorted(
@@ -89,7 +91,7 @@ def holders(pulsar: RealPulsar, ledger_id: LedgerId, entry_id: EntryId) -> tuple
 
 
 def lose_copies(pulsar: RealPulsar, lost: Mapping[BookieId, Mapping[LedgerId, str]]) -> None:
-    """Take entries out of the indexes of bookies, each of which is stopped for it, one after
+    """Remove entries from the indexes of bookies, each of which is stopped for it, one after
     another.
     """
     for bookie_id, entries in lost.items():
@@ -97,8 +99,8 @@ def lose_copies(pulsar: RealPulsar, lost: Mapping[BookieId, Mapping[LedgerId, st
 
 
 def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
-    """The entries that a lister lists of a ledger; None where it answers with an error, which is
-    doubt.
+    """Return the entries that a lister lists of a ledger; None if it answers with an error: then
+    the entries are unknown.
     """
     host, _, port = address.rpartition(":")
     with RawBookie(host, int(port)) as connection:
@@ -114,13 +116,13 @@ def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
 
 
 def placed_entries(pulsar: RealPulsar, ledger_id: LedgerId) -> dict[BookieId, set[EntryId]]:
-    """The entries that each bookie should hold of a closed ledger, by the metadata."""
+    """Return the entries that each bookie should hold of a closed ledger, by the metadata."""
     placed = notation.placement(read_metadata(pulsar, ledger_id))
     return {bookie_id: set(entry_ids(runs)) for bookie_id, runs in placed.items()}
 
 
 def await_listed(pulsar: RealPulsar, listers: Path, ledger_id: LedgerId) -> None:
-    """Wait until the listers have all of a closed sound ledger: a bookie flushes all ledgers at
+    """Wait until the listers list all of a closed sound ledger. A bookie flushes all ledgers at
     once.
     """
     where = dict(line.split() for line in listers.read_text().splitlines())
@@ -135,9 +137,7 @@ def await_listed(pulsar: RealPulsar, listers: Path, ledger_id: LedgerId) -> None
 
 @dataclass(frozen=True)
 class TopicStories:
-    """The topics of `tell_topics` by what was done to them, and the ledger that it was done to (the
-    first of each).
-    """
+    """The topics of `tell_topics` by their damage, and the damaged ledger (the first of each)."""
 
     sound: str
     in_use: str
@@ -154,12 +154,12 @@ class TopicStories:
     ledgers: Mapping[str, tuple[LedgerId, ...]] = field(default_factory=dict)
 
     def first(self, topic: str) -> LedgerId:
-        """The ledger of a topic that it was done to."""
+        """The damaged ledger of a topic."""
         return self.ledgers[topic][0]
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """Every topic, but the one that is trimmed while it is audited."""
+        """Every topic, except the one that is trimmed while it is audited."""
         damaged = (
             self.missing,
             self.short,
@@ -178,15 +178,13 @@ class TopicStories:
 
 
 KEPT = 60
-"""Entries of the ledger that is cut short."""
+"""Entries of the ledger that is shortened."""
 LOST_ENTRY = 50
-"""The entry that is lost: in the middle, where no probe at the ends of a ledger sees it."""
+"""The lost entry: in the middle, where no probe at the ends of a ledger sees it."""
 
 
 def tell_topics(pulsar: RealPulsar) -> TopicStories:
-    """Write every topic, sound and damaged. 20-30 s: two to four bookies are stopped and
-    started.
-    """
+    """Write every topic, sound and damaged. 20-30 s: two to four bookies are restarted."""
     for namespace in (ORDERS, ARCHIVE, BRIEF):
         pulsar.create_namespace(namespace)
     partitioned = topic_of("partitioned")
@@ -228,7 +226,7 @@ def tell_topics(pulsar: RealPulsar) -> TopicStories:
 
 
 def damage_topics(pulsar: RealPulsar, stories: TopicStories) -> None:
-    """Do to each topic what its name says."""
+    """Apply to each topic the damage that its name says."""
     delete_ledger(pulsar, stories.first(stories.missing))
     cut_short(pulsar, stories.first(stories.short), KEPT)
     lost: dict[BookieId, dict[LedgerId, str]] = defaultdict(dict)

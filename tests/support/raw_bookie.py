@@ -1,10 +1,10 @@
 """A tiny bookie client for tests only: it writes entries (ADD_ENTRY), fences, and sends any bytes
 at all.
 
-The product never does any of these; it only asks. One socket, synchronous, a bound on every wait.
-Entries are placed exactly where a test wants them: holes are entries not sent. A bookie takes
-`ledgerId` and `entryId` from the body's first 16 bytes and does not verify the digest, so the
-digests made here are right for the reader's sake (DigestManager).
+The product never does any of these; it only asks. One socket, synchronous, with a limit on every
+wait. Entries are placed exactly where a test wants them: holes are entries not sent. A bookie takes
+`ledgerId` and `entryId` from the body's first 16 bytes and does not verify the digest. The digests
+made here are right because readers verify them (DigestManager).
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ WAIT_S = 30.0
 ADDS_INFLIGHT_MAX = 200
 """ADD_ENTRY requests sent before their answers are read."""
 FRAME_BYTES_MAX = 64 * 2**20
-"""Largest answer this client takes; a bookie that says more is broken."""
+"""Largest answer that this client accepts. A bookie that sends more is broken."""
 PAYLOAD_BYTES = 8
-"""Payload of every entry made here: short, and the same size for all, so that cumulative lengths
-are easy.
-"""
+"""Payload size of every entry made here: short and equal, so that cumulative lengths are simple."""
 
 Runs = Iterable[tuple[int, int] | SequenceGroup]
 """Inclusive (first entry, last entry) pairs, or sequence groups."""
@@ -47,25 +45,25 @@ class BookieClosedConnection(ConnectionError):
 
 
 class UnexpectedStatus(AssertionError):
-    """The bookie refused something a test needs for its story."""
+    """The bookie refused a request that the test depends on."""
 
 
 def master_key(password: bytes = b"") -> bytes:
-    """The 20 bytes a bookie knows a ledger's writer by (MacDigestManager.genDigest("ledger",
-    password)).
+    """Return the 20 bytes by which a bookie knows a ledger's writer
+    (MacDigestManager.genDigest("ledger", password)).
     """
     return hashlib.sha1(b"ledger" + password).digest()
 
 
 def payload(entry_id: int) -> bytes:
-    """What entry `entry_id` says: its own id, in `PAYLOAD_BYTES` bytes."""
+    """Return the payload of entry `entry_id`: its own id, in `PAYLOAD_BYTES` bytes."""
     return struct.pack(">q", entry_id)
 
 
 def entry_body(
     ledger_id: int, entry_id: int, digest: DigestType = DigestType.CRC32C, password: bytes = b""
 ) -> bytes:
-    """A stored entry as BookKeeper's own client makes it: 32 bytes of ids, digest, payload
+    """Return a stored entry as BookKeeper's own client makes it: 32 bytes of ids, digest, payload
     (wire-protocol 7.1).
     """
     length = PAYLOAD_BYTES * (entry_id + 1)
@@ -86,7 +84,7 @@ def _digest(digest: DigestType, signed: bytes, password: bytes) -> bytes:
 
 
 def entry_ids(runs: Runs) -> Iterator[int]:
-    """Every entry of these runs, one by one."""
+    """Yield every entry of these runs, one by one."""
     for run in runs:
         if isinstance(run, SequenceGroup):
             for first in range(run.first, run.last + 1, run.period or 1):
@@ -96,7 +94,7 @@ def entry_ids(runs: Runs) -> Iterator[int]:
 
 
 def request(operation: str, txn_id: int, version: str = "VERSION_THREE") -> pb.Request:
-    """A request with its header only; the caller fills in the sub-message."""
+    """Return a request with only its header; the caller fills in the sub-message."""
     message = pb.Request()
     message.header.version = pb.ProtocolVersion.Value(version)
     message.header.operation = pb.OperationType.Value(operation)
@@ -105,7 +103,7 @@ def request(operation: str, txn_id: int, version: str = "VERSION_THREE") -> pb.R
 
 
 def add_request(ledger_id: int, entry_id: int, body: bytes, key: bytes, txn_id: int) -> pb.Request:
-    """ADD_ENTRY of one entry."""
+    """Return an ADD_ENTRY request for one entry."""
     message = request("ADD_ENTRY", txn_id)
     add = message.addRequest
     add.ledgerId, add.entryId, add.masterKey, add.body = ledger_id, entry_id, key, body
@@ -113,22 +111,22 @@ def add_request(ledger_id: int, entry_id: int, body: bytes, key: bytes, txn_id: 
 
 
 def list_request(ledger_id: int, txn_id: int) -> pb.Request:
-    """GET_LIST_OF_ENTRIES_OF_LEDGER of one ledger."""
+    """Return a GET_LIST_OF_ENTRIES_OF_LEDGER request for one ledger."""
     message = request("GET_LIST_OF_ENTRIES_OF_LEDGER", txn_id)
     message.getListOfEntriesOfLedgerRequest.ledgerId = ledger_id
     return message
 
 
 def read_request(ledger_id: int, entry_id: int, txn_id: int) -> pb.Request:
-    """READ_ENTRY of one entry, without any flag."""
+    """Return a READ_ENTRY request for one entry, without any flag."""
     message = request("READ_ENTRY", txn_id)
     message.readRequest.ledgerId, message.readRequest.entryId = ledger_id, entry_id
     return message
 
 
 def fence_request(ledger_id: int, key: bytes, txn_id: int) -> pb.Request:
-    """READ_ENTRY of entry 0 that fences the ledger, which makes it known to the bookie even when it
-    holds nothing.
+    """Return a READ_ENTRY request for entry 0 that fences the ledger. This makes it known to the
+    bookie, even if it holds nothing.
     """
     message = read_request(ledger_id, 0, txn_id)
     message.readRequest.flag = pb.ReadRequest.FENCE_LEDGER
@@ -137,20 +135,20 @@ def fence_request(ledger_id: int, key: bytes, txn_id: int) -> pb.Request:
 
 
 def info_request(requested: int, txn_id: int) -> pb.Request:
-    """GET_BOOKIE_INFO; `requested` is the mask (1 total, 2 free)."""
+    """Return a GET_BOOKIE_INFO request; `requested` is the mask (1 total, 2 free)."""
     message = request("GET_BOOKIE_INFO", txn_id)
     message.getBookieInfoRequest.requested = requested
     return message
 
 
 def frame(message: pb.Request) -> bytes:
-    """The message with its 4-byte big-endian length before it."""
+    """Return the message after its 4-byte big-endian length."""
     body = message.SerializeToString()
     return struct.pack(">i", len(body)) + body
 
 
 def status_name(status: int) -> str:
-    """BookKeeper's own word for a status code."""
+    """Return BookKeeper's own word for a status code."""
     return pb.StatusCode.Name(status)  # type: ignore[arg-type]
 
 
@@ -184,16 +182,16 @@ class RawBookie:
         self._socket.close()
 
     def wait_at_most(self, wait_s: float) -> None:
-        """Change the bound on every later wait, in seconds."""
+        """Change the limit of every later wait, in seconds."""
         self._socket.settimeout(wait_s)
 
     def next_txn_id(self) -> int:
-        """A txnId not used before on this connection by this method."""
+        """Return a txnId that this method has not returned before on this connection."""
         self._txn_id += 1
         return self._txn_id
 
     def start_tls(self, context: ssl.SSLContext) -> None:
-        """Ask for TLS, which must be agreed to, and do the handshake. Raises ssl.SSLError."""
+        """Ask for TLS, require agreement, and do the handshake. Raises ssl.SSLError."""
         response = self.ask(request("START_TLS", self.next_txn_id()))
         assert (response.status, response.HasField("startTLSResponse")) == (pb.EOK, True), response
         self._stream.close()
@@ -212,17 +210,17 @@ class RawBookie:
         self.send_bytes(b"".join(frame(message) for message in messages))
 
     def receive_body(self) -> bytes:
-        """The next answer's bytes, without the length."""
+        """Return the next answer's bytes, without the length."""
         (length,) = struct.unpack(">i", self._exactly(4))
         assert 0 <= length <= FRAME_BYTES_MAX, f"the bookie announced a frame of {length} bytes"
         return self._exactly(length)
 
     def receive(self) -> pb.Response:
-        """The next answer, whichever request it belongs to."""
+        """Return the next answer, whichever request it belongs to."""
         return pb.Response.FromString(self.receive_body())
 
     def ask(self, message: pb.Request) -> pb.Response:
-        """Send one request and take the next answer; the caller has nothing else outstanding."""
+        """Send one request and return the next answer. No other request may be outstanding."""
         self.send(message)
         response = self.receive()
         assert response.header.txnId == message.header.txnId, (
@@ -231,14 +229,16 @@ class RawBookie:
         return response
 
     def ask_all(self, messages: Sequence[pb.Request]) -> dict[int, pb.Response]:
-        """Send all at once and take one answer each, by txnId; the txnIds must be distinct."""
+        """Send all requests at once and return one answer for each, by txnId; the txnIds must be
+        distinct.
+        """
         self.send(*messages)
         answers = [self.receive() for _ in messages]
         return {answer.header.txnId: answer for answer in answers}
 
     def is_closed_by_peer(self) -> bool:
-        """True once the bookie has closed; False if it sends something instead. Silence raises
-        TimeoutError.
+        """Return True once the bookie has closed, False if it sends something instead. Silence
+        raises TimeoutError.
         """
         try:
             self.receive_body()
@@ -255,8 +255,8 @@ class RawBookie:
         password: bytes = b"",
         key: bytes | None = None,
     ) -> int:
-        """Store every entry of `runs` and wait until each is acknowledged; returns how many.
-        `ADDS_INFLIGHT_MAX` in flight.
+        """Store every entry of `runs` and wait until each is acknowledged; return their number. At
+        most `ADDS_INFLIGHT_MAX` are in flight.
         """
         key = master_key(password) if key is None else key
         count = 0
@@ -283,7 +283,7 @@ class RawBookie:
         return count
 
     def fence(self, ledger_id: int, password: bytes = b"") -> str:
-        """Fence the ledger (a write!) and say the status; an unknown ledger becomes known and
+        """Fence the ledger (a write!) and return the status. An unknown ledger becomes known and
         empty.
         """
         return status_name(

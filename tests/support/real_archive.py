@@ -1,9 +1,9 @@
-"""Class-data sharing for the JVMs of the tests: what a bookie loads is loaded once, and mapped by
-every other JVM.
+"""Class-data sharing for the JVMs of the tests: one JVM loads the classes of a bookie, and all
+others map them.
 
-A run of all tests starts more than a hundred of them, each of which would spend most of its first
-two seconds on the same five thousand classes. The archive is made once, by a bookie that is started
-and told to end, and lies beside the jars.
+A run of all tests starts more than a hundred JVMs. Each would spend most of its first two seconds
+on the same five thousand classes. A bookie that is started and ended makes the archive once. It
+lies beside the jars.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.real_bookkeeper import RealBookie, run_shell, start_zookeeper
 from support.real_processes import archive_of, free_port
 
 REGISTERED_TIMEOUT_S = 90.0
-"""How long the trained bookie may take to be up, in seconds."""
+"""How long the bookie that makes the archive may take to be up, in seconds."""
 DUMP_TIMEOUT_S = 120.0
 """How long it may take to end, writing the archive on the way, in seconds."""
 POLL_S = 0.1
@@ -29,10 +29,10 @@ POLL_S = 0.1
 
 @contextmanager
 def archive_to_make(jars: Path) -> Iterator[Path | None]:
-    """Where the archive of these jars is to be made; None where it is there. One process at a time
-    is told where.
+    """Yield where the archive of these jars is to be made; None if it exists. Only one process at a
+    time gets a path.
 
-    Archives that no JVM can use any more, of another Java or of jars that were elsewhere, go.
+    Archives that no JVM can use any more, of another Java or of moved jars, are deleted.
     """
     with (jars.parent / "classes.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
@@ -46,8 +46,8 @@ def archive_to_make(jars: Path) -> Iterator[Path | None]:
 
 
 def make_archive(jars: Path) -> None:
-    """Make the archive for these jars unless it is there: some 15 s, once. Without it all is the
-    same, only slower.
+    """Make the archive for these jars unless it exists: some 15 s, once. Without it everything
+    works, only slower.
     """
     with archive_to_make(jars) as archive:
         if archive is not None:

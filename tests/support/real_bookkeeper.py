@@ -1,4 +1,4 @@
-"""The servers a real cluster is made of: ZooKeeper, a bookie, the shell."""
+"""The servers of a real cluster: ZooKeeper, a bookie, the shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMAND_TIMEOUT_S = 90
 machine.
 """
 ZOOKEEPER_SESSION_MS = 4_000
-"""The session time-out of the bookies: how long a killed bookie stays registered."""
+"""The session time-out of the bookies: how long a killed bookie stays registered, in ms."""
 
 DATA = "data"
 """ZooKeeper's data, below its directory."""
@@ -35,8 +35,8 @@ STORAGE_CLASSES = {
 def start_zookeeper(
     jars: Path, directory: Path, port: int, more: Mapping[str, object] | None = None, flag: str = ""
 ) -> JavaProcess:
-    """A standalone ZooKeeper on loopback, its data under `directory`, with `more` settings and one
-    more flag for its JVM.
+    """Start a standalone ZooKeeper on loopback, its data under `directory`, with `more` settings
+    and one more JVM flag.
     """
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "zoo.cfg"
@@ -59,9 +59,9 @@ def start_zookeeper(
 @dataclass
 class RealBookie:
     """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process
-    when it has one.
+    while it runs.
 
-    `settings` are of its configuration, beside those that `write_config` makes, or in their place.
+    `settings` of its configuration add to those of `write_config`, or replace them.
     """
 
     bookie_id: str
@@ -84,8 +84,8 @@ class RealBookie:
         return self.directory / "bookie.conf"
 
     def write_config(self, read_only: bool = False) -> None:
-        """Write bookie.conf; everything on loopback, nothing flushed or collected behind a test's
-        back.
+        """Write bookie.conf: everything on loopback, and nothing is flushed or collected unless a
+        test asks for it.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = {
@@ -117,8 +117,8 @@ class RealBookie:
         self.config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
     def start(self, jars: Path, flag: str = "", read_only: bool = False) -> None:
-        """Start its JVM (with one more flag for it, if any); it is up when it is registered, which
-        the cluster waits for.
+        """Start its JVM, perhaps with one more flag. It is up when it is registered; the cluster
+        waits for that.
         """
         assert not self.is_running, f"{self.bookie_id} runs already"
         self.write_config(read_only)
@@ -138,8 +138,8 @@ class RealBookie:
         )
 
     def kill(self) -> None:
-        """SIGKILL and wait; nothing to do when it does not run. The libraries it unpacked are
-        removed in any case.
+        """Send SIGKILL and wait; do nothing if it does not run. Its unpacked libraries are removed
+        in any case.
         """
         if self.process is not None:
             self.process.kill()
@@ -154,7 +154,7 @@ class RealBookie:
         shutil.rmtree(self._temporary, ignore_errors=True)
 
     def empty_directories(self) -> None:
-        """Forget everything it stored, cookie included."""
+        """Delete everything it stored, including the cookie."""
         assert not self.is_running, (
             f"{self.bookie_id} must be stopped before its folders are emptied"
         )
@@ -163,8 +163,8 @@ class RealBookie:
 
 
 def run_shell(jars: Path, config: Path, *arguments: str) -> str:
-    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return
-    what it said. 1-3 s.
+    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return its
+    output. 1-3 s.
     """
     main = "org.apache.bookkeeper.bookie.BookieShell"
     return _run(
@@ -173,14 +173,14 @@ def run_shell(jars: Path, config: Path, *arguments: str) -> str:
 
 
 def run_client(jars: Path, *arguments: str) -> str:
-    """Run WriteLedger.java, the ordinary client, and return what it said. 2-4 s: Java compiles it
+    """Run WriteLedger.java, the ordinary client, and return its output. 2-4 s: Java compiles it
     each time.
     """
     return _run(java_command(jars, str(WRITE_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
 
 
 def list_with_client(jars: Path, address: str, *ledger_ids: int) -> str:
-    """Run ListEntries.java, the ordinary client at one bookie, and return what it said. 2-4 s."""
+    """Run ListEntries.java, the ordinary client with one bookie, and return its output. 2-4 s."""
     return _run(
         java_command(
             jars, str(LIST_ENTRIES), address, *map(str, ledger_ids), heap="256m", log4j2=LOG4J2_WARN

@@ -1,4 +1,4 @@
-"""A Pulsar broker and the driver, each a JVM of its own on Pulsar's jars.
+"""A Pulsar broker and the test driver, each a JVM of its own on Pulsar's jars.
 
 The driver (`tests/cluster/pulsar/PulsarDriver.java`) does what only Pulsar's own libraries can: it
 produces and reads with the client, writes managed ledgers as brokers with other settings do, and
@@ -37,7 +37,7 @@ OPENS = (
     "java.management/sun.management",
     "jdk.management/com.sun.management.internal",
 )
-"""What Pulsar's own start script opens on Java 17."""
+"""JVM flags of Pulsar's own start script on Java 17."""
 SETTINGS: Mapping[str, object] = {
     "managedLedgerMaxEntriesPerLedger": 100,
     "managedLedgerMinLedgerRolloverTimeMinutes": 0,
@@ -60,14 +60,15 @@ SETTINGS: Mapping[str, object] = {
     "bookkeeperClientNumWorkerThreads": 2,
     "bookkeeperClientNumIoThreads": 2,
 }
-"""Small ledgers, nothing trimmed, no topic but those of a test, few threads."""
+"""Settings of the broker: small ledgers, nothing trimmed, only the topics of a test, few threads.
+"""
 START_TIMEOUT_S = 120.0
 """How long a broker may take to be ready, in seconds: many times what it takes, for a busy
 machine.
 """
 END_TIMEOUT_S = 120.0
-"""How long a broker may take to end, in seconds; the first one writes the class-data archive on the
-way.
+"""How long a broker may take to end, in seconds; the first one writes the class-data archive while
+it ends.
 """
 COMPILE_TIMEOUT_S = 120
 POLL_S = 0.1
@@ -75,7 +76,7 @@ POLL_S = 0.1
 
 @dataclass
 class RealBroker:
-    """One broker: its ports (kept over restarts), its folder, its process when it has one."""
+    """One broker: its ports (kept over restarts), its folder, and its process while it runs."""
 
     directory: Path
     zookeeper_hosts: str
@@ -85,7 +86,7 @@ class RealBroker:
 
     @property
     def service_url(self) -> str:
-        """What a client is given."""
+        """The URL that a client gets."""
         return f"pulsar://127.0.0.1:{self.port}"
 
     @property
@@ -122,12 +123,12 @@ class RealBroker:
         self._await_ready(self.process)
 
     def end(self) -> None:
-        """End it in good order: it closes its topics and their ledgers."""
+        """End it in an orderly way: it closes its topics and their ledgers."""
         assert self.process is not None, "the broker was never started"
         self.process.end(signal.SIGTERM, END_TIMEOUT_S)
 
     def kill(self) -> None:
-        """SIGKILL and wait; nothing to do when it does not run."""
+        """Send SIGKILL and wait; do nothing if it does not run."""
         if self.process is not None:
             self.process.kill()
         shutil.rmtree(self.directory / "temporary", ignore_errors=True)
@@ -173,7 +174,9 @@ def start_broker(jars: Path, broker: RealBroker, settings: Mapping[str, object])
 
 
 def start_driver(jars: Path, directory: Path, broker: RealBroker) -> JavaConversation:
-    """Start the driver of tests, and compile it where that was not done before. 1-2 s, once 6 s."""
+    """Start the driver of the tests, and compile it if that was not done before. 1-2 s, once 6
+    s.
+    """
     classes = _compiled(jars)
     arguments = (broker.service_url, broker.zookeeper_hosts)
     temporary = directory / "temporary"
@@ -198,7 +201,7 @@ def start_driver(jars: Path, directory: Path, broker: RealBroker) -> JavaConvers
 
 
 def _compiled(jars: Path) -> Path:
-    """The driver's classes, beside the jars."""
+    """Return the driver's classes, which lie beside the jars."""
     digest = hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:16]
     classes = jars.parent / f"driver-{digest}"
     with (jars.parent / "driver.lock").open("w") as lock:

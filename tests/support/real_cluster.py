@@ -1,38 +1,38 @@
-"""A real BookKeeper cluster for tests: ZooKeeper and one JVM a bookie, ledgers placed entry by
+"""A real BookKeeper cluster for tests: ZooKeeper, one JVM for each bookie, ledgers placed entry by
 entry.
 
-    with RealCluster(tmp_path, bookies=4) as cluster:                          # 4-8 s on two cores
-        metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 9") cluster.place(7, metadata,
-        lose={"b2": "4"})                           # znode, and all that striping says but 4 on b2
-        cluster.add_ledger(8, metadata, format_version=2)                      # the znode alone
-        cluster.hold("b1", 8, "0 2-3 5-6 8-9")                                 # ADD_ENTRY of
-        exactly these entries cluster.mark(7, replicas=["b2"]) cluster.lose_bookie("b3")
-        # SIGKILL, unregistered, no cookie cluster.shell("ledgermetadata", "-ledgerid", "7")
-        # BookKeeper's own reading of it cluster.metadata_service_uri
-        # what `auditor run` is given
+    with RealCluster(tmp_path, bookies=4) as cluster:          # 4-8 s on two cores
+        metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 9")
+        cluster.place(7, metadata, lose={"b2": "4"})           # znode and entries, without 4 on b2
+        cluster.add_ledger(8, metadata, format_version=2)      # the znode alone
+        cluster.hold("b1", 8, "0 2-3 5-6 8-9")                 # ADD_ENTRY of exactly these entries
+        cluster.mark(7, replicas=["b2"])
+        cluster.lose_bookie("b3")                              # SIGKILL, unregistered, no cookie
+        cluster.shell("ledgermetadata", "-ledgerid", "7")      # BookKeeper's own reading of it
+        cluster.metadata_service_uri                           # what `auditor run` gets
 
-Methods are named as in `auditor.sandbox.cluster.SandboxCluster` where they mean the same, so that a
-story runs on both; a sandbox made with `named=True` has the same bookie ids, `b1` ... `bN`
-(BookKeeper's `bookieId` setting). What differs: here `hold` adds to what the bookie holds, one
-entry can't be deleted (`wipe` the bookie and `hold` all but that one, or never send it), and
-registrations are the bookies' own. `storage` is one class name for all, or one a bookie:
-SortedLedgerStorage, InterleavedLedgerStorage, DbLedgerStorage; `settings` go into each bookie's
-configuration; `bookie_version` is the bookies' release, all else is of the newest one. Entries
-carry a right digest of the ledger's digest type (CRC32C where its znode was not written before), so
-they read back sound. Entries of a ledger without a znode are collected after an hour, not before.
+Methods have the names of `auditor.sandbox.cluster.SandboxCluster` if they mean the same, so that a
+story runs on both. A sandbox made with `named=True` has the same bookie ids, `b1` ... `bN`
+(BookKeeper's `bookieId` setting). Differences: here `hold` adds to what the bookie holds, one entry
+cannot be deleted (`wipe` the bookie and `hold` all others, or never send it), and registrations
+are the bookies' own. `storage` is one class name for all bookies, or one for each:
+SortedLedgerStorage, InterleavedLedgerStorage, DbLedgerStorage. `settings` go into each bookie's
+configuration. `bookie_version` is the bookies' release; everything else has the newest release.
+Entries carry a right digest of the ledger's digest type (CRC32C if its znode was not written
+before), so that they read back sound. Bookies collect the entries of a ledger without a znode after
+an hour, not before.
 
-What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, yet
-silent), `kill_bookie` (killed; its registration goes by itself after the session time-out, 4 s),
+What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, but
+silent), `kill_bookie` (killed; its registration disappears after the session time-out, 4 s),
 `lose_bookie` (killed, unregistered, no cookie unless asked), `pause` / `resume` (SIGSTOP:
-connections stand, nothing answers; unregistered after 4 s), `unregister`, `readonly`,
-`start_bookie`, `wipe` (back with empty folders). What the ordinary client writes:
-`write_as_client`.
+connections stay, nothing answers; unregistered after 4 s), `unregister`, `readonly`,
+`start_bookie`, `wipe` (back with empty folders). `write_as_client` writes with the ordinary client.
 
 Fixtures (tests/cluster/conftest.py), all for tests marked `real`: `shared_cluster` is one cluster
 for the whole run, 3 Sorted (`b1` `b2` `b3`) and 2 Interleaved (`b4` `b5`) bookies, for tests that
-destroy nothing; `ledger_ids` draws ids no other test uses; `real_cluster(...)` makes a cluster of
-one's own and stops it after the test. Everything is on loopback and dies with the process that
-started it.
+destroy nothing; `ledger_ids` draws ids that no other test uses; `real_cluster(...)` starts a
+separate cluster and stops it after the test. Everything is on loopback and dies with the process
+that started it.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from auditor.model.ledger import DigestType
 from auditor.wire import znode_paths
 
 START_TIMEOUT_S = 90.0
-"""How long ZooKeeper or the bookies may take to be up, in seconds: many times what it takes, for a
+"""How long ZooKeeper or the bookies may take to be up, in seconds: many times the usual time, for a
 busy machine.
 """
 END_TIMEOUT_S = 30.0
 """How long a bookie may take to flush and end, in seconds."""
 POLL_S = 0.05
-"""Pause between two looks at something that will be so soon."""
+"""Pause between two checks of a condition that will soon hold, in seconds."""
 ZOOKEEPER_SESSION_S = 30.0
-"""Session of the test's own client: long, for it writes no ephemeral znodes."""
+"""Session time-out of the test's own client: long, because it writes no ephemeral znodes."""
 
 
 class RealCluster(RealLedgers):
-    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of
-    `with`.
+    """The cluster of the module's description. The constructor starts everything; `stop` or the end
+    of `with` stops it.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class RealCluster(RealLedgers):
         self.stop()
 
     def stop(self) -> None:
-        """End every process and see that it is gone."""
+        """End every process, and wait until all have ended."""
         self.zk.stop()
         self.zk.close()
         for server in (self._zookeeper, *self._bookies.values()):
@@ -136,18 +136,18 @@ class RealCluster(RealLedgers):
         alive = [process.name for process in processes if process.is_running]
         assert not alive, f"still running after SIGKILL: {alive}"
 
-    # What the cluster is
+    # State of the cluster
 
     def storage(self, bookie_id: BookieId) -> str:
-        """The storage class of one bookie, by its short name."""
+        """Return the storage class of one bookie, by its short name."""
         return self._bookies[bookie_id].storage
 
     def directory(self, bookie_id: BookieId) -> Path:
-        """Everything of one bookie: its folders, its configuration, its log."""
+        """Return the directory of one bookie: its folders, its configuration, its log."""
         return self._bookies[bookie_id].directory
 
     def shell(self, *arguments: str) -> str:
-        """BookKeeper's own shell on this cluster; returns what it printed. About 2 s."""
+        """Run BookKeeper's own shell on this cluster; return what it printed. About 2 s."""
         return run_shell(self._jars, next(iter(self._bookies.values())).config, *arguments)
 
     def write_as_client(
@@ -161,44 +161,46 @@ class RealCluster(RealLedgers):
         password: str = "",
         close: bool = True,
     ) -> LedgerId:
-        """Write a ledger with BookKeeper's ordinary client, on bookies of its own choice; returns
-        its id. 2-4 s.
+        """Write a ledger with BookKeeper's ordinary client, on bookies of its choice; return its
+        id. 2-4 s.
         """
         sizes = [str(size) for size in (ensemble, write_quorum, ack_quorum)]
         digest_name = (
             "MAC" if digest is DigestType.HMAC else digest.name
-        )  # what BookKeeper's client calls it
+        )  # the client's own name for the type
         rest = [digest_name, password, str(entries), "closed" if close else "open"]
         said = run_client(self._jars, self.metadata_service_uri, *sizes, *rest)
         found = re.search(r"^ledger (\d+)$", said, re.MULTILINE)
         assert found is not None, f"the client named no ledger: {said}"
         return int(found[1])
 
-    # What happens to bookies
+    # Changes to bookies
 
     def stop_bookie(self, bookie_id: BookieId) -> None:
-        """SIGKILL, and its registration stays, with the address where nobody listens any more:
-        registered, yet silent.
+        """Send SIGKILL and keep the registration: the bookie is registered, but nobody listens at
+        its address.
         """
         data, _ = self.zk.get(self._registration(bookie_id))
         self._bookies[bookie_id].kill()
         self.register(bookie_id, data)
 
     def kill_bookie(self, bookie_id: BookieId) -> None:
-        """SIGKILL and nothing else: ZooKeeper drops the registration after ZOOKEEPER_SESSION_MS."""
+        """Send SIGKILL and nothing else: ZooKeeper drops the registration after
+        ZOOKEEPER_SESSION_MS.
+        """
         self._bookies[bookie_id].kill()
 
     def end_bookie(self, bookie_id: BookieId) -> Path:
-        """End it in good order, so that all it stored lies in its folders; returns the directory
-        that these are in.
+        """End it in an orderly way, so that its folders have everything it stored; return their
+        directory.
         """
         self._process(bookie_id).end(signal.SIGTERM, END_TIMEOUT_S)
         self.unregister(bookie_id)
         return self._bookies[bookie_id].directory
 
     def lose_bookie(self, bookie_id: BookieId, *, cookie: bool = False) -> None:
-        """Killed and unregistered; cookie and folders are gone too, unless `cookie` says that both
-        stay (a slow restart).
+        """Kill and unregister it, and delete its cookie and folders, unless `cookie` keeps both (a
+        slow restart).
         """
         self._bookies[bookie_id].kill()
         self.unregister(bookie_id)
@@ -207,13 +209,13 @@ class RealCluster(RealLedgers):
             self._bookies[bookie_id].empty_directories()
 
     def pause(self, bookie_id: BookieId) -> None:
-        """SIGSTOP: connections are still accepted, nothing answers; registered until the session
-        times out.
+        """Send SIGSTOP: connections are still accepted, nothing answers; registered until the
+        session times out.
         """
         self._process(bookie_id).pause()
 
     def resume(self, bookie_id: BookieId) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._process(bookie_id).resume()
 
     def start_bookie(self, bookie_id: BookieId, *, read_only: bool = False) -> None:
@@ -223,8 +225,8 @@ class RealCluster(RealLedgers):
         self._await_registered({bookie_id}, read_only)
 
     def readonly(self, bookie_id: BookieId) -> None:
-        """Start it again as read-only: answers, takes no entries, is registered under `readonly`.
-        1-4 s.
+        """Restart it as read-only: it answers, accepts no entries, and is registered under
+        `readonly`. 1-4 s.
         """
         self._bookies[bookie_id].kill()
         self.start_bookie(bookie_id, read_only=True)
@@ -232,8 +234,9 @@ class RealCluster(RealLedgers):
     def restart_bookies(
         self, more: Mapping[str, object], flag: str = "", only: Sequence[BookieId] = ()
     ) -> None:
-        """Kill all, or `only` these, and start them with these settings and this flag beside
-        their own. 4-8 s.
+        """Kill all bookies, or `only` these, and start them with more settings and this flag.
+
+        4-8 s.
         """
         chosen = list(only or self._bookies)
         for bookie_id in chosen:
@@ -244,18 +247,18 @@ class RealCluster(RealLedgers):
         self._start_bookies(chosen)
 
     def wipe(self, bookie_id: BookieId) -> None:
-        """Lose it and start it: the same bookie without anything it stored. 1-4 s."""
+        """Lose it and start it: the same bookie without its data. 1-4 s."""
         self.lose_bookie(bookie_id)
         self.start_bookie(bookie_id)
 
     def register(self, bookie_id: BookieId, data: bytes) -> None:
-        """Register these bytes in the bookie's place, without a session that could end."""
+        """Register these bytes in place of the bookie's, without a session that could end."""
         self.unregister(bookie_id)
         self.zk.create(self._registration(bookie_id), data)
 
     def unregister(self, bookie_id: BookieId) -> None:
-        """Remove the registration; a running bookie goes on, and does not notice before its session
-        ends.
+        """Remove the registration. A running bookie continues, and does not notice before its
+        session ends.
         """
         self.delete_raw(f"{self.root}{znode_paths.AVAILABLE}/{bookie_id}")
         self.delete_raw(f"{self.root}{znode_paths.READONLY}/{bookie_id}")

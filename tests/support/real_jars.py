@@ -18,9 +18,9 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
 NEWEST = "4.17.2"
-"""The version that the pom names: that of all tests but those that say otherwise."""
+"""The version that the pom names, for all tests that do not name another one."""
 CACHE = (PROJECT / ".cache").resolve()
-"""By its own name where it is a link: an archive of classes is for jars of one name."""
+"""The resolved path, without links: a class-data archive is for jars of one path."""
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
 PULSAR_CACHE = CACHE / "pulsar-4.0.7"
 OUTPUT_POMS = PROJECT / "tests" / "outputs"
@@ -31,7 +31,7 @@ MAVEN_TIMEOUT_S = 600
 
 
 def missing_tools() -> str | None:
-    """Why real BookKeeper can't run here, as a sentence; None when Java and Maven are both
+    """Return why real BookKeeper cannot run here, as a sentence; None if Java and Maven are both
     there.
     """
     missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
@@ -44,22 +44,24 @@ def missing_tools() -> str | None:
 
 
 def bookkeeper_jars(version: str = NEWEST) -> Path:
-    """The folder of BookKeeper's jars, filled by Maven when it is not complete: 20-60 s, once."""
+    """Return the folder of BookKeeper's jars. Maven fills an incomplete one: 20-60 s, once."""
     return _complete(CACHE / f"bookkeeper-{version}", POM, f"-Dbookkeeper.version={version}")
 
 
 def pulsar_jars() -> Path:
-    """The folder of Pulsar's jars, filled by Maven when it is not complete: 30-90 s, once."""
+    """Return the folder of Pulsar's jars. Maven fills an incomplete one: 30-90 s, once."""
     return _complete(PULSAR_CACHE, PULSAR_POM)
 
 
 def hdfs_jars() -> Path:
-    """The folder of HDFS's jars, filled by Maven when it is not complete: 110 MB, once."""
+    """Return the folder of HDFS's jars. Maven fills an incomplete one: 110 MB, once."""
     return _complete(CACHE / "hdfs-3.5.0", OUTPUT_POMS / "hdfs" / "pom.xml")
 
 
 def s3a_jars() -> Path:
-    """The folder of the jars that S3A adds to Spark's, filled by Maven: 20 MB, once."""
+    """Return the folder of the jars that S3A adds to Spark's. Maven fills an incomplete one: 20 MB,
+    once.
+    """
     return _complete(CACHE / "s3a-3.5.0", OUTPUT_POMS / "s3a" / "pom.xml")
 
 

@@ -1,4 +1,6 @@
-"""What a test writes into a real cluster: ledgers' znodes, entries on chosen bookies, marks."""
+"""Everything a test writes into a real cluster: ledgers' znodes, entries on chosen bookies,
+marks.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ HOST = "127.0.0.1"
 
 
 class RealLedgers:
-    """Writes with kazoo (`zk`) and over the wire. `ports` has the bookies of this cluster; others
-    are the story's.
+    """Writes with kazoo (`zk`) and over the wire. `ports` has the bookies of this cluster; other
+    bookies exist only in a story.
     """
 
     root = "/ledgers"
     layout = LedgerLayout.HIERARCHICAL
-    """What initnewcluster lays out."""
+    """The znodes that initnewcluster creates."""
 
     def __init__(self, zk: KazooClient, ports: Mapping[BookieId, int]) -> None:
         self.zk = zk
@@ -40,23 +42,23 @@ class RealLedgers:
         return tuple(self._ports)
 
     def id_of(self, bookie: str) -> BookieId:
-        """A bookie's name in a story is its id here."""
+        """Return the bookie's id: here it is its name in a story."""
         return bookie
 
     def ledger(self, text: str) -> LedgerMetadata:
-        """`notation.ledger`: names are ids here."""
+        """Return `notation.ledger`; here names are ids."""
         return notation.ledger(text)
 
     def address(self, bookie_id: BookieId) -> tuple[str, int]:
-        """Where the bookie listens, or would."""
+        """Return where the bookie listens, or would listen."""
         return HOST, self._ports[bookie_id]
 
     def connect(self, bookie_id: BookieId) -> RawBookie:
-        """A raw connection to one bookie."""
+        """Return a raw connection to one bookie."""
         return RawBookie(*self.address(bookie_id))
 
     def ledger_path(self, ledger_id: LedgerId) -> str:
-        """The absolute path of a ledger's znode."""
+        """Return the absolute path of a ledger's znode."""
         return self.root + znode_paths.ledger_path(self.layout, ledger_id)
 
     def add_ledger(
@@ -66,9 +68,7 @@ class RealLedgers:
         format_version: int = 3,
         password: bytes = b"",
     ) -> None:
-        """Write the ledger's znode, new or in place of what is there. Nothing is put on a
-        bookie.
-        """
+        """Write the ledger's znode, or replace it. No entry is stored."""
         self._written[ledger_id] = (metadata.digest_type or DigestType.CRC32C, password)
         self.set_raw(
             ledger_id, ledger_metadata.encode(metadata, password=password, version=format_version)
@@ -79,8 +79,8 @@ class RealLedgers:
         self.delete_raw(self.ledger_path(ledger_id))
 
     def hold(self, bookie_id: BookieId, ledger_id: LedgerId, runs: str | Runs) -> None:
-        """Store exactly these entries on one bookie, beside what it holds; digests as the ledger's
-        metadata has them.
+        """Store exactly these entries on one bookie, beside what it holds, with digests of the
+        metadata's type.
         """
         digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
         with self.connect(bookie_id) as connection:
@@ -92,9 +92,10 @@ class RealLedgers:
             )
 
     def corrupt(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> None:
-        """Store a copy of the entry that does not match its digest; bookies never look. It must not
-        be held there yet (`lose` it when placing): which of two copies a bookie returns depends on
-        its storage.
+        """Store a copy of the entry that does not match its digest; bookies do not check it.
+
+        The bookie must not hold the entry (`lose` it when placing): which of two copies a bookie
+        returns depends on its storage.
         """
         digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
         body = with_wrong_digest(entry_body(ledger_id, entry_id, digest, password))
@@ -115,10 +116,10 @@ class RealLedgers:
         lose: Mapping[str, str | Iterable[tuple[int, int]]] | None = None,
         written: EntryId | None = None,
     ) -> None:
-        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not
-        run here are passed over.
+        """Put every entry on its write set, except what `lose` takes from a bookie. Bookies that do
+        not run here are skipped.
 
-        `written` is the last entry there is, where the metadata does not say.
+        `written` is the last entry that exists, if the metadata does not say.
         """
         lost = {
             name: notation.holds(runs) if isinstance(runs, str) else runs
@@ -139,27 +140,27 @@ class RealLedgers:
         format_version: int = 3,
         password: bytes = b"",
     ) -> None:
-        """The ledger's znode and its entries: `add_ledger`, then `spread`."""
+        """Write the ledger's znode and its entries: `add_ledger`, then `spread`."""
         self.add_ledger(ledger_id, metadata, format_version, password)
         self.spread(ledger_id, metadata, lose, written)
 
     def mark(
         self, ledger_id: LedgerId, replicas: Iterable[BookieId] = (), ctime_ms: int | None = None
     ) -> None:
-        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms`
-        (default: now) says.
+        """Mark the ledger under-replicated. The znode's own creation time is now; the mark says
+        `ctime_ms` (default: now).
         """
         now_ms = int(time.time() * 1000)
         data = underreplication_mark.encode(replicas, now_ms if ctime_ms is None else ctime_ms)
         self.set_raw(self.root + znode_paths.mark_path(ledger_id), data)
 
     def unmark(self, ledger_id: LedgerId) -> None:
-        """Remove the mark; the folders above it stay, as a listing must bear."""
+        """Remove the mark. The znodes above it stay: a listing must accept them."""
         self.delete_raw(self.root + znode_paths.mark_path(ledger_id))
 
     def lock(self, ledger_id: LedgerId, holder: str | None) -> None:
-        """A replication worker on the host `holder` holds the ledger's lock from now on; None:
-        nobody does.
+        """Lock the ledger as a replication worker on the host `holder`; None: no worker holds the
+        lock.
         """
         path = self.root + znode_paths.lock_path(ledger_id)
         self.delete_raw(path)
@@ -182,16 +183,16 @@ class RealLedgers:
             self.zk.delete(path)
 
     def disable_replication(self) -> None:
-        """Auto-recovery is off: the marker that BookKeeper's shell sets."""
+        """Switch auto-recovery off, with the marker that BookKeeper's shell sets."""
         self.set_raw(self.root + znode_paths.REPLICATION_DISABLED, b"")
 
     def enable_replication(self) -> None:
-        """Auto-recovery is on again."""
+        """Switch auto-recovery on again."""
         self.delete_raw(self.root + znode_paths.REPLICATION_DISABLED)
 
     def elect_auditor(self, bookie_id: BookieId | None) -> None:
-        """The bookie runs BookKeeper's elected auditor from now on, by its vote; None: nobody does.
-        No auditor is started.
+        """Name the bookie that runs BookKeeper's elected auditor, with its vote; None: no bookie
+        runs it. No auditor is started.
         """
         election = self.root + znode_paths.ELECTION
         self.zk.ensure_path(election)
@@ -206,5 +207,5 @@ class RealLedgers:
             )
 
     def set_lost_bookie_recovery_delay(self, seconds: int) -> None:
-        """How long BookKeeper's auditor waits before it takes a bookie for lost."""
+        """Set how long BookKeeper's auditor waits before it takes a bookie for lost."""
         self.set_raw(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())

@@ -1,7 +1,7 @@
-"""What ZooKeeper holds of a cluster that BookKeeper's shell has just initialised: made once, and
-copied for every cluster.
+"""The znodes of a cluster that BookKeeper's shell has just initialised: made once, and copied for
+every cluster.
 
-`initnewcluster` is a JVM that takes two seconds and always writes the same znodes, but for the
+`initnewcluster` is a JVM that takes two seconds and always writes the same znodes, except for the
 instance id.
 """
 
@@ -24,7 +24,7 @@ SERVING_TIMEOUT_S = 90.0
 
 
 def copy_new_cluster(jars: Path, zookeeper: Path) -> None:
-    """Copy the data of a new cluster into the directory of a ZooKeeper that is not started yet."""
+    """Copy the data of a new cluster into the directory of a ZooKeeper that is not yet started."""
     made = jars.parent / "new-cluster"
     with made.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
@@ -34,7 +34,7 @@ def copy_new_cluster(jars: Path, zookeeper: Path) -> None:
 
 
 def renew_instance_id(client: KazooClient) -> None:
-    """Give a copied cluster an instance id of its own."""
+    """Give a copied cluster its own instance id."""
     client.set(INSTANCE_ID, str(uuid4()).encode())
 
 
@@ -61,5 +61,5 @@ def _make(jars: Path, made: Path) -> None:
         for log in data.glob("version-2/log.*"):
             log.write_bytes(
                 log.read_bytes().rstrip(b"\0")
-            )  # 64 MB are set aside; each record ends with a byte that is not 0
+            )  # 64 MB are preallocated; the last byte of each record is not 0
         os.rename(data, made)

@@ -1,4 +1,4 @@
-"""Java processes that never outlive the test run, and ports nobody else takes."""
+"""Java processes that never outlive the test run, and ports that no other process takes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ JVM_FLAGS = (
     "-XX:MaxDirectMemorySize=256m",
     "-Djava.net.preferIPv4Stack=true",
 )
-"""Small and quick to start rather than fast: several JVMs share two cores."""
+"""JVM flags for small and quick starts rather than speed: several JVMs share two cores."""
 STOP_WAIT_S = 20.0
 """How long a killed process may take to be gone, in seconds."""
 LOG_TAIL_BYTES = 3000
-"""How much of a process's log an error shows."""
+"""Characters of a process's log that an error shows."""
 READ_BYTES = 2**16
-"""How much of an answer is read at once."""
+"""Bytes of an answer that are read at once."""
 PORT_FIRST, PORT_LAST = 20_000, 32_000
 """Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and
 listening.
 """
 PORT_SHARES = 4
-"""Processes of one run of tests that draw from ports of their own; a fifth shares the first's."""
+"""Processes of one test run that draw from ports of their own; a fifth one shares the first one's.
+"""
 PORT_TRIES_MAX = 200
 
 _PR_SET_PDEATHSIG = 1
@@ -43,8 +44,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _ports() -> Iterator[int]:
-    """Every port of this process's share, in an order drawn at random, again and again: two that
-    are chosen one after another differ, before anybody listens on the first.
+    """Yield every port of this process's share, in random order, again and again. Two ports chosen
+    in sequence differ even before a process listens on the first.
     """
     name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     share = int(name.removeprefix("gw")) % PORT_SHARES
@@ -58,8 +59,8 @@ _drawn = _ports()
 
 
 def free_port() -> int:
-    """A loopback port nobody listens on now, and that no other process of this run of tests
-    chooses. Drawn at random, so that two runs rarely draw the same.
+    """Return a free loopback port that no other process of this test run chooses. It is random, so
+    two test runs rarely choose the same.
     """
     for port in islice(_drawn, PORT_TRIES_MAX):
         with socket.socket() as probe:
@@ -75,9 +76,7 @@ def free_port() -> int:
 
 
 class JavaProcess:
-    """One JVM with its log file. It is killed by the kernel when the process that started it
-    dies.
-    """
+    """One JVM with its log file. The kernel kills it when the process that started it dies."""
 
     def __init__(
         self,
@@ -101,34 +100,34 @@ class JavaProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone. A paused process dies as well; a dead one is left
-        alone.
+        """Send SIGKILL, and wait until it has ended. A paused process dies as well; a dead one is
+        left alone.
         """
         if self.is_running:
             self._process.kill()
         self._process.wait(STOP_WAIT_S)
 
     def end(self, number: signal.Signals, wait_s: float) -> None:
-        """Send a signal that it may heed in its own time, and wait until it is gone."""
+        """Send a signal that it may handle in its own time, and wait until it has ended."""
         self._process.send_signal(number)
         self._process.wait(wait_s)
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and its port, and says nothing."""
+        """Send SIGSTOP: it keeps its connections and its port, and answers nothing."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
     def log_tail(self) -> str:
-        """The end of its log, for an error message."""
+        """Return the end of its log, for an error message."""
         if not self.log.exists():
             return "(no log)"
         return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
 
     def assert_running(self) -> None:
-        """Raise with the end of its log when it has exited."""
+        """Raise, with the end of its log, if it has ended."""
         code = self._process.poll()
         if code is not None:
             raise RuntimeError(
@@ -153,8 +152,8 @@ class JavaConversation(JavaProcess):
         return self.receive(wait_s)
 
     def receive(self, wait_s: float) -> str:
-        """Return the next line that it says. Raises TimeoutError, and RuntimeError when it has
-        exited.
+        """Return the next line of its stdout. Raises TimeoutError, and RuntimeError if it has
+        ended.
         """
         assert self._process.stdout is not None
         deadline = time.monotonic() + wait_s
@@ -176,7 +175,7 @@ class JavaConversation(JavaProcess):
         return line.decode()
 
     def kill(self) -> None:
-        """As any; and close the pipes."""
+        """Kill it as any process, and close the pipes."""
         super().kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -184,17 +183,18 @@ class JavaConversation(JavaProcess):
 
 
 def class_path(jars: Path, *more: Path) -> str:
-    """Every jar of a folder, in one order, for an archive of classes is for one class path alone,
-    and what stands behind them.
+    """Return every jar of a folder, always in the same order, and then `behind`. An archive of
+    classes is for one class path.
     """
     return os.pathsep.join(map(str, (*sorted(jars.glob("*.jar")), *more)))
 
 
 def archive_of(jars: Path) -> Path:
-    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made it.
+    """Return where the class-data archive of these jars is, once `real_archive.make_archive` has
+    made it.
 
-    A JVM passes over an archive of other jars, of jars elsewhere or of another Java, and says
-    nothing: so the name is made of all three.
+    A JVM silently ignores an archive of other jars, of moved jars or of another Java. The name
+    therefore contains all three.
     """
     made_of = [os.path.realpath(shutil.which("java") or "")]
     for jar in sorted(jars.glob("*.jar")):
@@ -205,7 +205,9 @@ def archive_of(jars: Path) -> Path:
 
 
 def sharing_flags(jars: Path) -> list[str]:
-    """Flags of a JVM that maps its classes from the archive; none where that is not made yet."""
+    """Return the flags with which a JVM maps its classes from the archive; none if there is no
+    archive yet.
+    """
     archive = archive_of(jars)
     if not archive.exists():
         return []
@@ -225,9 +227,9 @@ def java_command(
 ) -> list[str]:
     """Return the command line of a small JVM on these jars.
 
-    `flag` are more for the JVM itself, with spaces between. `temporary` is where it unpacks its
-    native libraries: a killed JVM leaves them. `opens` are packages of the JDK that it needs open,
-    `classes` a folder of classes behind the jars.
+    `flag` has more JVM flags, separated by spaces. `temporary` is where it unpacks its native
+    libraries: a killed JVM leaves them. `opens` are packages of the JDK to open, `classes` a folder
+    of classes after the jars.
     """
     return [
         "java",
@@ -248,8 +250,8 @@ def java_command(
 def _spawn(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None, answers: bool
 ) -> subprocess.Popen[bytes]:
-    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM
-    # with it.
+    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a thread of a pool would end its
+    # JVM, too.
     assert threading.current_thread() is threading.main_thread(), (
         "start Java processes from the main thread only"
     )

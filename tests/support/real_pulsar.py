@@ -1,19 +1,18 @@
 """A real Pulsar for tests: a broker on real DbLedgerStorage bookies, and Pulsar's own client and
 managed ledgers.
 
-    with RealPulsar(tmp_path) as pulsar:                                       # 15-20 s on two
-    cores
-        pulsar.create_namespace("shop/orders") topic = "persistent://shop/orders/eu"
-        pulsar.produce(topic, 250)                                             # 100 entries a
-        ledger pulsar.subscribe(topic, "billing")                                     # from the
-        first message on pulsar.skip(topic, "billing", 120)                                     #
-        acknowledges them pulsar.data_ledgers(topic)                                             #
-        as Pulsar's metadata names them pulsar.unindex("b1", {ledger: "50"})
-        # gone from b1's index pulsar.cluster
-        # the RealCluster below it: what audits are given
+    with RealPulsar(tmp_path) as pulsar:           # 15-20 s on two cores
+        pulsar.create_namespace("shop/orders")
+        topic = "persistent://shop/orders/eu"
+        pulsar.produce(topic, 250)                 # 100 entries a ledger
+        pulsar.subscribe(topic, "billing")         # from the first message on
+        pulsar.skip(topic, "billing", 120)         # acknowledges them
+        pulsar.data_ledgers(topic)                 # as Pulsar's metadata names them
+        pulsar.unindex("b1", {ledger: "50"})       # removed from b1's index
+        pulsar.cluster                             # the RealCluster below it, for audits
 
-Each server is a JVM of its own, on loopback, on free ports, and ends with `stop` or with the
-process that started it. Bookies flush every second, so that listers list within one. Everything a
+Each server is a JVM of its own, on loopback, on free ports. It ends with `stop` or with the process
+that started it. Bookies flush every second, so listers list an entry within a second. Everything a
 broker writes stays until a test removes it.
 """
 
@@ -47,7 +46,7 @@ REQUEST_TIMEOUT_S = 60.0
 Retention = Mapping[str, int]
 FOREVER: Retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 BRIEFLY_KEPT: Retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-"""Nothing is kept that no subscription needs."""
+"""Settings that keep nothing that no subscription needs."""
 WAIT_S = 60.0
 POLL_S = 0.1
 
@@ -57,8 +56,8 @@ class BrokerRefused(AssertionError):
 
 
 class RealPulsar:
-    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of
-    `with`.
+    """The Pulsar of the module's description. The constructor starts everything; `stop` or the end
+    of `with` stops it.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class RealPulsar:
         self.stop()
 
     def stop(self) -> None:
-        """End every process and see that it is gone."""
+        """End every process, and wait until all have ended."""
         if self._driver is not None:
             self._driver.kill()
         self._broker.kill()
@@ -102,18 +101,18 @@ class RealPulsar:
 
     @property
     def metadata_service_uri(self) -> str:
-        """What an audit is given."""
+        """The URI that an audit gets."""
         return self.cluster.metadata_service_uri
 
     def restart_broker(self, **settings: object) -> None:
-        """End the broker, which closes its ledgers, and start it with these settings. 5-10 s."""
+        """Restart the broker with these settings. It closes its ledgers first. 5-10 s."""
         self._broker.end()
         self._broker.start(self._jars, settings)
 
-    # What operators do
+    # Actions of operators
 
     def create_namespace(self, namespace: str, retention: Retention = FOREVER) -> None:
-        """Create TENANT/NAMESPACE, and its tenant if need be; one bundle."""
+        """Create TENANT/NAMESPACE, and its tenant if necessary; one bundle."""
         tenant = namespace.partition("/")[0]
         if tenant not in self._admin("GET", "tenants"):
             self._admin("PUT", f"tenants/{tenant}", {"allowedClusters": [CLUSTER]})
@@ -144,8 +143,8 @@ class RealPulsar:
         )
 
     def add_schema(self, topic: str, *fields: str) -> None:
-        """Register a JSON schema with these optional text fields: another version of it if it has
-        one.
+        """Register a JSON schema with these optional text fields; a second call adds another
+        version.
         """
         record = {
             "type": "record",
@@ -156,7 +155,7 @@ class RealPulsar:
         self._admin("POST", f"schemas/{topic.removeprefix('persistent://')}/schema", schema)
 
     def managed_ledger_info(self, topic: str) -> dict[str, Any]:
-        """How Pulsar itself reads the metadata of a topic: `ledgers`, and `cursors` with their
+        """Return the metadata of a topic as Pulsar reads it: `ledgers`, and `cursors` with their
         `markDelete`.
         """
         said: dict[str, Any] = self._admin("GET", f"{_path(topic)}/internal-info")
@@ -164,7 +163,7 @@ class RealPulsar:
 
     def trim(self, topic: str) -> None:
         """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata
-        names one only.
+        names only one.
         """
         namespace = "/".join(parse_topic(topic)[::2][:2])
         self._admin("POST", f"namespaces/{namespace}/retention", BRIEFLY_KEPT)
@@ -199,33 +198,33 @@ class RealPulsar:
             time.sleep(POLL_S)
 
     def unload(self, topic: str) -> None:
-        """Have the broker let go of a topic: it closes its ledgers. The next use loads it again."""
+        """Make the broker unload a topic: it closes its ledgers. The next use loads it again."""
         self._admin("PUT", f"{_path(topic)}/unload")
 
-    # What clients do
+    # Actions of clients
 
     def produce(self, topic: str, count: int, size_bytes: int = 100) -> None:
-        """Write messages, an entry each."""
+        """Write messages, one entry each."""
         self._ask(f"produce {topic} {count} {size_bytes}")
 
     def acknowledge(self, topic: str, subscription: str, *numbers: int) -> None:
-        """Acknowledge these messages, counted from the subscription's position on, one by one."""
+        """Acknowledge these messages one by one, counted from the subscription's position."""
         self._ask(f"acknowledge {topic} {subscription} {','.join(map(str, numbers))}")
 
     def read(self, topic: str, patience_ms: int = 3_000) -> tuple[int, bool]:
-        """Read from the first message on; returns how many came, and whether the end was
+        """Read from the first message on; return how many arrived, and whether the end was
         reached.
         """
         count, how = self._ask(f"read {topic} {patience_ms}").split()
         return int(count), how == "end"
 
-    # What brokers leave
+    # Ledgers that brokers write
 
     def manage(
         self, topic: str, compression: str, entries: int, *, offload: bool = False
     ) -> tuple[LedgerId, ...]:
-        """Write a topic as a broker with this compression of metadata does, 20 entries a ledger,
-        and let go of it.
+        """Write a topic as a broker with this metadata compression does, 20 entries a ledger, and
+        close it.
 
         It has a subscription `half`. With `offload` all but its newest ledger are offloaded, and
         deleted from BookKeeper at once. Returns its ledgers.
@@ -236,39 +235,40 @@ class RealPulsar:
         return tuple(map(int, said.split(",")))
 
     def strand(self, topic: str, entries: int) -> LedgerId:
-        """Write a ledger of a topic that the topic's metadata never names, as a broker does that
-        dies in between.
+        """Write a ledger of a topic that the topic's metadata never names, like a broker that dies
+        before it writes the metadata.
         """
         return int(self._ask(f"strand {_managed(topic)} {entries}"))
 
     def data_ledgers(self, topic: str) -> tuple[DataLedger, ...]:
-        """The ledgers that Pulsar's metadata names, oldest first."""
+        """Return the ledgers that Pulsar's metadata names, oldest first."""
         return decode_managed_ledger(self.raw(topic)).ledgers
 
     def cursor(self, topic: str, subscription: str) -> Cursor:
-        """A subscription as Pulsar's metadata has it."""
+        """Return a subscription as Pulsar's metadata has it."""
         data, _ = self.cluster.zk.get(
             f"{topic_path(parse_topic(topic))}/{encode_name(subscription)}"
         )
         return decode_cursor(data)
 
     def schemas(self, topic: str) -> tuple[SchemaVersion, ...]:
-        """The versions of a topic's schema."""
+        """Return the versions of a topic's schema."""
         data, _ = self.cluster.zk.get(schema_path(parse_topic(topic)))
         return decode_schemas(data)
 
     def raw(self, topic: str) -> bytes:
-        """The znode of a topic."""
+        """Return the znode of a topic."""
         data, _ = self.cluster.zk.get(topic_path(parse_topic(topic)))
         return bytes(data)
 
-    # What happens to bookies
+    # Changes to bookies
 
     def unindex(self, bookie_id: BookieId, lost: Mapping[LedgerId, str]) -> None:
-        """Stop a bookie, take entries (`"4 7-9"` of a ledger) out of its index, and start it again.
+        """Stop a bookie, remove entries (`"4 7-9"` of a ledger) from its index, and start it again.
         4-8 s.
 
-        They were written some flush intervals ago, or the journal brings them back, which fails.
+        The entries must be some flush intervals old. Otherwise the journal restores them, and the
+        call fails.
         """
         directory = self.cluster.end_bookie(bookie_id)
         for ledger_id, runs in lost.items():
@@ -285,7 +285,7 @@ class RealPulsar:
                 )
 
     def _read(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> str:
-        """What a bookie says of an entry. One that is absent makes it cache nothing."""
+        """Return what a bookie says of an entry. A read of an absent one caches nothing."""
         with self.cluster.connect(bookie_id) as connection:
             return status_name(
                 connection.ask(read_request(ledger_id, entry_id, connection.next_txn_id())).status
@@ -314,13 +314,13 @@ class RealPulsar:
 
 
 def _path(topic: str) -> str:
-    """The path of a topic in the REST interface."""
+    """Return the path of a topic in the REST interface."""
     name = parse_topic(topic)
     return f"persistent/{name.tenant}/{name.namespace}/{encode_name(name.local_name)}"
 
 
 def _managed(topic: str) -> str:
-    """A topic as managed ledgers name it."""
+    """Return the name of a topic as managed ledgers have it."""
     name = parse_topic(topic)
     return f"{name.tenant}/{name.namespace}/persistent/{encode_name(name.local_name)}"
 

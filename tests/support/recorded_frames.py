@@ -1,11 +1,10 @@
-"""Conversations with real bookies, recorded byte for byte, so that a run without Java still meets
-what BookKeeper says.
+"""Conversations with real bookies, recorded byte for byte, so that a run without Java also tests
+against what BookKeeper says.
 
-    .venv/bin/python tests/cluster/record_frames.py          # makes tests/cluster/recorded/*.json
-    again, one file a storage
+    .venv/bin/python tests/cluster/record_frames.py    # writes tests/cluster/recorded/*.json anew
 
-A recording is deterministic: fixed ledger ids, entries and txnIds. Only disk sizes differ from one
-machine to the next.
+There is one file for each storage. A recording is deterministic: fixed ledger ids, entries and
+txnIds. Only disk sizes differ from one machine to the next.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ HELD: dict[int, tuple[tuple[int, int], ...]] = {
     4: ((0, 1024),),
     5: ((7, 7), (900_000, 900_001)),
 }
-"""What the bookie holds, by ledger (an offset to LEDGER_ID). No far-off ids: a list costs a real
-bookie an index page for every 1024 ids up to the highest, held or not, and minutes at 2**40.
+"""The entries of the bookie, by ledger (an offset to LEDGER_ID). Ids are low: for a list a real
+bookie reads an index page for every 1024 ids up to the highest one, which takes minutes at 2**40.
 """
 EMPTY, UNKNOWN = 6, 7
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request frame and the body of its answer, as they went over the wire."""
+    """One request frame and the body of its answer, as sent over the wire."""
 
     name: str
     request: bytes
@@ -47,14 +46,14 @@ class Exchange:
 
 
 def seed(bookie: BookieUnderTest) -> None:
-    """Make the bookie hold what the recording is about."""
+    """Put the recorded entries on the bookie."""
     for number, runs in HELD.items():
         bookie.hold(LEDGER_ID + number, *runs)
     bookie.know_empty(LEDGER_ID + EMPTY)
 
 
 def requests() -> dict[str, bytes]:
-    """What is asked, by name: everything the auditor asks, and its refusals."""
+    """Return the requests by name: everything the auditor asks, and its refusals."""
     messages: dict[str, Callable[[int], pb.Request]] = {}
     for number in (*HELD, EMPTY, UNKNOWN):
         messages[f"list ledger +{number}"] = lambda txn_id, number=number: list_request(
@@ -90,7 +89,7 @@ def requests() -> dict[str, bytes]:
 
 
 def ask(bookie: BookieUnderTest, frames: dict[str, bytes]) -> list[Exchange]:
-    """Send each frame and take its answer, one at a time on one connection."""
+    """Send each frame and read its answer, one at a time on one connection."""
     exchanges = []
     with RawBookie(bookie.host, bookie.port) as connection:
         for name, sent in frames.items():
@@ -100,7 +99,7 @@ def ask(bookie: BookieUnderTest, frames: dict[str, bytes]) -> list[Exchange]:
 
 
 def write(kind: str, exchanges: list[Exchange]) -> Path:
-    """Keep a recording, `sorted` or `interleaved`."""
+    """Write a recording, `sorted` or `interleaved`."""
     RECORDED.mkdir(exist_ok=True)
     path = RECORDED / f"{kind}.json"
     rows = [
@@ -112,7 +111,7 @@ def write(kind: str, exchanges: list[Exchange]) -> Path:
 
 
 def read(kind: str) -> list[Exchange]:
-    """The recording of one storage."""
+    """Return the recording of one storage."""
     rows = json.loads((RECORDED / f"{kind}.json").read_text())["exchanges"]
     return [
         Exchange(row["name"], bytes.fromhex(row["request"]), bytes.fromhex(row["answer"]))

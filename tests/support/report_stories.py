@@ -1,6 +1,4 @@
-"""Summaries and findings as the contract writes them, for tests of what is made from them. Plain
-JSON values.
-"""
+"""Summaries and findings as the contract writes them, as plain JSON values, for tests of texts."""
 
 from __future__ import annotations
 
@@ -28,7 +26,9 @@ BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
 
 
 def summary(**changes: Any) -> dict[str, Any]:
-    """summary.json of a sound cluster of 1,000 ledgers; `changes` replace top-level fields."""
+    """Return summary.json of a sound cluster of 1,000 ledgers; `changes` replace top-level
+    fields.
+    """
     document: dict[str, Any] = {
         "run_id": "run-20260101T030000Z-0a1b2c",
         "auditor_version": "0.1.0",
@@ -93,8 +93,8 @@ def summary(**changes: Any) -> dict[str, Any]:
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
-    """One finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries 0-1999 are
-    missing on bookie-3.
+    """Return one finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries
+    0-1999 are missing on bookie-3.
     """
     facts = CATALOGUE[kind]
     on_ledger, on_cluster = facts.subject is Subject.LEDGER, facts.subject is Subject.CLUSTER
@@ -197,7 +197,7 @@ def _ledger_next(ledger_id: int | str) -> list[str]:
 
 
 def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """The field `findings` of a summary with these."""
+    """Return the field `findings` of a summary with these findings."""
     ledgers = Counter(f["kind"] for f in findings if f["ledger_id"] is not None)
     bookies = Counter(f["kind"] for f in findings if f["bookie_id"] is not None)
     every = Counter(f["kind"] for f in findings)
@@ -209,10 +209,10 @@ def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 def caused(
     findings: list[dict[str, Any]], *, beside: dict[str, int] | None = None
 ) -> dict[str, Any]:
-    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and
-    answers.
+    """Return the fields of a summary that state the causes of these findings; bookie-3 is
+    registered and answers.
 
-    `beside`: how many ledgers a bookie touches that are not hit. Ten other bookies touch 1,000
+    `beside`: the number of ledgers on a bookie that are not hit. Ten other bookies have 1,000
     ledgers each.
     """
     clues, none = Clues({}), np.empty(0, np.int64)
@@ -237,7 +237,9 @@ def caused(
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """bookie-3's disk was wiped: every ledger on it misses a copy; bookie-9 is gone for good."""
+    """Return a report in which bookie-3's disk was wiped: every ledger on it lacks a copy; bookie-9
+    is gone for good.
+    """
     found = [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 100 + n) for n in range(ledgers)]
     found.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "bookie-9:3181"))
     total = 812_345
@@ -265,7 +267,9 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, 
 
 
 def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Every kind of the catalogue, each many times, every reason for not knowing."""
+    """Return a report with every kind of the catalogue, each many times, and every unknown
+    reason.
+    """
     found = []
     for place, kind in enumerate(Kind):
         if CATALOGUE[kind].subject is Subject.BOOKIE:
@@ -301,7 +305,7 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
 
 
 def nobody_answered() -> dict[str, Any]:
-    """Every bookie is registered, none answers this host."""
+    """Return a report in which every bookie is registered and none answers this host."""
     return summary(
         nobody_answered=True,
         ledgers={"listed": 1000, "sound": 0, "exempt": 10, "indeterminate": 990, "violated": 0},
@@ -323,6 +327,6 @@ def nobody_answered() -> dict[str, Any]:
 
 
 def empty_cluster() -> dict[str, Any]:
-    """No ledger was listed at all."""
+    """Return a report without a listed ledger."""
     nothing = {"listed": 0, "sound": 0, "exempt": 0, "indeterminate": 0, "violated": 0}
     return summary(ledgers=nothing, exempt={}, indeterminate={}, outcome="INCOMPLETE", exit_code=3)

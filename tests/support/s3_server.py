@@ -23,7 +23,7 @@ CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH")
 
 @dataclass
 class S3Server:
-    """A server at `endpoint`. `requests` are those it was sent, such as `PUT /bucket/key`."""
+    """A server at `endpoint`. `requests` are those it received, such as `PUT /bucket/key`."""
 
     endpoint: str
     keeps_conditions: bool = True
@@ -42,7 +42,7 @@ class S3Server:
         }
 
     def client(self) -> Any:
-        """A client of the test's own."""
+        """Return a client for the test itself."""
         return Session().create_client(
             "s3",
             region_name="eu-central-1",
@@ -57,19 +57,19 @@ class S3Server:
         )
 
     def keys(self, bucket: str) -> list[str]:
-        """The keys of a bucket, sorted."""
+        """Return the keys of a bucket, sorted."""
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return sorted(one["Key"] for page in pages for one in page.get("Contents", ()))
 
 
 class _Silent(WSGIRequestHandler):
     def log_request(self, *_: object) -> None:
-        """Say nothing of each request."""
+        """Log nothing."""
 
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """A server that is gone at the end, with all that it holds."""
+    """Yield a server that is removed at the end, with everything it holds."""
     server = S3Server("")
     one_at_a_time = threading.Lock()  # moto checks a condition and writes in two steps
     moto = DomainDispatcherApplication(create_backend_app)

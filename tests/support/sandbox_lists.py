@@ -1,4 +1,4 @@
-"""What a bookie of an embedded cluster answers to a request for its list."""
+"""The answer of a bookie of an embedded cluster to a request for its list."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Draws the first screen of a stored run as an SVG picture, and reads the text of one back.
+"""Draw the first screen of a stored run as an SVG picture, and read the text of such a picture.
 
     python tests/support/screen_picture.py RUN_DIR > docs/pictures/first-screen.svg
 
-`make picture` does it with a new run of the demo. Rich draws; the fonts that it would load from
-elsewhere are left out.
+`make picture` does it with a new run of the demo. Rich draws the picture, without the fonts that it
+would load from the network.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ from rich.text import Text
 from auditor.report.first_screen import Whereabouts, render_first_screen
 
 WIDTH = 100
-"""Columns: as wide as a report is on most terminals, and readable on a page of 900 pixels."""
+"""Columns: as wide as a report is on most terminals, and legible on a page of 900 pixels."""
 FOREIGN = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
-"""What Rich would load from elsewhere. Without it the reader's own monospaced font is taken."""
+"""What Rich would load from the network. Without it the browser's own monospaced font is used."""
 VARYING = re.compile(
     r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{16}\b|127\.0\.0\.1:\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d"
     r"|\((?:\d+ min )?[\d.]+ s\)|\d{3},\d{3}|\d+ assumed"
 )
-"""Ids, times, ports, and how many copies a sample read: no two runs of the demo have the same."""
+"""Ids, times, ports, and the number of copies that a sample read: they differ between two runs of
+the demo.
+"""
 
 
 def screen_of(run_dir: Path, *, color: bool = False) -> str:
-    """Return the first screen of a stored run, its directory named as it is in `audits`."""
+    """Return the first screen of a stored run; its directory has the name that it has in
+    `audits`.
+    """
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     lines = (run_dir / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     where = Whereabouts(f"audits/{run_dir.name}")
@@ -57,7 +61,7 @@ def words_of(svg: str) -> list[str]:
 
 
 def without_what_varies(words: list[str]) -> str:
-    """Return the words as one line, in which what two runs of the demo differ in is a dot."""
+    """Return the words as one line; a dot replaces what differs between two runs of the demo."""
     return VARYING.sub(".", " ".join(words))
 
 

@@ -1,9 +1,9 @@
-"""A bookie for tests of the client: it speaks the protocol, and misbehaves exactly as a test tells
-it to.
+"""A bookie for tests of the client: it speaks the protocol, and misbehaves exactly as a test
+defines.
 
-It runs in a thread of its own with its own event loop, on an ephemeral port of the loopback. Left
-alone it answers like a healthy bookie that holds `ledgers`. `act(connection, request)` is asked
-first; what it returns True for is dealt with.
+It runs in a thread with its own event loop, on an ephemeral loopback port. By default it answers
+like a healthy bookie that holds `ledgers`. `act(connection, request)` is called first; if it
+returns True, the request is already answered.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LIST, READ, INFO = 11, 1, 8
 
 
 def frame(message: pb.Response) -> bytes:
-    """An answer with its length in front."""
+    """Return an answer with its length in front."""
     body = message.SerializeToString()
     return struct.pack(">i", len(body)) + body
 
 
 def answer(operation: int, txn_id: int, status: int = 0) -> pb.Response:
-    """The header and status of an answer, without a sub-message."""
+    """Return the header and status of an answer, without a sub-message."""
     message = pb.Response()
     message.header.version, message.header.operation, message.header.txnId = 3, operation, txn_id
     message.status = status
@@ -72,7 +72,7 @@ def entry_body(
     digest_type: DigestType = DigestType.CRC32C,
     password: bytes = b"",
 ) -> bytes:
-    """A stored entry with a right digest and a payload that names it."""
+    """Return a stored entry with a right digest and a payload that names it."""
     payload = b"entry %d" % entry_id
     head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, len(payload))
     return head + digest_of(head + payload, digest_type, password) + payload
@@ -111,11 +111,11 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(delay_s, self.transport.write, data)
 
     def close(self) -> None:
-        """An orderly end (FIN) once everything is sent."""
+        """Close in an orderly way (FIN) once everything is sent."""
         self.transport.close()
 
     def reset(self) -> None:
-        """A TCP reset, now."""
+        """Send a TCP reset now."""
         handle = self.transport.get_extra_info("socket")
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
@@ -125,8 +125,8 @@ Act = Callable[[Connection, pb.Request], bool]
 
 
 class ScriptedBookie:
-    """`requests`: (connection number, operation, ledger id or None, entry id or None) of everything
-    received, in order.
+    """`requests`: (connection number, operation, ledger id or None, entry id or None) of every
+    received request, in order.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class ScriptedBookie:
             self.answer(connection, request)
 
     def answer(self, connection: Connection, request: pb.Request) -> None:
-        """What a healthy bookie answers."""
+        """Answer as a healthy bookie does."""
         txn_id = request.header.txnId
         if request.header.operation == LIST:
             ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
@@ -184,7 +184,7 @@ class ScriptedBookie:
             connection.send(info_answer(txn_id))
 
     def asked(self, operation: int) -> list[int | None]:
-        """Ledgers asked about with this operation, in order."""
+        """Return the ledgers that requests of this operation asked about, in order."""
         return [ledger_id for _, sent, ledger_id, _ in self.requests if sent == operation]
 
     def __enter__(self) -> ScriptedBookie:

@@ -1,14 +1,12 @@
-"""Settings of real servers that speak TLS and want logins, and the settings by which the auditor
-gets in.
+"""Settings of real servers that speak TLS and require logins, and the auditor's settings for them.
 
-    with secured_cluster(tmp_path) as secured:                  # three bookies, in clear, with two
-    ledgers
-        secured.bookies_want(tls=True, sasl=True)               # all bookies again, now secured:
-        4-8 s audit(secured.cluster, tmp_path, **secured.tls("bookie"), **secured.sasl("bookie"))
+    with secured_cluster(tmp_path) as secured:       # three bookies, in clear, with two ledgers
+        secured.bookies_want(tls=True, sasl=True)    # restarts all bookies, now secured: 4-8 s
+        audit(secured.cluster, tmp_path, **secured.tls("bookie"), **secured.sasl("bookie"))
 
-ZooKeeper has a port in clear, a port with TLS that wants a client certificate, SASL logins and
-digests. The tree is open to all until `guard_znodes`. Every secret has `CANARY` in it, so that a
-test can look for it wherever it must not be.
+ZooKeeper has a port in clear, and a port with TLS that requires a client certificate; it accepts
+SASL logins and digests. The tree is open to all until `guard_znodes`. Every secret contains
+`CANARY`, so that a test can look for it wherever it must not be.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ ROLES_OF_BOOKIES = {
 
 @dataclass
 class Secured:
-    """A cluster, its certificates, and where secrets are written."""
+    """A cluster, its certificates, and the files of its secrets."""
 
     cluster: RealCluster
     pki: Pki
@@ -61,8 +59,9 @@ class Secured:
     def bookies_want(
         self, *, tls: bool = False, sasl: bool = False, certificate: bool = True, role: str = ""
     ) -> None:
-        """Start all bookies again with TLS, with a login, or both; `certificate`: TLS wants
-        ours, with this `role` in it if one is given.
+        """Restart all bookies with TLS, with a login, or both.
+
+        `certificate`: TLS requires ours, with this `role` in it if one is given.
         """
         settings: dict[str, object] = {}
         if tls:
@@ -76,7 +75,7 @@ class Secured:
         self.cluster.restart_bookies(settings, jaas_of_bookies(self.folder) if sasl else "")
 
     def jaas_of_client(self) -> dict[str, str]:
-        """Settings of a login to bookies that a client's JAAS file has."""
+        """Return settings of a login to bookies from a client's JAAS file."""
         path = self.folder / "client.jaas"
         path.write_text(
             f'BookKeeper {{ {LOGIN_MODULE} required username="{USER}" password="{PASSWORD}"; }};\n',
@@ -85,13 +84,13 @@ class Secured:
         return {"bookie_jaas_file": str(path)}
 
     def secret(self, name: str, text: str) -> str:
-        """The path of a file with this secret."""
+        """Return the path of a file with this secret."""
         path = self.folder / f"{name}.secret"
         path.write_text(text + "\n", encoding="utf-8")
         return str(path)
 
     def tls(self, peer: str, ours: Issued | None = None, ca: str = "ca") -> dict[str, str]:
-        """Settings of TLS with our certificate, whose key is encrypted."""
+        """Return settings of TLS with our certificate, whose key is encrypted."""
         ours = ours or self.auditor
         return {
             **self.tls_without_certificate(peer, ca),
@@ -101,11 +100,11 @@ class Secured:
         }
 
     def tls_without_certificate(self, peer: str, ca: str = "ca") -> dict[str, str]:
-        """Settings of TLS without a certificate of ours."""
+        """Return settings of TLS without a certificate of ours."""
         return {f"{peer}_tls": "on", f"{peer}_tls_ca": str(self.pki.ca(ca))}
 
     def sasl(self, peer: str, password: str | None = None, user: str = USER) -> dict[str, str]:
-        """Settings of a login; `password` is one that is wrong."""
+        """Return settings of a login; `password` replaces the right one."""
         right = PASSWORD if peer == "bookie" else ZOOKEEPER_PASSWORD
         name = f"{peer}-{'right' if password is None else 'wrong'}"
         return {
@@ -117,7 +116,7 @@ class Secured:
         }
 
     def digest(self, password: str = DIGEST_PASSWORD) -> dict[str, str]:
-        """Settings of a digest."""
+        """Return settings of a digest."""
         return {"zookeeper_digest_file": self.secret("digest", f"{DIGEST_USER}:{password}")}
 
     @property
@@ -127,9 +126,7 @@ class Secured:
         return self.cluster.metadata_service_uri.replace(clear, secure)
 
     def guard_znodes(self) -> None:
-        """Take the whole tree from everybody but USER's login and DIGEST_USER, who may only
-        read.
-        """
+        """Restrict the whole tree to USER's login and to DIGEST_USER, who may only read."""
         client = self.cluster.zk
         reader = make_digest_acl(DIGEST_USER, DIGEST_PASSWORD, read=True)
         guard = [ACL(Permissions.ALL, reader.id.__class__("sasl", USER)), reader]
@@ -138,7 +135,7 @@ class Secured:
 
 
 def _below(client: object, path: str) -> Iterator[str]:
-    """Each znode below a path, the deepest first, then the path itself."""
+    """Yield each znode below a path, the deepest first, then the path itself."""
     for name in client.get_children(path):  # type: ignore[attr-defined]
         yield from _below(client, f"{path}/{name}")
     yield path
@@ -154,7 +151,7 @@ def jaas_of_bookies(folder: Path) -> str:
 
 
 def tls_of_bookies(pki: Pki, issued: Issued) -> Mapping[str, object]:
-    """Settings of a bookie that offers TLS with this certificate."""
+    """Return settings of a bookie that offers TLS with this certificate."""
     password = pki.password_file()
     return {
         **TLS_OF_BOOKIES,
@@ -167,8 +164,8 @@ def tls_of_bookies(pki: Pki, issued: Issued) -> Mapping[str, object]:
 
 @contextmanager
 def secured_cluster(folder: Path) -> Iterator[Secured]:
-    """Three bookies in clear and a ZooKeeper that offers everything; nothing is guarded yet. 8-12
-    s.
+    """Yield three bookies in clear and a ZooKeeper that offers every protection; nothing is guarded
+    yet. 8-12 s.
     """
     pki = Pki(folder / "pki")
     bookie, auditor = pki.issue("bookie"), pki.issue("auditor", unit="0:auditor")

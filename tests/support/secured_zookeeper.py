@@ -10,7 +10,9 @@ LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 def secured_zookeeper(pki: Pki, issued: Issued, tls_port: int) -> dict[str, object]:
-    """A second port with TLS, which wants a client certificate of the CA, and logins on both."""
+    """Return settings of a second port with TLS, which requires a client certificate of the CA, and
+    of logins on both.
+    """
     return {
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
         "secureClientPort": tls_port,
@@ -25,7 +27,7 @@ def secured_zookeeper(pki: Pki, issued: Issued, tls_port: int) -> dict[str, obje
 
 
 def jaas_of_zookeeper(folder: Path, user: str, password: str) -> str:
-    """The flag of a server that knows this user."""
+    """Return the JVM flag of a server that knows this user."""
     path = folder / "zookeeper.jaas"
     path.write_text(
         f'Server {{ {LOGIN_MODULE} required user_{user}="{password}"; }};\n', encoding="utf-8"

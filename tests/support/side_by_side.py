@@ -1,10 +1,9 @@
-"""Two auditors asked about the same ledgers, and the truth they are held to, which the test states
-with its own hand.
+"""Two auditors asked about the same ledgers, and the truth that a test states for them.
 
-An `Answer` is what an auditor says in the form in which BookKeeper's own says it: how many ledgers,
-by word. The words are BookKeeper's gauges, and those that it has no gauge for. `holds_truth`
-compares an answer with the truth and knows nothing of who gave it; `lives_on` reads every entry
-back, bookie by bookie, so that the truth is not the test's word alone.
+An `Answer` is what an auditor says, in BookKeeper's form: how many ledgers, by word. The words are
+BookKeeper's gauges, and those that it has no gauge for. `holds_truth` compares an answer with the
+truth and does not know who gave it. `lives_on` reads every entry from every bookie, so the truth
+does not rest on the test's word alone.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from auditor.model.verdict import Unknown
 
 READS_A_BATCH = 200
 Says = Mapping[str, int]
-"""Ledgers by word; what is not named is 0."""
+"""Ledgers by word; a word that is not named has 0."""
 
 
 class Question(StrEnum):
-    """What an auditor is asked. Java's replicas check answers the first, its placement check the
+    """The question to an auditor. Java's replicas check answers the first, its placement check the
     others.
     """
 
@@ -52,7 +51,7 @@ REASONS = {
     Question.PLACEMENT: {Unknown.TOPOLOGY_UNKNOWN},
     Question.MARKS: set(),
 }
-"""The reasons to be unknown that concern a question."""
+"""The unknown reasons that concern a question."""
 WORDS = {
     Kind.ENTRY_WITHOUT_REPLICA: "no_replica",
     Kind.ENTRY_BELOW_ACK_QUORUM: "below_ack",
@@ -62,12 +61,12 @@ WORDS = {
     Kind.PLACEMENT_SOFT: "placement_soft",
     Kind.UNDERREPLICATED_BEYOND_GRACE: "beyond_grace",
 }
-"""A kind without a word here speaks for itself, and no truth holds it."""
+"""A word for each kind. A kind without one is its own word, and no truth allows it."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an auditor says: whether it came to its end, and how many ledgers are what."""
+    """What an auditor says: whether it finished, and the number of ledgers by word."""
 
     finished: bool
     says: Says
@@ -75,8 +74,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Truth:
-    """How many ledgers are what. `or_unknown`: some bookie can't tell, so `unknown` for all of them
-    is no lie either.
+    """The number of ledgers by word. `or_unknown`: some bookie gives no word, so `unknown` for all
+    ledgers is right as well.
     """
 
     says: Says
@@ -84,21 +83,22 @@ class Truth:
 
 
 def holds_truth(answer: Answer, truth: Truth) -> bool:
-    """It came to its end, accuses nothing that is sound and keeps silent about nothing that is
-    not.
-    """
+    """Return whether it finished, accuses nothing sound and omits nothing that is not."""
     honest = [dict(truth.says)] + ([{"unknown": truth.or_unknown}] if truth.or_unknown else [])
     return answer.finished and _said(answer.says) in honest
 
 
 def java_answer(question: Question, run: JavaRun) -> Answer:
-    """By its gauges, which are all it publishes; that it finished is in ZooKeeper."""
+    """Return the answer by its gauges, which are all it publishes; ZooKeeper says whether it
+    finished.
+    """
     return Answer(run.finished, _said({name: run.gauges[name] for name in GAUGES[question]}))
 
 
 def our_answer(question: Question, outcome: Outcome, ledger_ids: Iterable[int]) -> Answer:
-    """By the findings and reasons of these ledgers; one with a reason to be unknown that concerns
-    the question counts as `unknown` as well.
+    """Return the answer by the findings and reasons of these ledgers.
+
+    One with an unknown reason that concerns the question also counts as `unknown`.
     """
     counts: Counter[str] = Counter()
     for ledger_id in ledger_ids:
@@ -117,9 +117,10 @@ def _said(counts: Says) -> dict[str, int]:
 
 
 def lives_on(cluster: RealCluster, ledger_id: int, text: str, entries_max: int = 2_000) -> str:
-    """What is true of the entries of a ledger as `text` tells it, by reading each of them
-    (READ_ENTRY) on each bookie of its write set: "sound" or a word. Copies on bookies that do not
-    answer are taken to be there; then " unknown" is added.
+    """Return what is true of the entries of the ledger that `text` describes: "sound" or a word.
+
+    Each entry is read (READ_ENTRY) on each bookie of its write set. Copies on bookies that do not
+    answer count as present; then " unknown" is added.
     """
     metadata = cluster.ledger(text)
     assert metadata.last_entry_id is not None
@@ -146,7 +147,7 @@ def _bucket(copies: int, ack_quorum: int, write_quorum: int) -> str:
 
 
 def _held(cluster: RealCluster, bookie_id: str, ledger_id: int, span: range) -> set[int] | None:
-    """The entries of `span` that the bookie gives back; None where it can't be reached."""
+    """Return the entries of `span` that the bookie returns; None if it cannot be reached."""
     if bookie_id not in cluster.bookie_ids:
         return None
     try:

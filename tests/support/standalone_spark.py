@@ -26,7 +26,7 @@ REGISTERED = "Successfully registered with master"
 
 @contextmanager
 def standalone_spark(workdir: Path, workers: int) -> Iterator[str]:
-    """The URI of a master at which all workers are registered."""
+    """Yield the URI of a master at which all workers are registered."""
     with ExitStack() as stack:
         ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         log = stack.enter_context(_daemon(workdir / "master", "master.Master", *ports))
@@ -43,7 +43,7 @@ def standalone_spark(workdir: Path, workers: int) -> Iterator[str]:
 
 @contextmanager
 def _daemon(home: Path, name: str, *options: str) -> Iterator[Path]:
-    """A daemon of Spark in a directory of its own. Yields its log."""
+    """Run a daemon of Spark in a directory of its own, and yield its log."""
     home.mkdir()
     environment = {
         "PATH": "/usr/bin:/bin",

@@ -1,5 +1,5 @@
-"""`python -m auditor` as a process of its own, in a session of its own, with everything temporary
-below one directory.
+"""`python -m auditor` as a process in its own session, with everything temporary below one
+directory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from support.process_ends import alive
 
 PROJECT = Path(__file__).resolve().parents[2]
 STAGE_WITHIN_S = 240.0
-"""How long a command may take to reach a stage, on a machine that does other things too."""
+"""How long a command may take to reach a stage on a busy machine, in seconds."""
 ENDS_WITHIN_S = 180.0
-"""How long it may take to end once it is told to."""
+"""How long it may take to end after the signal, in seconds."""
 POLL_S = 0.02
 
 
@@ -44,7 +44,7 @@ class Started:
         return (self.home / "stdout").read_text() + (self.home / "stderr").read_text()
 
     def reach(self, there: Callable[[Started], bool], within_s: float = STAGE_WITHIN_S) -> None:
-        """Wait until the command is where the test wants it."""
+        """Wait until the command has reached the stage that the test needs."""
         deadline = time.monotonic() + within_s
         while not there(self):
             assert self.process.poll() is None, (
@@ -54,11 +54,11 @@ class Started:
             time.sleep(POLL_S)
 
     def ended(self, within_s: float = ENDS_WITHIN_S) -> int:
-        """Its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
         return self.process.wait(within_s)
 
     def survivors(self) -> list[str]:
-        """What still runs of its session, a little later at most."""
+        """Return the processes of its session that still run, after a short wait at most."""
         deadline = time.monotonic() + ENDS_WITHIN_S
         while (found := in_session(self.pid)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -66,8 +66,8 @@ class Started:
 
 
 def in_session(session: int) -> list[str]:
-    """Every process of a session that runs, also of other process groups in it: Spark's Python
-    daemon makes its own.
+    """Return every running process of a session, also of other process groups: Spark's Python
+    daemon has its own.
     """
     found = []
     for entry in Path("/proc").iterdir():
@@ -91,10 +91,10 @@ def in_session(session: int) -> list[str]:
 def started(
     home: Path, *arguments: str, file_bytes_max: int = resource.RLIM_INFINITY
 ) -> Iterator[Started]:
-    """`python -m auditor`, with everything temporary below `home`; killed with its session if the
-    test fails.
+    """Start `python -m auditor` with everything temporary below `home`. Its session is killed if
+    the test fails.
 
-    `file_bytes_max`: no process of it can make a file larger than this, as on a disk that is full.
+    `file_bytes_max`: no process of it can write a larger file, as on a full disk.
     """
     temporary = home / "tmp"
     for folder in (temporary, home / "out"):

@@ -1,4 +1,4 @@
-"""A small finished run on disk, with evidence that `replay` judges again: made in this process,
+"""A small finished run on disk, with evidence that `replay` judges again. This process makes it,
 without a cluster.
 """
 

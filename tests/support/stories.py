@@ -1,9 +1,9 @@
 """Stories of one ledger: what was promised, what the bookies really hold, what they say of it, and
 what changes.
 
-A `Story` owns the truth: lists and reads are answered from it, so `drive` can take the whole loop
-of questions, confirming reads and second looks through a cluster that exists in memory only. `tell`
-makes a story from a seed.
+A `Story` has the truth: lists and reads are answered from it. `drive` can therefore take the whole
+loop of questions, confirming reads and second looks through a cluster that exists only in memory.
+`tell` makes a story from a seed.
 """
 
 from __future__ import annotations
@@ -58,38 +58,38 @@ LEDGER = 7
 NOW_MS = 1_800_000_000_000
 GRACE_MS = 3_600_000
 STEPS_MAX = 400
-"""Steps after which a story counts as one that never ends."""
+"""Steps after which a story counts as endless."""
 MISHAPS_MAX = 3
 PROBED_WHOLE = 100
-"""Probes a bookie in stories where nothing is left to chance: no story has as many entries."""
+"""Probes for each bookie in stories without sampling: no story has as many entries."""
 
 
 @dataclass(frozen=True)
 class Bookie:
-    """The truth about one bookie, for the entries from the story's base on; what lies below is held
-    and listed.
+    """The truth about one bookie, for the entries from the story's base on. It holds and lists
+    everything below.
     """
 
     holds: frozenset[int] = frozenset()
     unlisted: frozenset[int] = frozenset()
-    """Readable, and yet left out of the list."""
+    """Readable entries that its list leaves out."""
     corrupt: frozenset[int] = frozenset()
-    """Held, and read back with a digest that does not match."""
+    """Entries that it holds, and returns with a digest that does not match."""
     knows_ledger: bool = True
     answer: AnswerStatus | None = None
-    """What came of asking for the list, where that is no true answer."""
+    """The outcome of asking for the list, if that is no true answer."""
     read: ReadStatus | None = None
-    """What comes of each read, where that is no true answer."""
+    """The outcome of each read, if that is no true answer."""
 
     @property
     def cannot_list(self) -> bool:
-        """Probed instead, where the terms say so."""
+        """Whether it cannot list and is probed instead, if the terms say so."""
         return self.answer is AnswerStatus.UNSUPPORTED
 
     is_forgotten: bool = False
-    """It is not registered and has no cookie."""
+    """Whether it has no registration and no cookie."""
     groups: bytes | None = None
-    """Its list, where it holds too much for a set of entries."""
+    """Its list, if it holds too much for a set of entries."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class State:
     mtime_ms: int = 0
 
     def record(self, look: int) -> LedgerRecord:
-        """What ZooKeeper says at this look."""
+        """Return what ZooKeeper says at this look."""
         readable = self.status in (RecordStatus.FOUND, RecordStatus.MALFORMED)
         return LedgerRecord(
             ledger_id=LEDGER,
@@ -127,8 +127,8 @@ class State:
 
 @dataclass(frozen=True)
 class Story:
-    """`states[n]` is what look n finds; the last one stays. Entries below `base` are sound and not
-    enumerated.
+    """`states[n]` is the state at look n; later looks see the last one. Entries below `base` are
+    sound and not enumerated.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Story:
     reads_max: int = 16
     looks_max: int = 5
     more_terms: Mapping[str, Any] = field(default_factory=dict)
-    """Terms that are off unless a story is about them, by name."""
+    """Terms, by name, that are off unless a story is about them."""
 
     @property
     def terms(self) -> Terms:
@@ -147,8 +147,8 @@ class Story:
         return self.states[min(look, len(self.states) - 1)]
 
     def reads_allowed(self, look: int, bookie: str) -> int:
-        """Entries read on one bookie at one look, at most: confirming ones, and the probes of one
-        that cannot list.
+        """Return the maximum number of entries read on one bookie at one look: confirming reads,
+        and the probes of one that cannot list.
         """
         state = self.at(look)
         if (
@@ -162,8 +162,8 @@ class Story:
 
     @property
     def is_sampled(self) -> bool:
-        """Some bookie is probed for less than all it should hold: then not every loss can be
-        found.
+        """Whether some bookie is probed for less than all it should hold. Then not every loss can
+        be found.
         """
         for state in self.states:
             wants = expected_on(state.metadata, self.base) if state.metadata else {}
@@ -178,12 +178,12 @@ class Story:
 
     @property
     def is_constant(self) -> bool:
-        """Nothing changes between the looks."""
+        """Whether nothing changes between the looks."""
         return len(self.states) == 1
 
     @property
     def is_honest(self) -> bool:
-        """No list leaves out more than the known tail defect does, and every read is answered
+        """Whether no list omits more than the known tail defect, and every read is answered
         truly.
         """
         for state in self.states:
@@ -202,13 +202,13 @@ class Story:
 
 
 def groups(entries: Iterable[int], whole: Iterable[SequenceGroup] = ()) -> bytes:
-    """The canonical list of single entries, and of groups that do not touch their order."""
+    """Return the canonical list of single entries, and of groups that do not affect their order."""
     return canonical([*whole, *(SequenceGroup(e, e, 1, 0) for e in entries)])
 
 
 def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[SequenceGroup]:
-    """What a bookie should hold of a first segment that ends at `base`: the ends one by one, the
-    middle as one stripe.
+    """Return what a bookie should hold of a first segment that ends at `base`: the ends one by one,
+    the middle as one stripe.
     """
     segment, e, w = metadata.segments[0], metadata.ensemble_size, metadata.write_quorum
     found = []
@@ -247,7 +247,7 @@ def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[Seque
 
 
 def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
-    """What the bookie says when it is asked for its list."""
+    """Return the bookie's answer to a request for its list."""
     truth = state.bookies.get(bookie, Bookie())
     status = truth.answer or (
         AnswerStatus.HELD if truth.knows_ledger else AnswerStatus.NO_SUCH_LEDGER
@@ -262,7 +262,7 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
 
 
 def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
-    """What the bookie says when it is asked for one entry."""
+    """Return the bookie's answer to a request for one entry."""
     truth = state.bookies.get(bookie, Bookie())
     true = ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
     if entry in truth.holds:
@@ -272,9 +272,7 @@ def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
 
 @dataclass(frozen=True)
 class Driven:
-    """A story taken to its end: every step with the evidence it was made from; the last one is
-    final.
-    """
+    """A story taken to its end: every step with its evidence; the last one is final."""
 
     story: Story
     steps: tuple[tuple[LedgerEvidence, Step], ...]
@@ -289,8 +287,9 @@ class Driven:
 
 
 def drive(story: Story) -> Driven:
-    """Ask, read and look again as `settle` demands, until nothing is left to do. Raises
-    AssertionError where it never ends, asks for what was asked already, or reads more than
+    """Ask, read and look again as `settle` demands, until nothing is left to do.
+
+    Raises AssertionError if it never ends, asks for what was asked already, or reads more than
     allowed.
     """
     terms = story.terms
@@ -332,14 +331,13 @@ def drive(story: Story) -> Driven:
     raise AssertionError(f"{story.name}: not settled after {STEPS_MAX} steps")
 
 
-# What the truth says
+# Verdicts from the truth
 
 
 def judged_from_truth(driven: Driven) -> Judged:
-    """The verdict on the last state of an honest story, as one would give it who sees the bookies'
-    disks.
+    """Return the verdict on the last state of an honest story, from the bookies' disks.
 
-    A bookie that is probed for all it should hold is as good as one that lists.
+    A bookie that is probed for all it should hold counts like one that lists.
     """
     story, evidence = driven.story, driven.evidence
     state = story.at(len(evidence.looks) - 1)
@@ -380,7 +378,7 @@ def judged_from_truth(driven: Driven) -> Judged:
 
 
 def falsely_accused(driven: Driven) -> list[str]:
-    """Entries said to be missing on bookies that have them."""
+    """Return the entries that are reported missing on bookies that have them."""
     last = len(driven.evidence.looks) - 1
     held = {
         name: bookie.holds
@@ -401,7 +399,7 @@ def falsely_accused(driven: Driven) -> list[str]:
 
 
 def unconfirmed(driven: Driven) -> list[str]:
-    """Bookies on which the worst entry named counts as absent although nobody tried to read it
+    """Return the bookies on which the worst entry counts as absent although no read of it was tried
     there.
     """
     found = [
@@ -419,7 +417,7 @@ def unconfirmed(driven: Driven) -> list[str]:
     state = driven.story.at(len(driven.evidence.looks) - 1)
     gone_on = [
         bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten
-    ]  # nobody is there to be read from
+    ]  # it cannot be read at all
     reads = {
         (b, e)
         for look in driven.evidence.looks
@@ -436,7 +434,9 @@ def _worst_entry(finding: Finding) -> int:
 
 
 def unprobed(driven: Driven) -> list[str]:
-    """Bookies of the worst entry's write set that cannot list and were never asked for it."""
+    """Return the bookies of the worst entry's write set that cannot list and were never asked for
+    it.
+    """
     story, found = (
         driven.story,
         [f for f in driven.step.verdict.findings if f.family is Family.ENTRY],
@@ -461,8 +461,8 @@ def unprobed(driven: Driven) -> list[str]:
 
 
 def tell(seed: int) -> Story:
-    """The story of this seed: a ledger, up to three mishaps, and sometimes a change between the
-    looks.
+    """Return the story of this seed: a ledger, up to three mishaps, and sometimes a change between
+    the looks.
     """
     draw = random.Random(seed)
     metadata, base = _metadata(draw)
@@ -484,16 +484,17 @@ def tell(seed: int) -> Story:
 
 
 def some_sweep(seed: int) -> Sweep:
-    """A sweep of this seed, drawn apart from the story; half of all runs have none."""
+    """Return a sweep of this seed, independent of the story; half of all runs have none."""
     draw = random.Random(f"sweep {seed}")
     step = draw.choice((0, 0, 0, 0, 1, 2, 4, 64))
     return Sweep(seed, draw.randrange(100), 10_000, step)
 
 
 def tails_in_a_crowd() -> Story:
-    """Every segment lost entries on all bookies, no list has the last entry, which begins an index
-    page, and two reads a bookie are allowed: too rare for a seed, and the one story in which the
-    order of the reads decides.
+    """Return a story in which the order of the reads decides the verdict.
+
+    Every segment lost entries on all bookies, no list has the last entry, which begins an index
+    page, and each bookie allows two reads. No seed is likely to draw it.
     """
     ensembles = (("b1", "b2", "b3"), ("b1", "b2", "b4"))
     segments = tuple(Segment(100 * n, ensembles[n % 2]) for n in range(11))
@@ -508,13 +509,13 @@ def tails_in_a_crowd() -> Story:
 
 
 def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
-    """A seeded swarm."""
+    """Return a seeded strategy of stories."""
     return (tell(seed) for seed in range(first_seed, first_seed + count))
 
 
 def with_doubts(story: Story) -> Story:
-    """The same story, where some bookies leave an entry out of the list, have it with a wrong
-    digest, or cannot be read: at each look anew.
+    """Return the same story, in which some bookies omit an entry from the list, have it with a
+    wrong digest, or cannot be read: drawn anew for each look.
     """
     draw = random.Random(story.name)
     states = [story.at(look) for look in range(max(3, len(story.states)))]
@@ -581,7 +582,7 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
         segments.append(Segment(at, tuple(ensemble)))
     known = None if base == 0 and draw.random() < 0.06 else last
     if base and draw.random() < 0.1:
-        segments = segments[1:]  # nothing says where the head is
+        segments = segments[1:]  # unknown where the first segment begins
     state = (
         draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY))
         if draw.random() < 0.03
@@ -593,15 +594,15 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
 
 
 def _mark(draw: random.Random) -> Mark:
-    """Within grace, at its edge, just beyond it, or beyond it only by the older of its two
-    times.
+    """Draw a mark within grace, at its edge, just beyond it, or beyond it only by the older of its
+    two times.
     """
     age = draw.choice((0, GRACE_MS, GRACE_MS + 1, 50 * GRACE_MS))
     return Mark(NOW_MS - age, draw.choice((None, NOW_MS, NOW_MS - GRACE_MS - 1)))
 
 
 def _changes(draw: random.Random, first: State, base: int) -> list[State]:
-    """What the later looks find."""
+    """Draw what the later looks find."""
     if draw.random() < 0.6:
         return []
     kind = draw.choice(
@@ -672,7 +673,7 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
 
 
 def _rewritten(draw: random.Random, first: State, base: int) -> State:
-    """A bookie is replaced in every segment by a new one that holds what it should."""
+    """Replace a bookie in every segment by a new one that holds what it should."""
     metadata = first.metadata
     assert metadata is not None
     old = draw.choice(
@@ -713,7 +714,7 @@ def _drop(bookies: dict[str, Bookie], name: str, entries: Iterable[int]) -> None
 def _loses_an_entry(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """One entry is gone on some or all of its write set."""
+    """Lose one entry on some or all of its write set."""
     wants = expected_on(metadata, base)
     if entries := sorted(set().union(*wants.values())):
         entry = draw.choice((entries[0], entries[-1], draw.choice(entries)))
@@ -725,7 +726,7 @@ def _loses_an_entry(
 def _loses_a_run(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """A stretch of entries is gone on one or two bookies."""
+    """Lose a range of entries on one or two bookies."""
     for _ in range(draw.choice((1, 1, 2))):
         name = _someone(draw, bookies)
         if holds := sorted(bookies[name].holds):
@@ -736,7 +737,7 @@ def _loses_a_run(
 def _loses_here_and_there(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Several bookies lose entries all over the ledger."""
+    """Lose entries all over the ledger, on several bookies."""
     for name in sorted({_someone(draw, bookies) for _ in range(draw.randint(1, 4))}):
         _drop(bookies, name, [e for e in sorted(bookies[name].holds) if draw.random() < 0.3])
 
@@ -752,7 +753,9 @@ def _each_run_lacks_its_last(
 def _another_position(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """A bookie holds the stripe of the position beside its own: right in number, wrong in id."""
+    """Give a bookie the stripe of the next position: the right number of entries, with wrong
+    ids.
+    """
     name, shift = _someone(draw, bookies), draw.choice((-1, 1))
     moved = frozenset(e + shift for e in bookies[name].holds if base <= e + shift <= ENTRY_ID_MAX)
     bookies[name] = replace(bookies[name], holds=moved, unlisted=frozenset())
@@ -761,7 +764,7 @@ def _another_position(
 def _relative_ids(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """A bookie holds what it would if striping began anew with its segment."""
+    """Give a bookie what it would hold if striping started anew with its segment."""
     name = _someone(draw, bookies)
     size, write = metadata.ensemble_size, metadata.write_quorum
     wrong = set()
@@ -791,7 +794,7 @@ def _loses_a_segment(
 def _swapped(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Two bookies hold each other's share."""
+    """Swap the shares of two bookies."""
     one, other = _someone(draw, bookies), _someone(draw, bookies)
     bookies[one], bookies[other] = bookies[other], bookies[one]
 
@@ -821,7 +824,7 @@ def _no_valid_answer(
 def _cannot_list(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """One bookie, some, or all of them cannot list; some of these lost everything."""
+    """Make one bookie, some, or all of them unable to list; some of these lost everything."""
     names = sorted(name for name in bookies if name.startswith("b"))
     for name in draw.sample(names, draw.choice((1, len(names), draw.randint(1, len(names))))):
         mute = Bookie(knows_ledger=False) if draw.random() < 0.2 else bookies[name]
@@ -831,8 +834,8 @@ def _cannot_list(
 def _corrupt_copies(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Some copies do not match their digest; where a list leaves them out, or there is none, they
-    are read.
+    """Damage the digests of some copies. They are read where a list omits them, or where there is
+    no list.
     """
     name = _someone(draw, bookies)
     if holds := sorted(bookies[name].holds):
@@ -845,7 +848,7 @@ def _corrupt_copies(
 def _holds_more(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Entries of other bookies, and some that were never acknowledged."""
+    """Add entries of other bookies, and some that were never acknowledged."""
     name = _someone(draw, bookies)
     everything = set().union(*expected_on(metadata, base).values())
     beyond = {
@@ -860,7 +863,7 @@ def _holds_more(
 def _tail_defect(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Every list lacks a last entry that begins an index page, and it can be read all the same."""
+    """Omit from every list a last entry that begins an index page. It can still be read."""
     for name, wanted in expected_on(metadata, base).items():
         tail = max(wanted, default=-1)
         if tail % 1024 == 0 and name in bookies and tail in bookies[name].holds:
@@ -877,8 +880,8 @@ def _tail_defect_among_losses(
 def _unlisted_last_among_losses(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """As the tail defect looks, at an entry that begins no index page: then it is none, and the
-    list can't be trusted.
+    """Imitate the tail defect at an entry that does not begin an index page: it is not that defect,
+    and the list cannot be trusted.
     """
     _loses_here_and_there(draw, metadata, base, bookies)
     for name, wanted in expected_on(metadata, base).items():
@@ -891,7 +894,7 @@ def _unlisted_last_among_losses(
 def _lying_list(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """A list leaves out entries that can be read."""
+    """Omit readable entries from a list."""
     name = _someone(draw, bookies)
     if holds := sorted(bookies[name].holds):
         left_out = frozenset(draw.sample(holds, draw.randint(1, len(holds))))
@@ -901,7 +904,7 @@ def _lying_list(
 def _failing_reads(
     draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]
 ) -> None:
-    """Lists are answered, reads are not; something is missing, so that there are reads."""
+    """Answer lists but no reads; something is missing, so that reads are wanted."""
     failures = [
         s
         for s in ReadStatus

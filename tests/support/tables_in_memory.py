@@ -1,7 +1,7 @@
-"""The tables of a run's directory in memory, as its end reads them: sparingly.
+"""The tables of a run's directory in memory, as the end of a run reads them.
 
-A cluster has millions of ledgers. The end of a run may scan their rows, and may hold those that a
-filter keeps.
+A cluster has millions of ledgers. The end of a run may scan their rows, and may hold only those
+that a filter keeps.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 LARGE = frozenset(
     {"evidence/answers", "evidence/ledgers", "evidence/listing_again", "evidence/reads"}
 )
-"""Tables with rows for every ledger that nobody may hold whole. Of the listing, ids alone, the run
-does.
+"""Tables with rows for every ledger that must never be held as a whole. The run holds the listing's
+ids only.
 """
 
 
 @dataclass
 class Tables:
-    """Stands in for a Place. Raises AssertionError where more is read than memory may hold."""
+    """A substitute for a Place. Raises AssertionError if more is read than memory may hold."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
     uri: str = "memory"
@@ -66,7 +66,7 @@ class Tables:
 
 
 def _kept(rows: pa.Table, keep: Any) -> pa.Table:
-    """Return the rows that `keep` keeps. A scan of a dataset would start threads for each of these
+    """Return the rows that `keep` keeps. Scanning a dataset would start threads for each of these
     small tables.
     """
     return rows if keep is None else rows.filter(keep)

@@ -1,4 +1,4 @@
-"""Topics as a Pulsar broker would have left them in ZooKeeper."""
+"""Topics as a Pulsar broker leaves them in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger, en
 from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
 Put = Callable[[str, bytes], object]
-"""Writes a znode, such as `Znodes.put` or `SandboxCluster.set_raw`."""
+"""A function that writes a znode, such as `Znodes.put` or `SandboxCluster.set_raw`."""
 
 
 def put_topic(
@@ -43,7 +43,7 @@ def put_topic(
 def closed(
     ledger_id: int, entries: int = 10, *, offloaded: bool = False, deleted: bool = False
 ) -> DataLedger:
-    """A ledger that the broker closed."""
+    """Return a ledger that the broker closed."""
     return DataLedger(ledger_id, entries, 100 * entries, 1_700_000_000_000, offloaded, deleted)
 
 
@@ -56,5 +56,5 @@ TOPIC = TopicRecord(
     (Subscription("s", Cursor(8, Position(5, 2), (), 9)), Subscription("unread", None, "shut")),
     (SchemaVersion(0, Position(5, 3)), SchemaVersion(1, Position(5, 6))),
 )
-"""A topic with each role of a ledger: 5 data and schema, 6 offloaded, 7 newest,
-8 cursor, 9 compacted."""
+"""A topic with a ledger in each role: 5 data and schema, 6 offloaded, 7 newest, 8 cursor, 9
+compacted."""

@@ -1,9 +1,9 @@
 """Stories of ledgers too long for the second checker to look at each entry: millions of entries in
 up to 200 segments.
 
-What a bookie holds is what was written to it but for a set of holes. Nobody can judge these entry
-by entry, so there is no truth to compare with, only two checkers that look at different entries.
-`vast` makes a story from a seed.
+A bookie holds what was written to it, except a set of holes. These cannot be judged entry by entry,
+so there is no truth to compare with, only two checkers that look at different entries. `vast` makes
+a story from a seed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Holes = Mapping[str, Collection[int]]
 
 
 class Written(frozenset[int]):
-    """The entries written to one bookie, but for its holes: a set that is asked for single entries
-    only.
+    """The entries written to one bookie, except its holes: a set that supports only tests of single
+    entries.
     """
 
     metadata: LedgerMetadata
@@ -57,8 +57,8 @@ class Written(frozenset[int]):
 
 @dataclass(frozen=True)
 class VastStory(Story):
-    """A story whose reads are not counted: to know what is due on a bookie, all its entries would
-    be written out.
+    """A story whose reads are not counted: the expected entries of a bookie would have to be
+    written out.
     """
 
     def reads_allowed(self, look: int, bookie: str) -> int:
@@ -66,7 +66,7 @@ class VastStory(Story):
 
 
 def listed(metadata: LedgerMetadata, name: str, holes: Collection[int]) -> bytes:
-    """The canonical list of a bookie that lacks the holes."""
+    """Return the canonical list of a bookie that lacks the holes."""
     size, write, cuts = metadata.ensemble_size, metadata.write_quorum, sorted(holes)
     firsts = [
         *(segment.first_entry_id for segment in metadata.segments),
@@ -88,7 +88,7 @@ def listed(metadata: LedgerMetadata, name: str, holes: Collection[int]) -> bytes
 
 
 def with_holes(metadata: LedgerMetadata, holes: Holes) -> dict[str, Bookie]:
-    """Each bookie of the ledger with what it holds and lists."""
+    """Return each bookie of the ledger with what it holds and lists."""
     names = dict.fromkeys(bookie for segment in metadata.segments for bookie in segment.ensemble)
     return {
         name: Bookie(
@@ -102,7 +102,7 @@ def with_holes(metadata: LedgerMetadata, holes: Holes) -> dict[str, Bookie]:
 def scattered(
     draw: random.Random, last: int, count: int, borders: Collection[int] = ()
 ) -> set[int]:
-    """Entries all over the ledger, and around borders."""
+    """Return entries all over the ledger, and around borders."""
     near = sorted(borders)
     return {
         min(
@@ -121,7 +121,9 @@ def scattered(
 
 
 def vast(seed: int) -> Story:
-    """The story of this seed: a long ledger of up to 200 segments, with holes few and many."""
+    """Return the story of this seed: a long ledger of up to 200 segments, with few holes or
+    many.
+    """
     draw = random.Random(f"vast {seed}")
     metadata = _metadata(draw)
     last, borders = (
@@ -153,7 +155,7 @@ def vast(seed: int) -> Story:
         "probe_seed": seed,
         "sweep": _sweep(seed, last),
     }
-    if draw.random() < 0.4:  # some of what is lost is alive on a bookie that should hold none of it
+    if draw.random() < 0.4:  # some lost entries are readable on a bookie that should hold none
         lost = set.intersection(*holes.values())
         bookies["outside"] = Bookie(frozenset(entry for entry in lost if draw.random() < 0.8))
         terms |= {
@@ -169,8 +171,8 @@ def vast(seed: int) -> Story:
 
 
 def _sweep(seed: int, last: int) -> Sweep:
-    """A sweep that reads some hundred entries of a ledger that ends with `last`; half of all runs
-    have none.
+    """Return a sweep that reads some hundred entries of a ledger that ends with `last`; half of all
+    runs have none.
     """
     draw = random.Random(f"sweep {seed}")
     step = 1 << max(0, last // draw.choice((100, 500))).bit_length()
@@ -178,7 +180,7 @@ def _sweep(seed: int, last: int) -> Sweep:
 
 
 def vasts(count: int, first_seed: int = 0) -> Iterator[Story]:
-    """A seeded swarm."""
+    """Return a seeded strategy of such stories."""
     return (vast(seed) for seed in range(first_seed, first_seed + count))
 
 
@@ -210,8 +212,8 @@ def _metadata(draw: random.Random) -> LedgerMetadata:
 def _otherwise(
     draw: random.Random, metadata: LedgerMetadata, one: Bookie, last: int, borders: list[int]
 ) -> Bookie:
-    """It cannot list, gives no answer, knows no such ledger, or has copies that do not match their
-    digest.
+    """Return a bookie that cannot list, gives no answer, knows no such ledger, or has copies that
+    do not match their digest.
     """
     return draw.choice(
         (

@@ -1,4 +1,4 @@
-"""A lane and a scripted bookie in one event loop without sockets, whose clock advances only while
+"""A lane and a scripted bookie in one event loop without sockets. Its clock advances only while
 everything waits.
 
     with VirtualLoop(bookie) as loop:
@@ -27,18 +27,18 @@ from auditor.config import BookieLimits
 T = TypeVar("T")
 
 TIME_MAX_S = 3_600.0
-"""Virtual seconds after which a test is stopped: whatever it waits for never comes."""
+"""Virtual seconds after which a test is stopped: it waits for an event that never comes."""
 
 
 TURNS_MAX = 1_000
 TURN_S = 1e-6
-"""What so many turns of the loop without any wait take: a pause too short for a float would be
-repeated for ever."""
+"""Virtual seconds that so many turns of the loop without a wait take. Otherwise a pause too short
+for a float would repeat for ever."""
 
 
 class NeverEnds(BaseException):
-    """What runs in the loop waits for something that does not come. No `Exception`, so that
-    nothing in the product handles it."""
+    """Code in the loop waits for an event that does not come. It is not an `Exception`, so the
+    product does not catch it."""
 
 
 class _Selector(selectors.SelectSelector):
@@ -61,8 +61,10 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Connections go to `bookie`. `on_connect(number)`, with the number of the attempt, may raise
-    or wait first; `connects` has (time, host, port) of each attempt."""
+    """An event loop whose connections go to `bookie`.
+
+    `on_connect(number)`, with the number of the attempt, may raise or wait first; `connects` has
+    (time, host, port) of each attempt."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         patience: ListPatience | None = None,
         **changes: float,
     ) -> AsyncLane:
-        """Return a lane to the bookie, with the limits of `support.lanes` but for `changes`."""
+        """Return a lane to the bookie, with the limits of `support.lanes` and `changes`."""
         limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
         known = {"has_listed": has_listed, "patience": patience}
         return AsyncLane("b1:3181", "b1", 3181, limits, look, now_ms, **known)  # type: ignore[arg-type]
@@ -103,7 +105,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def create_connection(  # type: ignore[override]
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        """Join a new protocol and a new connection of the bookie, as the loop's own does."""
+        """Join a new protocol and a new connection of the bookie, as the loop's own method does."""
         self.connects.append((self._now, host, port))
         if self._on_connect is not None:
             await self._on_connect(len(self.connects))
@@ -163,7 +165,7 @@ class PipeEnd(asyncio.Transport):
             self.end(None)
 
     def end(self, error: Exception | None) -> None:
-        """Tell the protocol of this end, once, that the connection is gone."""
+        """Tell the protocol of this end, once, that the connection is closed."""
         if not self.is_closed:
             self.is_closed = True
             self._loop.call_soon(self.protocol.connection_lost, error)

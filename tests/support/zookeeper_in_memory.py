@@ -1,8 +1,7 @@
-"""A ZooKeeper in memory, and the client of it that a session takes for kazoo's: reads without Java
-and without waiting.
+"""A ZooKeeper in memory, and a client that a session uses in place of kazoo's: reads without Java
+and without waits.
 
-It passes the tests of `tests/adapters/` that bear the marker `also_in_memory`, as a real server
-does.
+It passes the tests of `tests/adapters/` with the marker `also_in_memory`, like a real server.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from auditor.zookeeper import session
 from auditor.zookeeper.multi_read import GET_DATA, MultiRead
 
 REQUEST_BYTES_MAX = 2**20
-"""jute.maxbuffer: a server drops the connection on more."""
+"""jute.maxbuffer: a server drops the connection on a longer request."""
 END = struct.pack("!iBi", -1, 1, -1)
 EPOCH_MS = 1_600_000_000_000
 
@@ -40,9 +39,9 @@ class _Znode:
 
 
 class MemoryZooKeeper(Znodes):
-    """One server and what is written to it. Each write is a millisecond after the one before.
+    """One server and its znodes. Each write is a millisecond after the one before.
 
-    `before_answer` is called with each request. It may raise what the answer is to be, or change
+    `before_answer` is called with each request. It may raise the error to answer with, or change
     the server. `before_wait` is called when a client waits for its connection.
     """
 
@@ -59,10 +58,10 @@ class MemoryZooKeeper(Znodes):
         self._zxid = 0
         self.put("/")
 
-    # What is written
+    # Writes
 
     def close(self) -> None:
-        """A server in memory has no connection to close."""
+        """Do nothing: a server in memory has no connection to close."""
 
     def put(self, path: str, data: bytes = b"", *, shut: bool = False) -> None:
         self._zxid += 1
@@ -98,10 +97,10 @@ class MemoryZooKeeper(Znodes):
     def mtime_ms(self, path: str) -> int:
         return int(self._znodes[path].stat.mtime)
 
-    # What is read
+    # Reads
 
     def answer(self, request: Any) -> Any:
-        """What kazoo would hand on. Raises what it would raise, or Silence."""
+        """Return what kazoo would return. Raises what it would raise, or Silence."""
         self.sent.append(request)
         if len(request.serialize()) > REQUEST_BYTES_MAX:
             self.drop()
@@ -140,27 +139,27 @@ class MemoryZooKeeper(Znodes):
         head = struct.pack("!iBii", operation, 0, 0, len(names))
         return head + b"".join(struct.pack("!i", len(name)) + name for name in names)
 
-    # What becomes of connections
+    # Connections
 
     def stop(self) -> None:
-        """Drop all connections and take none until `start`."""
+        """Drop all connections and accept none until `start`."""
         self.is_up = False
         self.drop()
 
     def start(self) -> None:
-        """Take connections again: those of the clients that wait for one."""
+        """Accept connections again, including those that clients wait for."""
         self.is_up = True
         for client in self.clients:
             client.reconnect()
 
     def drop(self) -> None:
-        """Drop all connections; the clients connect again once they wait for it."""
+        """Drop all connections; the clients reconnect once they wait for it."""
         for client in self.clients:
             client.disconnect()
 
 
 class MemoryClient:
-    """What a session uses of KazooClient. Its event of being connected is itself."""
+    """The part of KazooClient that a session uses. It is its own event of being connected."""
 
     def __init__(self, server: MemoryZooKeeper, options: dict[str, Any]) -> None:
         self.server, self.options = server, options
@@ -194,8 +193,8 @@ class MemoryClient:
         return self.connected
 
     def reconnect(self) -> None:
-        is_told = self.server.hosts in self.options["hosts"].split(",")
-        if self.client_state == KeeperState.CONNECTING and self.server.is_up and is_told:
+        is_named = self.server.hosts in self.options["hosts"].split(",")
+        if self.client_state == KeeperState.CONNECTING and self.server.is_up and is_named:
             self._change(KeeperState.CONNECTED, KazooState.CONNECTED)
 
     def disconnect(self) -> None:
@@ -225,7 +224,7 @@ class MemoryClient:
 
 @contextmanager
 def zookeeper_in_memory() -> Iterator[MemoryZooKeeper]:
-    """A server in memory that every session of this process talks to while the block lasts."""
+    """Yield a server in memory to which every session of this process talks in the block."""
     server = MemoryZooKeeper()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "KazooClient", lambda **options: MemoryClient(server, options))

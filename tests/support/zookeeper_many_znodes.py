@@ -1,4 +1,4 @@
-"""Thousands of znodes to read many at once, and what must hold of reading them."""
+"""Thousands of znodes to read in groups, and the laws of such reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATHS = [f"/data/n{number:05}" for number in range(COUNT)]
 
 
 class Server(Protocol):
-    """What a session needs to know of a server."""
+    """The part of a server that a session uses."""
 
     @property
     def hosts(self) -> str: ...
@@ -41,7 +41,9 @@ def assert_all_read(session: Session) -> None:
 
 
 def assert_same_both_ways(session: Session) -> None:
-    """By multiRead and by single reads the same items, stats and codes, in the same order."""
+    """Assert that multiRead and single reads give the same items, stats and codes, in the same
+    order.
+    """
     odd = [f"/odd/{name}" for name in ("empty", "large", "ünïcode", "shut", "nope")]
     paths = [*PATHS[:500], *odd, "/", *PATHS[500:700], *odd]
     parents = ["/data", *odd, "/", "/odd"]
@@ -62,7 +64,7 @@ def assert_same_both_ways(session: Session) -> None:
 
 
 def record_sent(reader: Session) -> list[int]:
-    """The opcodes of all requests from now on, in the order they are handed to kazoo."""
+    """Record the opcodes of all requests from now on, in the order in which kazoo gets them."""
     sent: list[int] = []
     call: Callable[..., object] = reader._client._call
 

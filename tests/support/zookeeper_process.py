@@ -1,8 +1,8 @@
-"""A real ZooKeeper server for tests: from the jars that pyspark brings, or an older one from Maven
-Central.
+"""A real ZooKeeper server for tests: from the jars that pyspark contains, or an older one from
+Maven Central.
 
-One server, one loopback port, one data directory; it is told to end with SIGTERM and dies with the
-process that started it.
+One server, one loopback port, one data directory. SIGTERM ends it, and it dies with the process
+that started it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SERVER_JARS = (
     "commons-cli*.jar",
     "audience-annotations*.jar",
 )
-"""What a ZooKeeper server needs of Spark's jars. Without a logging binding it logs nowhere and
+"""The jars of Spark's that a ZooKeeper server needs. Without a logging binding it logs nowhere and
 starts sooner.
 """
 
 
 def pyspark_classpath() -> str:
-    """The class path of a ZooKeeper server among pyspark's own jars (3.9.x)."""
+    """Return the class path of a ZooKeeper server among pyspark's own jars (3.9.x)."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None and spec.submodule_search_locations, (
         "pyspark is not installed: install the project's dependencies"
@@ -64,8 +64,8 @@ def pyspark_classpath() -> str:
 
 
 def zookeeper_3_5_classpath() -> str:
-    """The class path of ZooKeeper 3.5.10, which has no multiRead; fetched by Maven once and kept in
-    the project's `.cache/`.
+    """Return the class path of ZooKeeper 3.5.10, which has no multiRead. Maven fetches it once,
+    into the project's `.cache/`.
     """
     CACHE_3_5.parent.mkdir(parents=True, exist_ok=True)
     with (CACHE_3_5.parent / f"{CACHE_3_5.name}.lock").open("w") as lock:
@@ -93,7 +93,7 @@ def zookeeper_3_5_classpath() -> str:
 
 
 def java() -> str:
-    """JAVA_HOME's java, else the one on the PATH."""
+    """Return JAVA_HOME's java, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     assert found, "no Java: set JAVA_HOME or put java on the PATH"
@@ -104,7 +104,7 @@ class ZooKeeperProcess:
     """One standalone server. `stop` and `start` again keep its port and its data, as a restart in
     the field does.
 
-    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has,
+    `cut_off_from_quorum`: one of two servers, and the other does not exist; it serves its data
     read-only. `more` are further settings, `flags` further flags of its JVM.
     """
 
@@ -175,7 +175,9 @@ class ZooKeeperProcess:
         return "initLimit=5\nsyncLimit=2\n" + "".join(servers)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL when it takes too long. A server that has ended is left alone."""
+        """Send SIGTERM, then SIGKILL if it takes too long. A server that has ended is left
+        alone.
+        """
         process, self._process = self._process, None
         if process is None or not process.is_running:
             return
@@ -187,7 +189,7 @@ class ZooKeeperProcess:
         process.kill()
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its port and its connections, and says nothing."""
+        """Send SIGSTOP: it keeps its port and its connections, and answers nothing."""
         assert self._process is not None
         self._process.pause()
 
@@ -196,7 +198,7 @@ class ZooKeeperProcess:
         self._process.resume()
 
     def four_letter_word(self, word: bytes) -> bytes:
-        """What the server answers to an administrative word; nothing when nobody listens."""
+        """Return the server's answer to an administrative word; nothing if it does not listen."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=2) as sock:
                 sock.sendall(word)
@@ -210,7 +212,7 @@ class ZooKeeperProcess:
 
 @contextmanager
 def zookeeper(directory: Path, classpath: str | None = None) -> Iterator[ZooKeeperProcess]:
-    """A running server, ended with the block."""
+    """Yield a running server; it ends with the block."""
     server = ZooKeeperProcess(directory, classpath)
     try:
         yield server.start()

@@ -1,5 +1,5 @@
-"""A loopback proxy before a real ZooKeeper that refuses certain requests, as servers do that do not
-know them.
+"""A loopback proxy in front of a real ZooKeeper that refuses some requests, like servers that do
+not know them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ EXISTS, GET_DATA, GET_CHILDREN, MULTI_READ = 3, 4, 8, 22
 
 
 class DroppingProxy:
-    """Forwards frames both ways, and closes the connection in place of forwarding a request with
-    one of `opcodes`.
+    """Forwards frames both ways, and closes the connection instead of forwarding a request with one
+    of `opcodes`.
 
     With `error`, such a request is answered with that error code, in its turn, and then the
     connection is closed. With `renumbered`, the first one is answered under the number of another
@@ -37,7 +37,7 @@ class DroppingProxy:
         self.renumbered = renumbered
         self.refused = 0
         self.reads: list[int] = []
-        """Znodes asked for by each request that reads any."""
+        """The number of znodes that each reading request asks for."""
         self._server_port = server_port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(ACCEPT_POLL_S)
@@ -85,7 +85,7 @@ class DroppingProxy:
                 to_fail.add(xid)
                 frame = (
                     struct.pack("!iii", xid, EXISTS, 1) + b"/\0"
-                )  # keeps the place in the order of replies
+                )  # keeps its place in the order of replies
             _send(server, frame)
         _hang_up(client, server)
 
@@ -101,8 +101,8 @@ class DroppingProxy:
 
 
 def znodes_read(opcode: int, frame: bytes) -> int:
-    """How many znodes a request frame asks for; a multiRead has a header before each operation and
-    one that is the end.
+    """Return how many znodes a request frame asks for. A multiRead has a header before each
+    operation and a final one.
     """
     if opcode in (GET_DATA, GET_CHILDREN):
         return 1
@@ -118,7 +118,7 @@ def znodes_read(opcode: int, frame: bytes) -> int:
 
 
 def _send(sock: socket.socket, frame: bytes) -> None:
-    with suppress(OSError):  # the other side has hung up; so will this one
+    with suppress(OSError):  # the other side has closed; this side closes too
         sock.sendall(struct.pack("!i", len(frame)) + frame)
 
 

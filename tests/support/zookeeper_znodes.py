@@ -1,4 +1,4 @@
-"""Writing znodes for tests, as BookKeeper would have left them: the auditor itself never writes."""
+"""Write znodes for tests as BookKeeper would. The auditor itself never writes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ QUICK = ZooKeeperLimits(
     retries_max=3,
     retry_wait_ms=100,
 )
-"""Limits for tests: a lost server is noticed in a second or two, not in ten."""
+"""Session limits for tests: a lost server is noticed in a second or two, not in ten."""
 WRITER = ("writer", "secret")
 ONLY_WRITER = [make_digest_acl(*WRITER, all=True)]
-"""An ACL that shuts everybody else out."""
+"""An ACL that excludes everybody but the writer."""
 OPERATIONS_PER_TRANSACTION = 500
 
 
 class Znodes:
-    """A client that may do everything, also behind ONLY_WRITER."""
+    """A client that may do everything, also under ONLY_WRITER."""
 
     def __init__(self, hosts: str) -> None:
         self._client = KazooClient(hosts, timeout=30.0, auth_data=[("digest", ":".join(WRITER))])
@@ -43,8 +43,8 @@ class Znodes:
         self._client.close()
 
     def put(self, path: str, data: bytes = b"", *, shut: bool = False) -> None:
-        """Create `path` with its parents, or replace its data. `shut`: nobody but the writer may
-        read it.
+        """Create `path` with its parents, or replace its data. `shut`: only the writer may read
+        it.
         """
         parent = str(PurePosixPath(path).parent)
         self._client.ensure_path(parent)
@@ -56,7 +56,9 @@ class Znodes:
             self._client.set_acls(path, acl)
 
     def put_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
-        """Many at once; parents of the first level below an existing one are made, each once."""
+        """Create many znodes at once. Missing parents on the first level below an existing znode
+        are created once each.
+        """
         made: set[str] = set()
         batch = self._client.transaction()
         for path, data in znodes:
@@ -80,7 +82,7 @@ class Znodes:
         return int(self._client.get(path)[1].mtime)
 
     def layout(self, root: str, layout: LedgerLayout) -> None:
-        """An initialised cluster at `root`, without bookies."""
+        """Create an initialised cluster at `root`, without bookies."""
         self.put(f"{root}/LAYOUT", layout_wire.encode(layout))
         self.put(f"{root}/available/readonly")
         self.put(f"{root}/cookies")
@@ -114,7 +116,7 @@ def uri(hosts: str, root: str, scheme: str = "zk") -> ServiceUri:
 
 
 def closed_ledger(last_entry_id: int = 29) -> LedgerMetadata:
-    """E 3, W 2, A 2, one ensemble change at entry 10."""
+    """Return a ledger with E 3, W 2, A 2, and one ensemble change at entry 10."""
     return LedgerMetadata(
         format_version=3,
         state=LedgerState.CLOSED,

@@ -15,7 +15,7 @@ WAITING_BURST_S = 0.1
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("rate", [0.5, 7.0, 2_000.0])
 def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, seed: int) -> None:
-    """Whoever asks whenever for however many: over every span of time at most rate x span, and one
+    """For any requests at any times, every span of time has at most rate x span requests, and one
     burst.
     """
     rng = random.Random(seed)
@@ -37,7 +37,7 @@ def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, see
 
 @pytest.mark.parametrize("rate", [0.5, 3.0, 2_000.0])
 def test_after_the_wait_something_may_go_out(rate: float) -> None:
-    """The bucket says how long to wait, and keeps its word; nobody waits for more than a burst."""
+    """The bucket says how long to wait, and is right; no wait is longer than that for a burst."""
     bucket, now = TokenBucket(rate, 0.0, BURST_S), 0.0
     bucket.take(10**6, now)
     for _ in range(20):

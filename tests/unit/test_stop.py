@@ -77,7 +77,7 @@ except Interrupted as interrupted:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_signal_in_the_middle_of_a_fork_is_raised_behind_it(before: bool) -> None:
-    """Raised in a hook, it would be a traceback that nobody can catch, and logging would keep its
+    """Raised in a hook, it would be a traceback that cannot be caught, and logging would keep its
     lock.
     """
     done = subprocess.run(

@@ -187,7 +187,7 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
 
 
 def known_topics(run: Place) -> KnownTopics:
-    """Return which namespaces were read at the first look, and of which something was not at either
+    """Return which namespaces were read at the first look, and which were not read in full at some
     look.
     """
     columns = ["namespace"]

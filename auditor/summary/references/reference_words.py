@@ -79,8 +79,8 @@ def partition_sentences(lone: Sequence[object], in_doubt: Sequence[str]) -> Iter
         have = "has" if len(lone) == 1 else "have"
         yield (
             f"{_count(lone, 'partition')} of partitioned topics (such as {_some(lone)}) {have} no"
-            " znode: Pulsar deletes inactive partitions, and whoever lost one lost the way to its"
-            " messages; no ledger that names such a partition is called an orphan"
+            " znode: Pulsar deletes inactive partitions, and the messages of a lost one can"
+            " no longer be found; no ledger that names such a partition is called an orphan"
         )
 
 

@@ -44,8 +44,8 @@ _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
 
 @dataclass(slots=True)
 class _LedgerHit:
-    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: and
-    others.
+    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: whether
+    there are others.
     """
 
     kinds: set[Kind] = field(default_factory=set)

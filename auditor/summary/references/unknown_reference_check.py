@@ -1,7 +1,7 @@
 """Compares what is unknown of references with what the second checker does not know of them.
 
-A run says "nothing is lost" only if nothing is unknown. So what the first checker forgets to count
-would be a loss that nobody hears of.
+A run says "nothing is lost" only if nothing is unknown. A reference that the first checker forgets
+to count would therefore hide a loss.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class UnknownReferences(NamedTuple):
 
 
 def unknowns_differ(run: Place, first: UnknownReferences, judged_max: int) -> list[Difference]:
-    """Return where the second checker does not know something else than the first.
+    """Return where the two checkers differ in what they do not know.
 
     `judged_max` is the number of ledgers that a run judges. Costs a scan of the references and of
     five columns of the ledgers.
@@ -92,7 +92,7 @@ def _word(doubts: dict[LedgerId, Doubt], ledger: LedgerId) -> str:
 
 
 def _doubts(run: Place, ids: Ids) -> dict[LedgerId, Doubt]:
-    """Return the ledgers in question of which the second checker does not know enough."""
+    """Return the ledgers in question about which the second checker knows too little."""
     mine = pc.field("ledger_id").isin(pa.array(ids))
     naming: dict[LedgerId, set[str]] = {}
     at_first = mine & (pc.field("look") == FIRST)

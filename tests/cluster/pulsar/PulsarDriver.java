@@ -141,7 +141,7 @@ public final class PulsarDriver {
 
     /**
      * Write a managed ledger NAME as a broker with this compression does, with a subscription `half` in its middle; offload
-     * all but its newest ledger if told so. Say its data ledgers.
+     * all but its newest ledger on request. Print its data ledgers.
      */
     private String manage(String name, String compression, int entries, boolean offload) throws Exception {
         ManagedLedgerFactoryConfig factoryConfig = new ManagedLedgerFactoryConfig();

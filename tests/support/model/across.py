@@ -1,28 +1,27 @@
-"""What an audit owes that was cut down and went on when the cluster was another: it saw it in
-parts, as several states.
+"""What an audit owes that was killed and resumed while the cluster changed.
 
-Each part has its truth. The rule, ledger by ledger:
+The audit saw the cluster in parts, in several states. Each part has its truth. The rule, ledger by
+ledger:
 
 - Its metadata and its mark are those of the part in which they were read last. What bookies said in
-  a part in which the metadata was another does not count.
+  a part with other metadata does not count.
 - A bookie is what it was when it was last asked for its list and could answer: the newest word
-  counts, and no word is undone by silence, unless the bookie is gone for good. Where anything of
-  the ledger was asked in a later part, it may also be what it was then: what its list lacks is not
-  lost before it was read, and entries are read behind the lists.
+  counts. Silence does not undo a word, unless the bookie is gone for good. If anything of the
+  ledger was asked in a later part, the bookie may also be what it was then: what its list lacks
+  counts as lost only after it was read, and entries are read after the lists.
 
-So a loss is only said that was true at the last look, and a ledger is only sound that was so when
-it was looked at. A ledger that nothing happened to, and whose bookies are what they were, is owed
-one verdict: its own.
+A loss is therefore only reported if it was true at the last look, and a sound ledger was sound when
+it was looked at. If nothing happened to a ledger and its bookies, the audit owes it one verdict.
 
-A ledger that was read at two looks before its metadata changed is given up where it would need a
-third delay: it is "unsettled", and nothing is said of it but a mark that stood at both of its last
-looks.
+A ledger that was read at two looks before its metadata changed is given up if it needs a third
+delay: it is "unsettled". Nothing is said of it but a mark that stood at both of its last looks.
 
-Each fact beside a verdict is what one of the states owes that owe this verdict; where these are
-one, all facts are exact. What auto-recovery left around the ledgers, and who is registered, may be
-that of any part. Entries without a copy may have been read on other bookies in an earlier part: how
-many were looked for and found is what was in each, or between. A copy that came behind its bookie's
-list was read. A copy that was spoilt between two looks is unknown, and may be no finding yet.
+Each fact beside a verdict is owed by one of the states that owe this verdict. With a single such
+state all facts are exact. The state of auto-recovery and the registrations may be those of any
+part. Entries without a copy may have been read on other bookies in an earlier part: the number
+looked for and the number found are those of a part, or between those of two. A copy that arrived
+after its bookie's list was read. A copy that was damaged between two looks is unknown, and need not
+be a finding.
 """
 
 from __future__ import annotations
@@ -44,14 +43,12 @@ DELAYS_MAX = 2
 COUNTS_OF_A_SEARCH = frozenset(
     f"search.entries{rest}" for rest in ("", "_found", "_unnamed", "_left")
 )
-"""Facts that may lie between those of two parts, where an audit was cut down while it read
-entries.
-"""
+"""Facts that may lie between those of two parts, if an audit was killed while it read entries."""
 
 
 @dataclass
 class Heard:
-    """In which parts of an audit one ledger was looked at: its metadata last, its list on each
+    """The parts of an audit in which one ledger was looked at: its metadata last, its list on each
     bookie, and anything at all.
     """
 
@@ -63,14 +60,14 @@ class Heard:
 
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
-    """The verdicts that are right of a ledger, without facts; one, where nothing changed that
-    concerns it.
+    """Return the verdicts that are right for a ledger, without facts. It is a single verdict if no
+    relevant state changed.
     """
     return list(dict.fromkeys(row.bare() for row in rows_across(parts, number, heard)))
 
 
 def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
-    """Return the rows that each state owes which the audit may have seen of a ledger, facts
+    """Return the rows owed by each state in which the audit may have seen a ledger, facts
     included.
     """
     truth = parts[heard.read]
@@ -114,8 +111,10 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
 def _owed_of_spoilt_since(
     parts: Sequence[Truth], number: int, heard: Heard, chain: Sequence[int]
 ) -> Iterator[Row]:
-    """Yield what is owed where copies have a wrong digest that had none when the bookie was asked
-    in an earlier part: such a copy is unknown, and no finding (docs/soundness.md).
+    """Yield what is owed where copies have a wrong digest now, but had a right one when the bookie
+    was asked in an earlier part.
+
+    Such a copy is unknown, not a finding (docs/soundness.md).
     """
     now = parts[heard.asked]
     for at in [one for one in chain if one < heard.asked and number in now.ledgers]:
@@ -139,8 +138,8 @@ def _is_same_metadata(one: Ledger, other: Ledger) -> bool:
 
 
 def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row:
-    """Return what is owed of a ledger that changed behind its second look: nothing that takes
-    another delay.
+    """Return what is owed of a ledger that changed after its second look: only what needs no
+    further delay.
 
     `was_marked`: it was marked at that look. Two marked looks are enough for a mark.
     """
@@ -157,7 +156,7 @@ def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row
 
 
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
-    """What the znode of a ledger says: its metadata, and how old it is while it is open."""
+    """Return what the znode of a ledger says: its metadata, and how old it is while it is open."""
     ledger = truth.ledgers[number]
     return replace(ledger, marked_at=None, locked_by=None, made_at=0), (
         truth.now - ledger.made_at if ledger.state == OPEN else 0
@@ -173,13 +172,12 @@ def _states(
     *,
     is_named: bool,
 ) -> list[Bookie]:
-    """What a bookie may have been for a ledger."""
+    """Return the states in which a bookie may have been for a ledger."""
     asked = sorted(heard.lists.get(name, set()) & set(chain))
     asked_at = [at for at in asked if parts[at].bookies[name].can_be_asked]
     if is_named and asked_at and asked_at[-1] == heard.asked:
         return [_for(number, parts[asked_at[-1]].bookies[name])]
-    # A part finds out who is registered before it asks: that may be known from before it was cut
-    # down.
+    # A part reads the registrations before it asks, so they may date from before the kill.
     seen = [
         _for(number, one.bookies[name])
         for one in parts[asked_at[-1] if is_named and asked_at else 0 :]
@@ -192,7 +190,7 @@ def _states(
 
 
 def _for(number: int, bookie: Bookie) -> Bookie:
-    """The bookie as far as one ledger knows it."""
+    """Return the bookie as far as one ledger knows it."""
     return replace(
         bookie,
         holds={number: bookie.holds[number]} if number in bookie.holds else {},
@@ -202,15 +200,15 @@ def _for(number: int, bookie: Bookie) -> Bookie:
 
 
 def _without_remarks(row: Row) -> Row:
-    """A remark is only made of what was read twice alike."""
+    """Return the row without remarks: a remark needs two equal reads."""
     return row._replace(findings=tuple(one for one in row.findings if one.kind not in REMARKS))
 
 
 def wrong_across(
     parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]
 ) -> Iterator[str]:
-    """No false alarm, no miss, no false fact, and what nothing happened to keeps its verdict; a
-    sentence where that does not hold.
+    """Yield a sentence for each false alarm, miss, false fact, and each changed verdict of a
+    ledger that nothing happened to.
     """
     for number, row in rows.items():
         owed = rows_across(parts, number, heard[number])
@@ -230,7 +228,8 @@ def wrong_across(
 
 
 def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) -> Iterator[str]:
-    """Return each fact of a row that no row of `owed`, all of the same verdict, has; as a sentence.
+    """Yield each fact of a row that is in no row of `owed`, all of the same verdict; as a
+    sentence.
 
     `is_read_later`: some bookie gave its list in an earlier part than entries were read in.
     """
@@ -250,8 +249,8 @@ def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) 
 
 
 def _is_between(name: str, value: object, right: Sequence[object]) -> bool:
-    """Whether it counts entries looked for or found, and an audit cut down while it read them has
-    as many.
+    """Return whether the fact counts entries looked for or found, with a value that an audit killed
+    while reading them can have.
     """
     numbers = [one for one in right if isinstance(one, int)]
     if name.removeprefix("entries.") not in COUNTS_OF_A_SEARCH:
@@ -260,7 +259,9 @@ def _is_between(name: str, value: object, right: Sequence[object]) -> bool:
 
 
 def _is_read_instead(said: CopyFacts | None, owed: CopyFacts | None) -> bool:
-    """Whether copies that came behind the list were read, and are listed in truth."""
+    """Return whether copies that arrived after the list were read, and the truth has them as
+    listed.
+    """
     if said is None or owed is None:
         return False
     more = said.read - owed.read
@@ -272,8 +273,10 @@ def _or(values: Iterable[object]) -> str:
 
 
 def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed
-    that always was, of a bookie that one and the same ledger needed throughout.
+    """Yield a sentence for each finding on bookies that was never true, and for each missing one
+    that was always true.
+
+    Findings are (kind, bookie). One may only be missed if no ledger needed the bookie throughout.
     """
     claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
     ever = set().union(*(true_of_bookies(one) for one in parts))
@@ -290,8 +293,8 @@ def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]
 
 
 def _marked_meanwhile(parts: Sequence[Truth]) -> set[str]:
-    """The bookies of ledgers that were marked in some part and not in one before: of these the
-    cluster is marking.
+    """Return the bookies of ledgers that are marked in some part and not in an earlier one: the
+    cluster is still marking these.
     """
     found: set[str] = set()
     for at, later in enumerate(parts):
@@ -303,10 +306,10 @@ def _marked_meanwhile(parts: Sequence[Truth]) -> set[str]:
 
 
 def _needs(truth: Truth, number: int) -> str:
-    """The metadata of a ledger, and whether it is marked."""
+    """Return the metadata of a ledger, and whether it is marked."""
     return f"{written(truth, number)} {truth.ledgers[number].marked_at is None}"
 
 
 def _only(truth: Truth, numbers: Iterable[int]) -> Truth:
-    """The cluster with some of its ledgers."""
+    """Return the cluster with only some of its ledgers."""
     return replace(truth, ledgers={number: truth.ledgers[number] for number in numbers})

@@ -1,4 +1,4 @@
-"""What an action of the model is, and what actions ask of the cluster they meet."""
+"""What an action of the model is, and the state of the cluster that actions use."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ Words = list[str]
 
 
 class Chooser(Protocol):
-    """Whoever draws a history: Hypothesis, which can shrink what it drew, or a seeded generator."""
+    """The source of choices for a history: Hypothesis, which can shrink what it drew, or a seeded
+    generator.
+    """
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of them; the first is the simplest."""
+        """Return one of them; the first is the simplest."""
 
 
 class Impossible(Exception):
-    """The action can't happen in this state."""
+    """The action cannot happen in this state."""
 
 
 class Action(NamedTuple):
-    """`draw` gives the words behind the name, or raises Impossible; `happen` changes the truth, or
-    raises Impossible.
+    """An action: `draw` returns the words after the name, or raises Impossible; `happen` changes
+    the truth, or raises Impossible.
     """
 
     name: str
@@ -39,11 +41,11 @@ def require(holds: object) -> None:
         raise Impossible
 
 
-# What an action meets
+# The state that an action needs
 
 
 def ledgers(truth: Truth, *states: str, entries: bool = False) -> list[int]:
-    """The ledgers whose znode is there and can be read, by state."""
+    """Return the ledgers whose znode exists and can be read, by state."""
     return [
         number
         for number, one in truth.ledgers.items()
@@ -55,7 +57,7 @@ def ledgers(truth: Truth, *states: str, entries: bool = False) -> list[int]:
 
 
 def of(truth: Truth, word: str, *states: str) -> tuple[int, Ledger]:
-    """The ledger that a word names, in one of these states."""
+    """Return the ledger that a word names, in one of these states."""
     number = int(word)
     require(number in ledgers(truth, *states))
     return number, truth.ledgers[number]

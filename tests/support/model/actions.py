@@ -1,13 +1,14 @@
-"""What can happen to the model's cluster: one table of actions with their weights, and how a
-history of them is written.
+"""What can happen to the model's cluster: a table of actions with their weights, and the notation
+of a history.
 
     create 1 e3 w2 a2 b1 b2 b3
     append 1 9
     close 1
     lose 1 4 b1 b2
 
-One action a line, or several on one line with `;` between. An action that can't happen in the state
-it meets, for one before it was left out, does nothing: so any part of a history is a history.
+One action a line, or several on one line with `;` between. An action that is impossible in its
+state, because one before it was removed, does nothing. Any part of a history is therefore a
+history.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from support.model.state import OPEN
 from support.model.truth import LEFT, Cut, Truth
 
 TIME_STEPS = (150, 25, 50)
-"""Minutes (`truth.GRACE_MINUTES` says why these)."""
+"""Minutes by which time moves (`truth.GRACE_MINUTES` gives the reason)."""
 CUT_STAGES = (5, 3, 4, 2, 6, 7, 9, 11, 14, 18, 23, 29, 36, 1)
-"""Stages at which an audit is cut down; one of few ledgers in shards of two has some forty on
-Spark, some ten without.
+"""Stages at which an audit can be killed. An audit of few ledgers in shards of two has some forty
+on Spark, some ten without.
 """
 
 
@@ -37,7 +38,7 @@ def _draw_cut(chooser: Chooser, truth: Truth) -> Words:
 
 
 def _cut(truth: Truth, words: Words) -> None:
-    """An audit begins, and is cut down; whatever follows happens before it goes on."""
+    """Begin an audit and kill it. The following actions happen before it is resumed."""
     stage, left = int(words[0]), words[1]
     require(truth.cut is None and stage > 0 and left in LEFT and truth.listed())
     truth.cut = Cut(stage, left, deepcopy(truth))
@@ -49,12 +50,12 @@ def _draw_resume(chooser: Chooser, truth: Truth) -> Words:
 
 
 def _resume(truth: Truth, words: Words) -> None:
-    """The audit that was cut down goes on, to its end."""
+    """Resume the killed audit, to its end."""
     require(truth.cut)
     truth.cut = None
 
 
-# The rest
+# The other actions
 
 
 def _draw_time(chooser: Chooser, truth: Truth) -> Words:
@@ -70,7 +71,7 @@ def _draw_nothing(chooser: Chooser, truth: Truth) -> Words:
 
 
 def _nothing(truth: Truth, words: Words) -> None:
-    """Nothing happens to the cluster."""
+    """Change nothing."""
 
 
 ACTIONS = (
@@ -109,16 +110,17 @@ ACTIONS = (
     Action("cut", 5, _draw_cut, _cut),
     Action("resume", 20, _draw_resume, _resume),
 )
-"""Every action with how often it is drawn, against the sum of all. `audit`: each ledger alone, last
-one first, says the same as all together. `again`: a second audit of the unchanged cluster says the
-same. `cut` and `resume`: an audit that is cut down at a stage and goes on, with whatever happened
-in between.
+"""Every action with its weight, relative to the sum of all.
+
+`audit`: each ledger alone, in reverse order, gets the same verdict as all together. `again`: a
+second audit of the unchanged cluster says the same. `cut` and `resume`: an audit that is killed at
+a stage and resumed, with the actions between.
 """
 
 SWARM = (1, 0, 1, 4)
-"""What each weight is multiplied with, drawn anew for each action and history: a history lacks a
-quarter of all actions and has a quarter of them often. What needs many of one kind, or none of
-another, is reached sooner so (swarm testing).
+"""Factors of the weights, drawn anew for each action and history. A history lacks a quarter of all
+actions and often has a quarter of them. It reaches sooner what needs many actions of one kind, or
+none of another (swarm testing).
 """
 
 STRAIGHT = ("create", "append", "close")
@@ -128,15 +130,13 @@ BY_NAME = {action.name: action for action in ACTIONS}
 
 
 def swarm(chooser: Chooser) -> list[Action]:
-    """The urn of one history: each action as often as it weighs there."""
+    """Return the urn of one history: each action as often as its weight there."""
     urn = [action for action in ACTIONS for _ in range(action.weight * chooser.pick(SWARM))]
     return urn or list(ACTIONS)
 
 
 def draw(chooser: Chooser, urn: Sequence[Action], truth: Truth) -> str:
-    """The next action as a line. One that finds nothing to happen to is drawn again, from what is
-    left.
-    """
+    """Draw the next action as a line. An impossible one is drawn again from the remaining ones."""
     while urn:
         action = chooser.pick(urn)
         try:
@@ -147,15 +147,15 @@ def draw(chooser: Chooser, urn: Sequence[Action], truth: Truth) -> str:
 
 
 def draw_beginning(chooser: Chooser, truth: Truth) -> list[str]:
-    """What a history begins with: one to three ledgers, written and closed, some across a change of
-    ensemble. Happens to the truth as well.
+    """Draw the beginning of a history and apply it to the truth: one to three ledgers, written and
+    closed, some across an ensemble change.
     """
     lines = []
     for _ in range(chooser.pick((1, 2, 3))):
         number = str(len(truth.ledgers) + 1)
         for name in chooser.pick(
             (STRAIGHT, STRAIGHT, BENT)
-        ):  # every earlier ledger is closed: only this one can be meant
+        ):  # every earlier ledger is closed, so this is the only open one
             words = [number] if name == "close" else BY_NAME[name].draw(chooser, truth)
             lines.append(" ".join([name, *words]))
             happen(truth, lines[-1])
@@ -163,7 +163,9 @@ def draw_beginning(chooser: Chooser, truth: Truth) -> list[str]:
 
 
 def happen(truth: Truth, line: str) -> bool:
-    """Whether the action could happen; then it has. Raises ValueError for what is no action."""
+    """Apply the action if it can happen, and return whether it did. Raises ValueError for an
+    unknown action.
+    """
     name, *words = line.split()
     if name not in BY_NAME:
         raise ValueError(f"no action is called {name!r}; there are {' '.join(BY_NAME)}")
@@ -177,8 +179,8 @@ def happen(truth: Truth, line: str) -> bool:
 
 
 def touched(truth: Truth, line: str) -> set[int]:
-    """The ledgers whose verdict the action may change, generously; of all others it must stay.
-    `truth` is that after it.
+    """Return the ledgers whose verdict the action may change, possibly too many. All others must
+    keep theirs. `truth` is the one after the action.
     """
     name, *words = line.split()
     if name in ("audit", "again", "cut", "resume", "elect", "replication", "patience"):
@@ -201,5 +203,5 @@ def touched(truth: Truth, line: str) -> set[int]:
 
 
 def lines_of(history: str) -> list[str]:
-    """The actions of a history, in order."""
+    """Return the actions of a history, in order."""
     return [line.strip() for line in history.replace(";", "\n").splitlines() if line.strip()]

@@ -10,8 +10,8 @@ from support.model.state import CLOSED, READONLY, UNREGISTERED, WRITABLE
 from support.model.truth import Truth
 
 BYSTANDERS_MIN = 2
-"""Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is
-another story.
+"""Minimum number of bookies that keep their cookie and can be asked. A cluster in which no bookie
+answers is another story.
 """
 
 
@@ -35,9 +35,7 @@ def draw_crash(chooser: Chooser, truth: Truth) -> Words:
 
 
 def crash(truth: Truth, words: Words) -> None:
-    """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone`
-    nothing.
-    """
+    """Stop the bookie: `silent` leaves the registration, `lost` the cookie, `gone` nothing."""
     require(_may_crash(truth, words[0]))
     bookie = truth.bookies[words[0]]
     bookie.listens = False
@@ -60,7 +58,7 @@ def draw_restart(chooser: Chooser, truth: Truth) -> Words:
 
 
 def restart(truth: Truth, words: Words) -> None:
-    """With all that it held."""
+    """Start the bookie with everything that it held."""
     bookie = truth.bookies[words[0]]
     require(not bookie.listens or bookie.registered != WRITABLE)
     bookie.listens, bookie.registered, bookie.cookie = True, WRITABLE, True
@@ -82,7 +80,7 @@ def draw_wipe(chooser: Chooser, truth: Truth) -> Words:
 
 
 def wipe(truth: Truth, words: Words) -> None:
-    """It holds nothing any more, and goes on."""
+    """Empty the bookie while it runs."""
     bookie = truth.bookies[words[0]]
     require(bookie.listens and bookie.holds)
     for number in list(bookie.holds):
@@ -95,9 +93,7 @@ def draw_unlist(chooser: Chooser, truth: Truth) -> Words:
 
 
 def unlist(truth: Truth, words: Words) -> None:
-    """The bookie stops answering which entries it holds, as with Pulsar's storage; or answers
-    again.
-    """
+    """Make the bookie unable to list its entries, as with Pulsar's storage; or able again."""
     require(not truth.is_real and not truth.cut)
     truth.bookies[words[0]].lists ^= True
 
@@ -112,7 +108,9 @@ def draw_refuse(chooser: Chooser, truth: Truth) -> Words:
 
 
 def refuse(truth: Truth, words: Words) -> None:
-    """The bookie answers each request with an error status from now on; or serves again."""
+    """Make the bookie answer each request with an error status from now on; or make it serve
+    again.
+    """
     bookie = truth.bookies[words[0]]
     require(not truth.is_real and (bookie.refuses or _may_crash(truth, words[0])))
     bookie.refuses ^= True
@@ -123,8 +121,8 @@ def draw_decommission(chooser: Chooser, truth: Truth) -> Words:
 
 
 def decommission(truth: Truth, words: Words) -> None:
-    """An operator takes the bookie out: its closed ledgers are copied elsewhere as far as possible,
-    its cookie is deleted.
+    """Decommission the bookie: its closed ledgers are copied elsewhere as far as possible, and its
+    cookie is deleted.
     """
     require(_may_crash(truth, words[0]))
     for number in ledgers(truth, CLOSED, entries=True):
@@ -153,8 +151,8 @@ def draw_rename(chooser: Chooser, truth: Truth) -> Words:
 
 
 def rename(truth: Truth, words: Words) -> None:
-    """What a bookie holds is under another id from now on, and its own is gone; the metadata still
-    names that.
+    """Move what a bookie holds to another id. The old id is gone, but the metadata still names
+    it.
     """
     require(_may_crash(truth, words[0]) and not truth.is_real)
     bookie, other = truth.bookies[words[0]], truth.bookies[words[1]]
@@ -174,7 +172,7 @@ def draw_rack(chooser: Chooser, truth: Truth) -> Words:
 
 
 def rack(truth: Truth, words: Words) -> None:
-    """The bookie stands in that rack from now on."""
+    """Move the bookie to that rack."""
     require(words[0] in truth.bookies and words[1].startswith("/") and not truth.cut)
     truth.racks[words[0]] = words[1]
 
@@ -188,7 +186,7 @@ def draw_elect(chooser: Chooser, truth: Truth) -> Words:
 
 
 def elect(truth: Truth, words: Words) -> None:
-    """The bookie is BookKeeper's auditor from now on, or nobody is."""
+    """Make the bookie BookKeeper's auditor, or leave the cluster without one."""
     require(not truth.is_real and (words[0] in truth.bookies or words[0] == "nobody"))
     truth.auditor = "" if words[0] == "nobody" else words[0]
 
@@ -199,7 +197,7 @@ def draw_replication(chooser: Chooser, truth: Truth) -> Words:
 
 
 def replication(truth: Truth, words: Words) -> None:
-    """Auto-recovery is switched on or off."""
+    """Switch auto-recovery on or off."""
     require(not truth.is_real and words[0] in ("on", "off"))
     truth.replication_disabled = words[0] == "off"
 
@@ -210,6 +208,6 @@ def draw_patience(chooser: Chooser, truth: Truth) -> Words:
 
 
 def patience(truth: Truth, words: Words) -> None:
-    """lostBookieRecoveryDelay is so many seconds from now on."""
+    """Set lostBookieRecoveryDelay, in seconds."""
     require(not truth.is_real)
     truth.lost_bookie_recovery_delay_s = int(words[0])

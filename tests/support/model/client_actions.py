@@ -1,4 +1,4 @@
-"""What clients and auto-recovery do. `actions.ACTIONS` is the table of these actions."""
+"""The actions of clients and of auto-recovery. `actions.ACTIONS` is the table of all actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from support.model.state import CLOSED, ENTRIES_MAX, IN_RECOVERY, OPEN, Ledger, 
 from support.model.truth import Truth
 
 LEDGERS_MAX = 5
-"""Ledgers of one history: few enough that they meet the same bookies again and again."""
+"""Ledgers of one history: few enough that they use the same bookies again and again."""
 
 
 # Clients
@@ -49,11 +49,11 @@ def draw_append(chooser: Chooser, truth: Truth) -> Words:
 
 
 def append(truth: Truth, words: Words) -> None:
-    """Entry by entry, as long as enough bookies take it to be acknowledged."""
+    """Append entry by entry while enough bookies accept the entry to acknowledge it."""
     number, ledger = of(truth, words[0], OPEN)
     require(ledger.written + int(words[1]) <= ENTRIES_MAX)
     for entry in range(ledger.written, ledger.written + int(words[1])):
-        # A bookie that stands twice is sent the entry twice, and acknowledges both.
+        # A bookie that occurs twice is sent the entry twice, and acknowledges both.
         takers = [
             name
             for name in ledger.write_set(ledger.last_segment(), entry)
@@ -98,8 +98,8 @@ def draw_ensemble(chooser: Chooser, truth: Truth) -> Words:
 
 
 def ensemble(truth: Truth, words: Words) -> None:
-    """From the next entry on another bookie stands at one position; by mistake it may stand in the
-    ensemble already.
+    """Replace the bookie at one position from the next entry on. By mistake the new one may already
+    be in the ensemble.
     """
     _, ledger = of(truth, words[0], OPEN)
     position, bookie = int(words[1]), words[2]
@@ -133,9 +133,11 @@ def draw_rereplicate(chooser: Chooser, truth: Truth) -> Words:
 
 
 def rereplicate(truth: Truth, words: Words) -> None:
-    """Segment by segment: what one bookie should hold is copied to another from wherever a copy can
-    be read, and the metadata names the other; a segment of which an entry can be read nowhere stays
-    as it is.
+    """Copy what one bookie should hold to another one, segment by segment, from wherever a copy can
+    be read.
+
+    The metadata then names the other one. A segment with an entry that cannot be read anywhere
+    stays as it is.
     """
     number, ledger = of(truth, words[0], CLOSED)
     source, target = words[1], truth.bookies[words[2]]
@@ -186,7 +188,7 @@ def draw_lock(chooser: Chooser, truth: Truth) -> Words:
 
 
 def lock(truth: Truth, words: Words) -> None:
-    """A replication worker locks a marked ledger, or lets go of it."""
+    """Lock a marked ledger as a replication worker does, or release the lock."""
     require(not truth.is_real and int(words[0]) in truth.ledgers)
     ledger = truth.ledgers[int(words[0])]
     require(ledger.marked_at is not None)

@@ -1,4 +1,4 @@
-"""A cluster under audit, started for a test or for a replay."""
+"""Start a cluster for audits by a test or a replay."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REAL_BOOKIES = BOOKIES[:4]
 
 @contextmanager
 def started(workdir: Path, *, real: bool = False, sample: int | None = None) -> Iterator[Cluster]:
-    """A cluster with nothing on it, and a session for its audits. The sandbox in 2 s, real
-    BookKeeper in 5 to 10.
+    """Yield an empty cluster, and a session for its audits. The sandbox takes 2 s, real BookKeeper
+    5 to 10.
 
-    `sample`: entries sampled on a bookie that cannot list (of the sandbox); None: all are read.
+    `sample`: entries sampled on a sandbox bookie that cannot list; None: all are read.
     """
     if real:
         with (

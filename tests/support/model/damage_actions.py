@@ -1,4 +1,4 @@
-"""What goes wrong with entries and metadata. `actions.ACTIONS` is the table of these actions."""
+"""Damage to entries and metadata. `actions.ACTIONS` is the table of all actions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from support.model.acting import Chooser, Words, ledgers, of, require, some
 from support.model.state import BYTES, CLOSED, ENDLESS
 from support.model.truth import Truth
 
-# What goes wrong with entries
+# Damage to entries
 
 
 def draw_lose(chooser: Chooser, truth: Truth) -> Words:
@@ -20,7 +20,7 @@ def draw_lose(chooser: Chooser, truth: Truth) -> Words:
 
 
 def lose(truth: Truth, words: Words) -> None:
-    """One entry, on one bookie or several."""
+    """Lose one entry, on one bookie or several."""
     number, entry = int(words[0]), int(words[1])
     require(any(truth.bookies[name].has(number, entry) for name in words[2:]))
     for name in words[2:]:
@@ -39,7 +39,9 @@ def draw_stripe(chooser: Chooser, truth: Truth) -> Words:
 
 
 def stripe(truth: Truth, words: Words) -> None:
-    """All that one bookie holds of one ledger; the ledger is still known there, or not."""
+    """Lose everything that one bookie holds of one ledger. The bookie still knows the ledger, or it
+    does not.
+    """
     number, holds = int(words[0]), truth.bookies[words[1]].holds
     require(number in holds)
     truth.bookies[words[1]].forget(number)
@@ -55,7 +57,7 @@ def draw_stray(chooser: Chooser, truth: Truth) -> Words:
 
 
 def stray(truth: Truth, words: Words) -> None:
-    """The only copies of an entry lie on a bookie that the metadata does not name."""
+    """Move the only copies of an entry to a bookie that the metadata does not name."""
     number, ledger = of(truth, words[0], CLOSED)
     entry, bookie = int(words[1]), words[2]
     require(entry < ledger.written and not ledger.names(bookie))
@@ -74,8 +76,8 @@ def draw_spoil(chooser: Chooser, truth: Truth) -> Words:
 
 
 def spoil(truth: Truth, words: Words) -> None:
-    """A bookie's copy of an entry does not match its `digest` any more; or what it sends of the
-    ledger has the `ids` of other entries.
+    """Damage a bookie's copy of an entry: it does not match its `digest`, or the bookie sends the
+    `ids` of other entries.
     """
     number, bookie, entry = int(words[0]), truth.bookies[words[1]], int(words[3])
     require(not truth.is_real and bookie.has(number, entry))
@@ -85,7 +87,7 @@ def spoil(truth: Truth, words: Words) -> None:
         bookie.mixed_up.add(number)
 
 
-# What goes wrong with metadata
+# Damage to metadata
 
 
 def draw_truncate(chooser: Chooser, truth: Truth) -> Words:
@@ -94,7 +96,7 @@ def draw_truncate(chooser: Chooser, truth: Truth) -> Words:
 
 
 def truncate(truth: Truth, words: Words) -> None:
-    """The metadata of a closed ledger promises so many entries fewer; the bookies keep them."""
+    """Shorten the metadata of a closed ledger by so many entries. The bookies keep the entries."""
     _, ledger = of(truth, words[0], CLOSED)
     require(0 < int(words[1]) <= ledger.written)
     ledger.written -= int(words[1])
@@ -114,9 +116,7 @@ def draw_swap(chooser: Chooser, truth: Truth) -> Words:
 
 
 def swap(truth: Truth, words: Words) -> None:
-    """Two positions of one segment change their places in the metadata; the entries stay where they
-    are.
-    """
+    """Swap two positions of one segment in the metadata. The entries stay where they are."""
     _, ledger = of(truth, words[0], CLOSED)
     index, one, other = map(int, words[1:])
     require(index < len(ledger.segments) and max(one, other) < ledger.ensemble_size)

@@ -1,6 +1,4 @@
-"""The product asked about the model's cluster: its engine without Spark, and its verdicts as the
-model's rows.
-"""
+"""Audits of the model's cluster by the Spark-free engine, with its verdicts as the model's rows."""
 
 from __future__ import annotations
 
@@ -49,15 +47,16 @@ SETTINGS: dict[str, object] = {
     "bookie_connect_timeout": "1s",
     "bookie_connect_attempts": 1,
 }
-"""Of both engines. A bookie that is down refuses connections at once, so one attempt tells. All
-entries of a bookie that cannot list are read, so the truth is exact.
+"""Settings of both engines. A bookie that is down refuses connections at once, so one attempt is
+enough. All entries of a bookie that cannot list are read, so the truth is exact.
 """
 LIST_PATIENCE = ListPatience(overdue_ms=0, give_up_ms=30)
-"""Of a bookie that cannot list. The engine knows which these are, as a run before it would."""
+"""Settings for a bookie that cannot list. The engine knows these bookies, as after an earlier run.
+"""
 
 
 class Judged(NamedTuple):
-    """What the Spark-free engine made of one ledger, with all it saw and its terms."""
+    """What the Spark-free engine concluded about one ledger, with all evidence and its terms."""
 
     evidence: LedgerEvidence
     step: Step
@@ -73,8 +72,8 @@ class Judged(NamedTuple):
 
 
 class _StandsStill:
-    """The metadata store, for an audit that stands still before its question number `at` to it,
-    while `happen` does.
+    """The metadata store of an audit that pauses before its question number `at` to the store,
+    while `happen` runs.
     """
 
     QUESTIONS = frozenset({"sync", "read_ledgers", "bookies", "passwords"})
@@ -83,7 +82,7 @@ class _StandsStill:
         self._store, self._at, self._happen = store, at, happen
         self._asked = 0
         self.went_on_ms: int | None = None
-        """What was heard later than this was heard after it."""
+        """Answers later than this came after the pause."""
 
     def __getattr__(self, name: str) -> Any:
         question = getattr(self._store, name)
@@ -101,7 +100,7 @@ class _StandsStill:
 
 
 def tick() -> int:
-    """This millisecond, once it is over."""
+    """Wait for the end of this millisecond, and return it."""
     now = now_ms()
     while now_ms() == now:
         time.sleep(0.0002)
@@ -109,8 +108,8 @@ def tick() -> int:
 
 
 class _Here(Judge[Any]):
-    """Judges in this process: half of an audit's time would go into children that nothing here
-    could kill.
+    """Judges in this process. Half of an audit's time would go into children that nothing here can
+    kill.
     """
 
     def __init__(self, work: Any, aside: Any, limits: Any, *, careful: bool) -> None:
@@ -118,7 +117,7 @@ class _Here(Judge[Any]):
 
 
 class SparkFree:
-    """`auditor.run.single_ledgers` over one session with ZooKeeper; a context manager. An audit
+    """`auditor.run.single_ledgers` over one session with ZooKeeper, as a context manager. An audit
     takes some ten milliseconds.
     """
 
@@ -134,17 +133,19 @@ class SparkFree:
         self._store = open_store(parse_uri(metadata_service_uri), settings.zookeeper_limits(1))
 
     def audit(self, numbers: Sequence[int]) -> dict[int, Judged]:
-        """Each ledger, in the order given. Raises AssertionError where one is judged twice, or not
-        at all.
+        """Audit each ledger, in the order given. Raises AssertionError if one is judged twice, or
+        not at all.
         """
         return self._audit(self._store, numbers)
 
     def audit_across(
         self, numbers: Sequence[int], question: int, happen: Callable[[], None]
     ) -> tuple[dict[int, Judged], dict[int, Heard]]:
-        """The same, but before that question to ZooKeeper the audit stands still while something
-        happens, if it comes so far; and for each ledger what was heard before (part 0) and after it
-        (part 1).
+        """Audit with a pause before that question to ZooKeeper, in which `happen` changes the
+        cluster.
+
+        Also returns, for each ledger, what was heard before the pause (part 0) and after it (part
+        1). An audit with fewer questions does not pause.
         """
         still = _StandsStill(self._store, question, happen)
         judged = self._audit(cast(MetadataStore, still), numbers)
@@ -186,7 +187,7 @@ class SparkFree:
 
 
 def heard_of(evidence: LedgerEvidence, went_on_ms: int | None) -> Heard:
-    """In which parts of an audit that stood still, or never did, a ledger was looked at."""
+    """Return in which parts of an audit with or without a pause a ledger was looked at."""
 
     def part(at_ms: int) -> int:
         return int(went_on_ms is not None and at_ms > went_on_ms)
@@ -202,7 +203,7 @@ def heard_of(evidence: LedgerEvidence, went_on_ms: int | None) -> Heard:
 
 
 def row_of(verdict: Verdict) -> Row:
-    """The product's verdict as far as the model owes one."""
+    """Return the product's verdict, reduced to what the model owes."""
     return Row(
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,

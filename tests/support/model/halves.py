@@ -1,5 +1,5 @@
-"""A whole run on Spark that is cut down at a stage and goes on when the cluster may be another; and
-what must hold of it.
+"""A whole run on Spark that is killed at a stage and resumed, perhaps on a changed cluster, and the
+laws for it.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from support.model.truth import HALF, WRITTEN, Cut, Truth
 from auditor.evidence.run_directory import Place
 
 SHARD_LEDGERS = 2
-"""Ledgers of a shard: those of one history make three."""
+"""Ledgers of a shard. Those of one history make three shards."""
 KEPT = ("evidence/", "verdicts/")
-"""Where a finished run keeps what its stages wrote."""
+"""Where a finished run keeps the tables of its stages."""
 
 
 class CutDown(BaseException):
-    """The end of a process, as far as it can be had without one."""
+    """Raised to end the run, in place of a killed process."""
 
 
 @dataclass
 class Halves:
-    """One run in two parts. `cut` is what the history says of it; `begin` at the cut, `go_on` when
-    it is to go on.
+    """One run in two parts. `cut` is the cut of the history; `begin` runs up to it, and `go_on`
+    resumes there.
     """
 
     metadata_service_uri: str
     home: Path
     cut: Cut
     run: SparkRun | None = None
-    """The whole run, once it is over: at the cut already, where it has fewer stages."""
+    """The whole run, once it has ended. A run with fewer stages ends in `begin`."""
     written: dict[str, str] = field(default_factory=dict)
-    """What was in place at the cut, by the file's name, as a digest."""
+    """The digest of each file that was in place at the cut, by its name."""
     cut_ms: int | None = None
-    """What was heard later than this was heard after the run went on."""
+    """Answers later than this came after the run was resumed."""
     is_listed: bool = True
     """Whether the ledgers had been listed by then."""
 
     def begin(self) -> None:
-        """The first part: up to the stage that ends it, or to its end."""
+        """Run the first part: up to the stage that ends it, or to its end."""
         reached = 0
         write = Place.write_text
 
@@ -77,16 +77,14 @@ class Halves:
                 self.is_listed = bool(self._journal())
 
     def go_on(self) -> None:
-        """The second part, by `--resume`; the whole run, where nothing was in place that it could
-        go on with.
-        """
+        """Resume with `--resume`; start a whole new run if nothing was in place to resume."""
         if self.run is None:
             more = {"resume": self._directory().name.removeprefix("run-")} if self.is_listed else {}
             self.run = self._audit(**more)
 
     def broken(self, now: Truth) -> Iterator[str]:
-        """What does not hold of the whole run, as sentences. `now`: the cluster since it went
-        on.
+        """Yield the broken laws of the whole run, as sentences. `now`: the cluster since the run
+        was resumed.
         """
         assert self.run is not None
         parts = [self.cut.cluster, now]
@@ -107,7 +105,7 @@ class Halves:
         yield from self._asked_again()
 
     def _asked_again(self) -> Iterator[str]:
-        """What was in place at the cut is so at the end, and nothing is there twice."""
+        """Yield what of the state at the cut changed by the end, or is there twice."""
         for name in sorted(self.written.keys() - (again := self._digests(self.written)).keys()):
             yield f"{name} was written before the run was cut down, and is gone"
         for name in sorted(name for name in again if again[name] != self.written[name]):
@@ -126,7 +124,7 @@ class Halves:
                 yield f"evidence/{table} has twice what its key is: {key} {sorted(twice)}"
 
     def _heard(self) -> dict[int, Heard]:
-        """In which part each ledger was looked at, by the dates of the evidence."""
+        """Return in which part each ledger was looked at, by the dates of the evidence."""
         heard: dict[int, Heard] = {}
         records = self._rows("ledgers", ["ledger_id", "look", "read_at_ms"])
         read: dict[int, list[int]] = {}

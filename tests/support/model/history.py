@@ -1,5 +1,5 @@
-"""A history taken action by action through a world, with every property checked on the way; and the
-shortest that fails.
+"""A history applied to a world action by action, with every property checked after each; and the
+shortest failing one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.model.worlds import World
 T = TypeVar("T")
 
 SHRINKS_MAX = 400
-"""Histories tried to find a shorter one that fails too."""
+"""Histories tried in search of a shorter failing one."""
 
 
 class Seeded:
@@ -52,7 +52,7 @@ class Broken(AssertionError):
 
 
 def raised(error: Exception) -> str:
-    """What was raised, and where, as a sentence."""
+    """Return what was raised, and where, as a sentence."""
     at = extract_tb(error.__traceback__)[-1]
     return (
         f"{type(error).__name__}, raised by {at.name} ({Path(at.filename).name}, line {at.lineno}):"
@@ -61,7 +61,7 @@ def raised(error: Exception) -> str:
 
 
 class Cluster:
-    """One world under audit, history by history. `where` is what the replay command needs to find
+    """One world under audit, history by history. `where` is what the replay command needs to build
     the same kind of world.
     """
 
@@ -75,24 +75,24 @@ class Cluster:
         self.begin()
 
     def begin(self) -> None:
-        """A new history: all bookies up, no ledger."""
+        """Begin a new history: all bookies up, no ledger."""
         self.truth: Truth = self.world.at_first
         self.truth.sample = self.sample
         self.lines: list[str] = []
         self.rows: dict[int, Row] = {}
         self.went_on: dict[int, Row] = {}
-        """What the last audit said that went on."""
+        """What the last resumed audit said."""
         self.world.become(self.truth)
 
     def happen(self, line: str) -> bool:
-        """The action happens, unaudited. Whether it could."""
+        """Apply the action without an audit, and return whether it could happen."""
         could = actions.happen(self.truth, line)
         if could:
             self.lines.append(line)
         return could
 
     def step(self, line: str) -> None:
-        """The action happens and all properties are checked; nothing, if it can't happen. Raises
+        """Apply the action and check all properties; do nothing if it cannot happen. Raises
         Broken.
         """
         cut = self.truth.cut
@@ -103,8 +103,8 @@ class Cluster:
                 raise Broken(self.lines, sentences, self.where)
 
     def _checked(self, line: str, cut: Cut | None) -> list[str]:
-        """What is broken behind the action that just happened, as sentences. `cut`: the audit that
-        could go on before it.
+        """Return what is broken after the last action, as sentences. `cut`: the audit that could be
+        resumed before it.
         """
         untouched = self.truth.ledgers.keys() - actions.touched(self.truth, line)
         sentences = self.gone_on_with(cut) if line == "resume" and cut is not None else []
@@ -130,7 +130,7 @@ class Cluster:
 
     @contextmanager
     def naming_the_history(self) -> Iterator[None]:
-        """Whatever is raised meanwhile, by the product too, is raised as Broken."""
+        """Raise Broken for whatever the block raises, including errors of the product."""
         try:
             yield
         except Broken:
@@ -139,7 +139,9 @@ class Cluster:
             raise Broken(self.lines, [raised(error)], self.where) from error
 
     def end(self, lines: Sequence[str]) -> None:
-        """A whole history, audited at its end and where an audit goes on. Raises Broken."""
+        """Run a whole history, with an audit at its end and one at each resumption. Raises
+        Broken.
+        """
         self.begin()
         for line in lines:
             cut = self.truth.cut
@@ -150,25 +152,23 @@ class Cluster:
         self.step("again")
 
     def judged(self) -> dict[int, Judged]:
-        """All ledgers as the Spark-free engine judges them now."""
+        """Return the Spark-free engine's verdicts on all ledgers now."""
         self._become(self.truth)
         return self.auditor.audit(list(self.truth.ledgers))
 
     def _become(self, truth: Truth) -> None:
-        """The world becomes what the model says, and the engine knows of the bookies that cannot
-        list.
-        """
+        """Make the world what the model says, and give the engine the bookies that cannot list."""
         self.world.become(truth)
         self.auditor.known_unable = frozenset(
             name for name, one in truth.bookies.items() if not one.lists
         )
 
     def gone_on_with(self, cut: Cut) -> list[str]:
-        """What is broken, as sentences, where an audit stood still while the cluster became what it
+        """Return what is broken, as sentences, if an audit pauses while the cluster becomes what it
         is now.
 
-        The engine without Spark keeps nothing of an audit that ends early. It stands still instead,
-        before its question number `cut.stage` to ZooKeeper, and goes on.
+        The engine without Spark keeps nothing of an audit that ends early. Instead of being killed
+        it pauses before its question number `cut.stage` to ZooKeeper.
         """
         self._become(cut.cluster)
         numbers = list(cut.cluster.ledgers)
@@ -182,7 +182,7 @@ class Cluster:
         ]
 
     def run(self, lines: Sequence[str]) -> None:
-        """A whole history from its beginning. Raises Broken."""
+        """Run a whole history from its beginning. Raises Broken."""
         self.begin()
         for line in lines:
             self.step(line)
@@ -191,8 +191,9 @@ class Cluster:
 def draw_history(
     seed: object, steps: int, truth: Truth, only: Collection[str] = actions.BY_NAME
 ) -> list[str]:
-    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins,
-    and stays as it is. `only`: the names of the actions drawn.
+    """Draw the history of a seed, with so many actions after its beginning.
+
+    `truth` is where it begins, and is not changed. `only`: the names of the actions to draw.
     """
     chooser, truth = Seeded(seed), deepcopy(truth)
     urn = [action for action in actions.swarm(chooser) if action.name in only]
@@ -207,8 +208,8 @@ def draw_history(
 def shortest(
     lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries_max: int = SHRINKS_MAX
 ) -> list[str]:
-    """The history without the actions that it can do without and still fail: larger parts are left
-    out first.
+    """Return the history without the actions it does not need to fail. Larger parts are tried
+    first.
     """
     found, size, tries = list(lines), max(1, len(lines) // 2), 0
     while tries < tries_max:
@@ -232,7 +233,7 @@ def first_broken(
     histories: Iterable[Sequence[str]],
     tries_max: int = SHRINKS_MAX,
 ) -> Broken | None:
-    """Of the first history that fails the shortest form; None where none fails. `run` is
+    """Return the shortest form of the first failing history; None if none fails. `run` is
     `Cluster.run` or `Cluster.end`.
     """
     for lines in histories:

@@ -1,5 +1,5 @@
-"""The Hypothesis state machine: it draws a history action by action, and Hypothesis shrinks the one
-that fails.
+"""The Hypothesis state machine: it draws a history action by action, and Hypothesis shrinks a
+failing one.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from support.model.history import Broken, Cluster, first_broken
 
 T = TypeVar("T")
 Act = Callable[[Cluster, str], object]
-"""What becomes of an action: `Cluster.step`, or `Cluster.happen`."""
+"""What to do with an action: `Cluster.step`, or `Cluster.happen`."""
 
 STEPS = 12
-"""Actions behind the beginning of a history, at most."""
+"""Maximum number of actions after the beginning of a history."""
 QUICK_HISTORIES = 40
-"""Of the quick form, of ten actions on average: half a minute."""
+"""Histories of the quick form, of ten actions on average: half a minute."""
 QUICK_SEED = 36
-"""Chosen for histories with many ledgers of each standing: Hypothesis draws others where other
+"""A seed whose histories have many ledgers of each standing. Hypothesis draws others if other
 modules are loaded. `make soak` draws new ones.
 """
 ONE_ON_SPARK_OF = 20
-"""One history of so many goes through Spark too."""
+"""One of this many histories also runs on Spark."""
 FLEETING = "taken through the model again, this history breaks nothing"
 
 
 class _Drawn:
-    """A chooser whose every choice Hypothesis knows."""
+    """A chooser whose choices Hypothesis records."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
@@ -44,8 +44,8 @@ class _Drawn:
 
 
 class Tally:
-    """What the histories of one test did: their actions one by one, how often each happened and
-    each word was said, and what was broken last.
+    """Counts of what the histories of one test did: their actions one by one, each action and each
+    word, and what was broken last.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Tally:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """One history. `cluster` is set by `run_machine`; all histories of a test share it, one after
+    """One history. `run_machine` sets `cluster`; all histories of a test share it, one after
     another.
     """
 
@@ -71,7 +71,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def beginning(self, data: st.DataObject) -> None:
-        """The swarm of this history, and some ledgers."""
+        """Draw the swarm of this history, and some ledgers."""
         chooser = _Drawn(data)
         self.urn = actions.swarm(chooser)
         for line in actions.draw_beginning(chooser, self.cluster.world.at_first):
@@ -80,7 +80,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def action(self, data: st.DataObject) -> None:
-        """One action, and every property."""
+        """Apply one action, and check every property."""
         line = actions.draw(_Drawn(data), self.urn, self.cluster.truth)
         try:
             self.act(self.cluster, line)
@@ -97,9 +97,10 @@ class ClusterMachine(RuleBasedStateMachine):
 def run_machine(
     cluster: Cluster, histories: int, run_seed: int, steps: int = STEPS, act: Act = Cluster.step
 ) -> Tally:
-    """So many histories from a seed; the same seed draws the same ones. Raises Broken with the
-    shortest history that fails: Hypothesis finds the simplest words, and every action that is not
-    needed is left out of what it found.
+    """Run so many histories from a seed; the same seed draws the same ones.
+
+    Raises Broken with the shortest failing history: Hypothesis finds the simplest words, and every
+    action that is not needed is removed.
     """
     tally = Tally()
 
@@ -117,9 +118,7 @@ def run_machine(
         suppress_health_check=list(HealthCheck),
     )
     try:
-        with (
-            catch_warnings()
-        ):  # of other threads that draw by chance meanwhile: ZooKeeper's client does
+        with catch_warnings():  # other threads draw at random meanwhile: ZooKeeper's client does
             filterwarnings("ignore", "Do not use the `random` module", HypothesisDeprecationWarning)
             run_state_machine_as_test(seed(run_seed)(Machine), settings=how)
     except (Broken, Flaky):
@@ -133,14 +132,14 @@ def run_machine(
 
 
 def drawn(cluster: Cluster, histories: int, run_seed: int) -> list[list[str]]:
-    """The histories that `run_machine` draws from this seed, where they all hold; nothing is
-    audited. A second or two.
+    """Return the histories that `run_machine` draws from this seed if all properties hold. Nothing
+    is audited. A second or two.
     """
     return run_machine(cluster, histories, run_seed, act=Cluster.happen).histories
 
 
 def those_on_spark(histories: Sequence[list[str]], of: int) -> list[list[str]]:
-    """Every twentieth of the first so many. Hypothesis begins some more: it gives up those that it
-    had before.
+    """Return every twentieth of the first so many. Hypothesis begins more histories than these, and
+    gives up repeated ones.
     """
     return list(histories[ONE_ON_SPARK_OF - 1 : of : ONE_ON_SPARK_OF])

@@ -1,5 +1,5 @@
-"""The product asked about the model's cluster on Spark: `auditor run`, and its verdicts as the
-model's rows.
+"""Audits of the model's cluster by `auditor run` on Spark, with its verdicts as the model's
+rows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SparkRun(NamedTuple):
 
 
 def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkRun:
-    """`auditor run`, with `more` settings; its accounts are checked, and that a replay says the
-    same (`accounted`).
+    """Run `auditor run` with `more` settings; check its counts, and that a replay says the same
+    (`accounted`).
 
     The caller has the fixture `spark`. 2 to 5 s.
     """
@@ -46,7 +46,7 @@ def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkR
 
 
 def judged_again(run: SparkRun) -> SparkRun:
-    """The evidence of a run, judged again by the product as it is patched now. Half a second, no
+    """Judge the evidence of a run again with the product as it is patched now. Half a second, no
     Spark.
     """
     directory = run.outcome.run_dir
@@ -58,7 +58,7 @@ def judged_again(run: SparkRun) -> SparkRun:
 
 
 def _rows(verdicts: Iterable[Json], findings: Iterable[Json]) -> dict[int, Row]:
-    """The rows of VERDICTS and the findings of a run, as the model's."""
+    """Return the rows of VERDICTS and the findings of a run, as the model's."""
     found: dict[int, list[FindingRow]] = defaultdict(list)
     for one in findings:
         if one["ledger_id"] is not None:
@@ -97,15 +97,15 @@ def _finding_row_of_json(found: Json) -> FindingRow:
 
 
 def wrong_run(truth: Truth, run: SparkRun) -> Iterator[str]:
-    """Return what a whole run says and is not so, as sentences: of ledgers, bookies, marks and
-    copies.
+    """Yield each false statement of a whole run on ledgers, bookies, marks and copies, as a
+    sentence.
     """
     findings = run.outcome.findings
     found = [(one["kind"], one["bookie_id"]) for one in findings if one["bookie_id"] is not None]
     yield from wrong_verdicts(truth, run.rows)
     yield from wrong_bookies(truth, found)
     yield from wrong_facts_of_run(truth, findings)
-    if run.outcome.summary:  # a stand-in for a run has none
+    if run.outcome.summary:  # a substitute for a run has none
         yield from (
             f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ())
         )

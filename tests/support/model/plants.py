@@ -1,5 +1,5 @@
-"""Bugs planted in the product, for the model to find: each a function that patches it until the
-test is over.
+"""Bugs to plant in the product, for the model to find. Each is a function that patches the product
+until the test ends.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bookies are not asked about a marked ledger."""
+    """Ask no bookies about a marked ledger."""
     ask = judgement.questions_of
     monkeypatch.setattr(
         judgement, "questions_of", lambda record: () if record.mark else ask(record)
@@ -50,7 +50,7 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bookie of which nothing was heard lacks everything."""
+    """Take a silent bookie for one that lacks everything."""
     monkeypatch.setattr(
         sources,
         "Unanswered",
@@ -59,12 +59,12 @@ def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_refusal_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bookie that answers with an error status counts as one that says nothing."""
+    """Take a bookie that answers with an error status for a silent one."""
     monkeypatch.setitem(REASON_OF_ANSWER, AnswerStatus.REFUSED, Unknown.BOOKIE_SILENT)
 
 
 def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bookie that is not registered holds everything."""
+    """Take an unregistered bookie for one that holds everything."""
     monkeypatch.setattr(
         Unanswered,
         "share",
@@ -73,12 +73,12 @@ def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_look_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suspect is not asked about a second time."""
+    """Never ask about a suspect a second time."""
     monkeypatch.setattr(recheck, "ASKED_LOOKS_OF_A_SUSPECT", 1)
 
 
 def windows_are_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each bookie is held to the entries of the position behind its own."""
+    """Expect the entries of the next position on each bookie."""
     right = schedule.expected_entries
 
     def shifted(extent: Any, at: tuple[int, ...], size: int, quorum: int) -> Any:
@@ -90,7 +90,7 @@ def windows_are_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_last_entry_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last entry of a ledger is taken for its end."""
+    """Take the entry before the last one for the end of a ledger."""
     extents = schedule.extents
 
     def shorter(metadata: Any) -> Any:
@@ -104,7 +104,7 @@ def the_last_entry_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger that is gone is taken for one whose metadata is broken."""
+    """Take a deleted ledger for one with broken metadata."""
     state = judgement._judge_state
 
     def broken(seen: Any) -> Verdict:
@@ -122,46 +122,46 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a list lacks is never read: no loss can be confirmed."""
+    """Never read what a list lacks, so that no loss can be confirmed."""
     monkeypatch.setattr(judgement, "_wanted_reads", lambda seen: ((), False))
 
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read-only bookies are not asked."""
+    """Ask no read-only bookies."""
     monkeypatch.setattr(address_table, "Registration", SimpleNamespace(NONE=Registration.READONLY))
 
 
 def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a bookie without registration and cookie held is unknown."""
+    """Take for unknown what a bookie without registration and cookie held."""
     for module in (judgement, ledger):
         monkeypatch.setattr(module, "gone_bookies", lambda answers: frozenset())
 
 
 def one_more_copy_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loss counts from the second copy on."""
+    """Report a loss only from the second lost copy on."""
     beyond = entries.Losses.beyond
     monkeypatch.setattr(entries.Losses, "beyond", lambda self, lost: beyond(self, lost + 1))
 
 
 def twice_is_two_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bookie that stands twice in a write set counts as two copies."""
+    """Count a bookie that occurs twice in a write set as two copies."""
     monkeypatch.setattr(coverage, "_surplus", lambda extent, metadata: ())
 
 
 def strays_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What other bookies were read for does not count."""
+    """Ignore what was read on other bookies."""
     monkeypatch.setattr(ledger, "_search", lambda *_: None)
 
 
 def marks_stay_young(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The younger of a mark's two dates is its age."""
+    """Take the younger of a mark's two dates for its age."""
     monkeypatch.setattr(
         underreplication, "age_ms", lambda mark, now_ms: max(0, now_ms - mark.created_ms)
     )
 
 
 def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other judging of the same loss shows an entry more."""
+    """Report one entry more at every other judging of the same loss."""
     losses, count = entries._entry_finding, iter(range(10**9))
 
     def unsteady(kind: Kind, number: int, *rest: Any, **more: Any) -> Finding:
@@ -172,7 +172,7 @@ def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three ledgers or more one gets no verdict."""
+    """Give one of three or more ledgers no verdict."""
     audit_ledgers = single.audit_ledgers
 
     def leave_out(asker: Any, numbers: Any, terms: Any) -> Any:
@@ -182,7 +182,7 @@ def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a bookie said first stands, whatever it says at a later look."""
+    """Keep what a bookie said first, whatever it says at a later look."""
 
     def heard(chain: Any, terms: Any) -> Any:
         answers: dict[Any, Any] = {}
@@ -195,7 +195,7 @@ def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What bookies said counts, also where the metadata became another since."""
+    """Use what bookies said although the metadata changed since."""
     for module in (recheck, newest_state):
         monkeypatch.setattr(module, "same_state", lambda one, other: True)
 
@@ -227,14 +227,14 @@ OTHERS: tuple[Plant, ...] = (
 """More bugs of these sorts, for the long form."""
 QUICK_BETWEEN: tuple[Plant, ...] = (the_first_word_counts,)
 OTHERS_BETWEEN: tuple[Plant, ...] = (changed_metadata_is_not_noticed,)
-"""Bugs that show only where the cluster changes while an audit stands still."""
+"""Bugs that show only if the cluster changes while an audit pauses."""
 
 
-# Of a run on Spark that is cut down and goes on
+# Bugs of a run on Spark that is killed and resumed
 
 
 def reported_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The journal says that a stage is done before it is."""
+    """Write a stage into the journal before it is done."""
     once = Journal.run_once
 
     def too_early(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
@@ -255,10 +255,10 @@ def reported_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leftovers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a stage that was cut down left stays among the tables."""
+    """Keep what a killed stage left among the tables."""
     monkeypatch.setattr(Place, "remove_file", lambda self, name: None)
 
 
 def all_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that goes on has forgotten its journal."""
+    """Resume without the journal."""
     monkeypatch.setattr(Journal, "reopen", classmethod(lambda cls, run: cls(run)))

@@ -1,4 +1,4 @@
-"""What must hold after each action, each as a function that gives a sentence where it does not."""
+"""What must hold after each action. Each function returns a sentence for what does not."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from auditor.model.finding import Family, Kind
 from auditor.second_checker.agreement import differences, worst_entry_of
 
 LOOKS_OF_AN_ACCUSED = 2
-"""Looks at which the bookies are asked before entries are said to be lost."""
+"""Looks that must ask the bookies before a loss is reported."""
 
 
 def broken(
     truth: Truth, judged: Mapping[int, Judged], before: Mapping[int, Row], untouched: set[int]
 ) -> Iterator[str]:
-    """Every property that is broken, as a sentence. `before`: the rows of the audit before the
+    """Yield every broken property, as a sentence. `before`: the rows of the audit before the
     action.
     """
     rows = {number: one.row for number, one in judged.items()}
@@ -42,14 +42,16 @@ def broken(
 
 
 def broken_by_one(number: int, one: Judged) -> Iterator[str]:
-    """What must hold of the verdict on each ledger, whatever changed while it was looked at."""
+    """Yield what is broken in the verdict on each ledger, whatever changed while it was looked
+    at.
+    """
     yield from hasty(number, one)
     yield from disputed(number, one)
 
 
 def wrong_verdicts(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
-    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the
-    truth owes it.
+    """Yield each false alarm, miss and false fact: each ledger must get exactly the verdict that
+    the truth owes it.
     """
     for number, row in rows.items():
         owed = truth.owed(number)
@@ -78,8 +80,8 @@ def _what_is_wrong(row: Row, owed: Row) -> str:
 
 
 def moved(rows: Mapping[int, Row], before: Mapping[int, Row], untouched: set[int]) -> Iterator[str]:
-    """A ledger that the action does not touch keeps its verdict. Facts may change: they tell of
-    other bookies too.
+    """Yield the ledgers whose verdict changed although the action does not touch them. Facts may
+    change: they also describe other bookies.
     """
     for number in sorted(untouched & rows.keys() & before.keys()):
         if rows[number].bare() != before[number].bare():
@@ -90,9 +92,11 @@ def moved(rows: Mapping[int, Row], before: Mapping[int, Row], untouched: set[int
 
 
 def hasty(number: int, one: Judged) -> Iterator[str]:
-    """Nothing is said to be lost before its bookies were asked at two looks of the same metadata,
-    which was read once more behind them; and of each bookie that is said to lack entries a list
-    lacks them, and reading the worst one says so.
+    """Yield the losses that were reported too early.
+
+    A reported loss needs two looks at the same metadata, which was read once more after them. For
+    each bookie said to lack entries a list must lack them, and reading the worst one must confirm
+    it.
     """
     found = [
         f
@@ -124,7 +128,7 @@ def hasty(number: int, one: Judged) -> Iterator[str]:
 
 
 def _of_the_same_metadata(looks: Sequence[Look]) -> list[Look]:
-    """The looks, up to the last one, that saw what it saw."""
+    """Return the looks, up to the last one, that saw the same metadata as the last one."""
     newest = looks[-1].record
     others = [
         at
@@ -135,8 +139,8 @@ def _of_the_same_metadata(looks: Sequence[Look]) -> list[Look]:
 
 
 def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) -> Iterator[str]:
-    """Why what one bookie said, its newest conclusive word on each thing, is not enough to say that
-    it lacks those entries.
+    """Yield why one bookie's newest conclusive words are not enough to say that it lacks those
+    entries.
     """
     answers = [look.answers[bookie] for look in looks if bookie in look.answers]
     if len(answers) < LOOKS_OF_AN_ACCUSED:
@@ -172,7 +176,9 @@ def _tells_of(read: EntryRead, bookie: str) -> bool:
 
 
 def disputed(number: int, one: Judged) -> Iterator[str]:
-    """The same evidence judged again gives the same verdict, and the second checker confirms it."""
+    """Yield where judging the same evidence again gives another verdict, or the second checker
+    objects.
+    """
     again = settle(one.evidence, one.terms)
     if again.todo is not Todo.NOTHING or again.verdict != one.verdict:
         yield (
@@ -183,12 +189,12 @@ def disputed(number: int, one: Judged) -> Iterator[str]:
         yield f"the checkers differ on ledger {number}: {sentence}"
 
 
-# Of a whole run on Spark
+# Whole runs on Spark
 
 
 def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[str]:
-    """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it
-    does not list.
+    """Yield where a run differs, row for row, from the engine without Spark. A run does not list a
+    deleted ledger.
     """
     for number in sorted(single.keys() | spark.keys()):
         one = single.get(number)
@@ -197,7 +203,9 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
 
 
 def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """No false alarm and no miss on bookies that are silent, gone or failing, as (kind, bookie)."""
+    """Yield each false alarm and miss on bookies that are silent, gone or failing, as (kind,
+    bookie).
+    """
     claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
     yield from (
         f"a false alarm: {kind} on {bookie}"

@@ -1,7 +1,7 @@
-"""What an audit says of a ledger, as far as the model owes it: rows, findings, and their facts in
-one form.
+"""What an audit says of a ledger, reduced to what the model owes: rows, findings, and their facts
+in one form.
 
-Facts are (name, value) pairs in order of name. A nested fact has the names of both joined by a dot
+Facts are (name, value) pairs in order of name. A nested fact has both names joined by a dot
 (`search.found_on`), a list is a tuple, an age is in minutes.
 """
 
@@ -15,17 +15,15 @@ Fact = tuple[str, object]
 NOT_OWED = frozenset(
     {"created_ms", "changed_ms", "since_ms", "lock_since_ms", "reason", "offset_bytes"}
 )
-"""Facts that the model cannot know: when ZooKeeper wrote a znode, and how a decoder words its
-error.
-"""
+"""Facts that the model cannot know: when ZooKeeper wrote a znode, and a decoder's error text."""
 AGE_STEP_MINUTES = 25
 """The model's time moves in multiples of this, so a slow machine does not change an age."""
 MINUTE_MS = 60_000
 
 
 class FindingRow(NamedTuple):
-    """A finding as far as the model owes it. `first`: of the segment; `missing`: what each bookie
-    lacks.
+    """A finding as the model owes it. `first`: first entry of the segment; `missing`: what each
+    bookie lacks.
     """
 
     kind: str
@@ -38,8 +36,8 @@ class FindingRow(NamedTuple):
 
 
 class CopyFacts(NamedTuple):
-    """The copies that a ledger promises: those that a list named, that were read, that are
-    assumed.
+    """The copies that a ledger promises: those that a list named, those that were read, and those
+    that are assumed.
     """
 
     expected: int
@@ -49,7 +47,7 @@ class CopyFacts(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A verdict as far as the model owes it. Findings ascend by kind and segment."""
+    """A verdict as the model owes it. Findings ascend by kind and segment."""
 
     standing: str
     exempt: str | None = None
@@ -59,7 +57,7 @@ class Row(NamedTuple):
     is_mark_stale: bool = False
 
     def bare(self) -> Row:
-        """The row without facts: the verdict alone."""
+        """The row without facts: only the verdict."""
         findings = tuple(one._replace(facts=()) for one in self.findings)
         return self._replace(findings=findings, copies=None, is_mark_stale=False)
 
@@ -74,7 +72,7 @@ class Row(NamedTuple):
 
 
 def wrong_facts(said: Row, owed: Row) -> list[str]:
-    """Return each fact in which two rows of the same verdict differ, as a sentence."""
+    """Return each fact in which two rows with the same verdict differ, as a sentence."""
     sentences = []
     for one, other in zip(said.findings, owed.findings, strict=True):
         says, truth = dict(one.facts), dict(other.facts)
@@ -91,7 +89,7 @@ def wrong_facts(said: Row, owed: Row) -> list[str]:
 
 
 def age_minutes(age_ms: int) -> int:
-    """Return the age in the model's steps, to the nearest: an audit that went on may date its
+    """Return the age in the model's steps, to the nearest step: a resumed audit may date its
     judgement before the mark.
     """
     step_ms = AGE_STEP_MINUTES * MINUTE_MS
@@ -99,7 +97,7 @@ def age_minutes(age_ms: int) -> int:
 
 
 def flat(facts: Mapping[str, Any] | None, within: str = "") -> tuple[Fact, ...]:
-    """Return the facts of a finding, as JSON has them, in the form that the model owes them in."""
+    """Return the facts of a finding, given as in JSON, in the form of the model."""
     return tuple(sorted(_flat(facts or {}, within), key=lambda one: one[0]))
 
 

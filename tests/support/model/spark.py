@@ -1,5 +1,5 @@
-"""A history through whole runs on Spark: what they say, held against the engine without Spark and
-against the truth.
+"""A history through whole runs on Spark, compared with the engine without Spark and with the
+truth.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from support.model.on_spark import on_spark, wrong_run
 from support.model.properties import differing
 
 SHRINKS_MAX = 25
-"""Histories tried to find a shorter one that fails too: seconds each."""
+"""Histories tried in search of a shorter failing one. Each takes seconds."""
 
 
 def through_spark(
     cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int = SHRINKS_MAX
 ) -> None:
-    """A history, its end judged by a whole run, and each audit that is cut down in it and goes on
-    is one too. Raises Broken, with the shortest history found that fails.
+    """Run a history whose end a whole run judges; each audit that is killed and resumed in it is a
+    whole run, too.
 
-    The caller has a Spark session (the fixture `spark`). 3 to 10 s, and as much again for each
-    audit that is cut down.
+    Raises Broken, with the shortest failing history. The caller has a Spark session (the fixture
+    `spark`). 3 to 10 s, and as much again for each killed audit.
     """
     _holds(_cut_down, cluster, lines, workdir, shrinks_max)
 
 
 def end_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
-    """The same, but of whole runs there is one, at the end. 3 to 10 s."""
+    """Do the same with a single whole run, at the end. 3 to 10 s."""
     _holds(_at_the_end, cluster, lines, workdir, SHRINKS_MAX)
 
 
 def each_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
-    """The same, and there is one behind each action. Minutes; but where it fails, that is at its
-    end, and is shrunk so.
+    """Do the same with a whole run after each action. Minutes; but a failing action is then the
+    last one, and the history is shrunk accordingly.
     """
     if failure := _failure(_at_each, cluster, lines, workdir):
         end_through_spark(cluster, failure.lines, workdir)
@@ -44,7 +44,7 @@ def each_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) ->
 
 
 Way = Callable[[Cluster, Sequence[str], Path], list[str]]
-"""A history through the model: what is broken first, as sentences."""
+"""A history through the model: returns what is broken first, as sentences."""
 
 
 def _holds(
@@ -62,15 +62,15 @@ def _holds(
 def _failure(way: Way, cluster: Cluster, lines: Sequence[str], workdir: Path) -> Broken | None:
     try:
         sentences = way(cluster, lines, workdir)
-    except Broken as broken:  # of the engine without Spark
+    except Broken as broken:  # raised by the engine without Spark
         sentences = broken.sentences
-    except Exception as error:  # of accounts that do not add up, a run that may not go on, Spark
+    except Exception as error:  # counts, resumption, Spark
         sentences = [raised(error)]
     return Broken(cluster.lines, sentences, f"{cluster.where}--spark ") if sentences else None
 
 
 def _cut_down(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
-    """By an audit that went on, or else at the end of the history."""
+    """Judge a history in which each resumed audit is a whole run; without one, judge its end."""
     return _broken_on_the_way(cluster, lines, workdir) or _broken_at_the_end(cluster, workdir)
 
 
@@ -92,7 +92,7 @@ def _at_each(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]
 
 
 def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
-    """The whole history happens, as far as no audit that goes on in it is wrong."""
+    """Apply the whole history, until a resumed audit in it is wrong."""
     cluster.begin()
     halves: Halves | None = None
     for line in lines:
@@ -114,13 +114,15 @@ def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) ->
 
 
 def _broken_at_the_end(cluster: Cluster, workdir: Path) -> list[str]:
-    """The cluster as it is, by the engine without Spark and by a whole run."""
+    """Judge the present cluster by the engine without Spark and by a whole run."""
     cluster.step("again")
-    cluster.lines.pop()  # no part of the history
+    cluster.lines.pop()  # not part of the history
     return _broken_on_spark(cluster, workdir)
 
 
 def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
-    """A whole run of the cluster as it is, held against what the engine without Spark said last."""
+    """Compare a whole run of the present cluster with the last result of the engine without
+    Spark.
+    """
     run = on_spark(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)))
     return [*differing(cluster.rows, run.rows), *wrong_run(cluster.truth, run)]

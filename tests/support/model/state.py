@@ -1,4 +1,4 @@
-"""What the model's cluster consists of: bookies, ledgers and the copies of their entries."""
+"""The parts of the model's cluster: bookies, ledgers and the copies of their entries."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from dataclasses import dataclass, field
 
 BOOKIES = ("b1", "b2", "b3", "b4", "b5", "b6")
 GRACE_MINUTES = 60
-"""How long a mark excuses. Time moves in steps of 25 minutes, so no age is ever near it, or near
-STUCK_MINUTES.
+"""How long a mark excuses a loss. Time moves in steps of 25 minutes, so no age comes near it, or
+near STUCK_MINUTES.
 """
 STUCK_MINUTES = 120
 """How long a ledger may be open."""
 ENTRIES_MAX = 32
-"""Entries of one ledger: few enough that a finding shows all its ranges and that all lost ones are
-looked for elsewhere.
+"""Maximum entries of one ledger: few enough that a finding shows all its ranges and that all lost
+ones are looked for elsewhere.
 """
 
 OPEN, IN_RECOVERY, CLOSED = "OPEN", "IN_RECOVERY", "CLOSED"
 BYTES, ENDLESS = "bytes", "endless"
-"""What may be wrong with a znode: bytes that nobody can decode; closed, and without its last
-entry.
-"""
+"""Damage of a znode: bytes that cannot be decoded; closed, but without its last entry."""
 WRITABLE, READONLY, UNREGISTERED = "writable", "readonly", ""
 LISTED, READ = "listed", "read"
 LACKS, GONE = "lacks", "gone"
 AWAY, SILENT, REFUSED = "away", "silent", "refused"
 WRONG_IDS, WRONG_DIGEST = "wrong ids", "wrong digest"
-"""What an audit can find out about a copy: it is there, it cannot be, or nothing is known of it."""
+"""What an audit can find out about a copy: it exists, it cannot exist, or nothing is known of it.
+"""
 REMARKS = ("LEDGER_STUCK", "ENTRIES_BEYOND_END")
 """Kinds that do not change a standing."""
 
 
 @dataclass
 class Bookie:
-    """One bookie: where it is registered, whether anybody listens, whether it left a cookie, what
-    it holds by ledger.
+    """One bookie: where it is registered, whether it listens, whether it left a cookie, and what it
+    holds by ledger.
 
-    A ledger that is a key is known to the bookie, also with no entry left.
+    It knows a ledger that is a key, even if no entry is left.
     """
 
     registered: str = WRITABLE
@@ -45,11 +44,11 @@ class Bookie:
     cookie: bool = True
     holds: dict[int, set[int]] = field(default_factory=dict)
     lists: bool = True
-    """Whether it answers which entries of a ledger it holds. It can be read in any case."""
+    """Whether it answers which entries of a ledger it holds. Reading works in any case."""
     wrong: dict[int, set[int]] = field(default_factory=dict)
-    """Entries of which its copy does not match its digest, if it holds one."""
+    """Entries whose copy does not match its digest, if the bookie holds one."""
     mixed_up: set[int] = field(default_factory=set)
-    """Ledgers of which it sends other entries than those asked for."""
+    """Ledgers of which it sends other entries than those requested."""
     refuses: bool = False
     """Whether it answers each request with an error status."""
 
@@ -65,7 +64,7 @@ class Bookie:
         return entry in self.wrong.get(ledger, ())
 
     def can_read(self, ledger: int, entry: int) -> bool:
-        """Whether reading gives the entry that was written."""
+        """Return whether reading returns the entry that was written."""
         return (
             self.has(ledger, entry)
             and not self.is_wrong(ledger, entry)
@@ -73,18 +72,18 @@ class Bookie:
         )
 
     def store(self, ledger: int, entries: Iterable[int]) -> None:
-        """Good copies of these entries arrive, in place of what was there."""
+        """Store good copies of these entries, in place of the present ones."""
         self.holds.setdefault(ledger, set()).update(entries)
         self.wrong.get(ledger, set()).difference_update(entries)
 
     def forget(self, ledger: int) -> None:
-        """The ledger is not known here any more."""
+        """Forget the ledger."""
         self.holds.pop(ledger, None)
         self.wrong.pop(ledger, None)
         self.mixed_up.discard(ledger)
 
     def drop(self, ledger: int, entry: int) -> None:
-        """The copy of the entry is gone, good or not."""
+        """Drop the copy of the entry, good or not."""
         self.holds.get(ledger, set()).discard(entry)
         self.wrong.get(ledger, set()).discard(entry)
 
@@ -99,8 +98,8 @@ class Segment:
 
 @dataclass
 class Ledger:
-    """One ledger as its znode and its mark tell it. `written` counts the entries acknowledged so
-    far.
+    """One ledger as its znode and its mark describe it. `written` counts the entries acknowledged
+    so far.
     """
 
     ensemble_size: int
@@ -120,8 +119,8 @@ class Ledger:
         return self.segments[-1]
 
     def write_set(self, segment: Segment, entry: int) -> list[str]:
-        """Where an entry goes, copy by copy: the first to the position that the entry's id points
-        to, the others behind it.
+        """Return where an entry goes, copy by copy: the first to the position that the entry's id
+        selects, the others to the next ones.
         """
         return [
             segment.ensemble[(entry + copy) % self.ensemble_size]
@@ -135,13 +134,13 @@ class Ledger:
         return any(bookie in segment.ensemble for segment in self.segments)
 
     def segments_with_entries(self) -> list[Segment]:
-        """Those that the metadata promises an entry of."""
+        """The segments of which the metadata promises an entry."""
         firsts = {self.segment_of(entry).first for entry in self.judged_entries()}
         return [segment for segment in self.segments if segment.first in firsts]
 
     def judged_entries(self) -> list[int]:
-        """The entries that the metadata promises: none before it is closed, none where it can't be
-        read; without a last entry all but those of the last segment.
+        """Return the entries that the metadata promises: none while it is open, none if it is
+        unreadable; without a last entry all but those of the last segment.
         """
         if self.state != CLOSED or self.flaw == BYTES:
             return []
@@ -169,7 +168,9 @@ class Copies:
 
     @property
     def lost(self) -> int:
-        """Promised copies that cannot exist. A bookie that stands twice holds one copy."""
+        """The number of promised copies that cannot exist. A bookie that occurs twice holds one
+        copy.
+        """
         return len(self.write_set) - len(self.bookies) + len(self.absent_on)
 
     @property
@@ -186,8 +187,8 @@ class Copies:
 
 
 def worst_of(copies: list[Copies]) -> Copies:
-    """The entry with the fewest possible copies, then the fewest confirmed ones, then the lowest
-    id.
+    """Return the entry with the fewest possible copies, then the fewest confirmed ones, then the
+    lowest id.
     """
     return min(
         (one for one in copies if one.lost),

@@ -1,11 +1,10 @@
 """The truth of the model: what a small cluster really holds, and what an audit of it owes.
 
 Everything is spelled out entry by entry with sets and loops. Nothing is taken from the product but
-the words of its catalogue, so that a wrong formula there can't be right here too. Time is the
-model's own, in minutes; nothing moves it but the action `time`. Nothing changes while an audit
-runs, so what an audit owes is exact: the same kinds, the same entries, no more, no less. Where an
-audit is cut down and goes on later, `across.py` says what it owes. `truth_of_bookies.py` has what
-is true of bookies.
+the words of its catalogue, so a wrong formula of the product cannot hide here. Time is the model's
+own, in minutes, and only the action `time` moves it. Nothing changes while an audit runs, so what
+it owes is exact: the same kinds, the same entries, no more, no less. `across.py` says what an audit
+owes that is killed and resumed later. `truth_of_bookies.py` has what is true of bookies.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ from support.model.state import (
     worst_of,
 )
 
-UNTOLD, HALF, WRITTEN = "untold", "half", "written"
-LEFT = (UNTOLD, HALF, WRITTEN)
-"""What a stage leaves that is cut down: its whole table, of which the journal does not know; half
-of its files; all of it.
+UNRECORDED, HALF, WRITTEN = "unrecorded", "half", "written"
+LEFT = (UNRECORDED, HALF, WRITTEN)
+"""What a killed stage leaves: its whole table, which is not in the journal; half of its files; or
+all of it.
 """
 
 
 @dataclass(frozen=True)
 class Cut:
-    """An audit that was cut down: at which of its stages, what of that one is left (`LEFT`), and
-    how the cluster was then.
+    """A killed audit: the stage, what is left of that stage (`LEFT`), and the cluster at that
+    time.
     """
 
     stage: int
@@ -61,8 +60,8 @@ class Cut:
 
 @dataclass
 class Truth:
-    """The whole cluster. `now`: minutes since its history began; `cut`: the audit that may go
-    on.
+    """The whole cluster. `now`: minutes since its history began; `cut`: the audit that may be
+    resumed.
     """
 
     bookies: dict[str, Bookie]
@@ -70,37 +69,37 @@ class Truth:
     now: int = 0
     cut: Cut | None = None
     racks: dict[str, str] = field(default_factory=dict)
-    """Where each bookie stands."""
+    """The rack of each bookie."""
     auditor: str = ""
-    """The bookie that BookKeeper elected to look for lost bookies; "": none."""
+    """The bookie that BookKeeper elected to look for lost bookies; "" if there is none."""
     replication_disabled: bool = False
     lost_bookie_recovery_delay_s: int | None = None
     is_real: bool = False
-    """Real bookies can do less than those of the sandbox."""
+    """Whether the bookies are real ones, which can do less than those of the sandbox."""
     sample: int | None = None
     """Entries sampled on a bookie that cannot list, beside the ends of segments; None: all are
-    read. It is not known which are drawn, so with a sample no such bookie may lack anything.
+    read. The drawn ones are unknown, so with a sample no such bookie may lack anything.
     """
     around: Truth | None = None
     """The cluster whose switches and registered bookies an audit read; None: this one."""
     unable: frozenset[str] | None = None
-    """The bookies that ledgers show to be unable to list; None: those of this cluster do."""
+    """The bookies that ledgers show to be unable to list; None: those of this cluster."""
     read_before: frozenset[int] = frozenset()
-    """Entries that an audit read on other bookies before the cluster was this one."""
+    """Entries that an audit read on other bookies before the cluster reached this state."""
 
     @classmethod
     def of(cls, bookies: Iterable[str] = BOOKIES, *, is_real: bool = False) -> Truth:
-        """All bookies up, each in a rack of its own, and nothing on them."""
+        """Return a cluster with all bookies up, each in a rack of its own, and nothing on them."""
         names = list(bookies)
         racks = {name: f"/r{number}" for number, name in enumerate(names, start=1)}
         return cls({name: Bookie() for name in names}, racks=racks, is_real=is_real)
 
     def listed(self) -> list[int]:
-        """The ledgers that have a znode."""
+        """Return the ledgers that have a znode."""
         return [number for number, ledger in self.ledgers.items() if not ledger.deleted]
 
     def owed(self, number: int) -> Row:
-        """The verdict that an audit owes this ledger."""
+        """Return the verdict that an audit owes this ledger."""
         ledger = self.ledgers[number]
         if ledger.deleted:
             return Row("exempt", "deleted")
@@ -126,11 +125,11 @@ class Truth:
         copies = (self._copies(number, ledger, entry) for entry in ledger.judged_entries())
         return facts_of.read_elsewhere(self, number, [one for one in copies if one.possible == 0])
 
-    # What is true of one entry
+    # One entry
 
     def is_forgotten(self, bookie: str) -> bool:
-        """Neither registered nor known by a cookie: unless nobody has one, for then cookies tell
-        nothing.
+        """Return whether the bookie has neither a registration nor a cookie. If no bookie has a
+        cookie, cookies prove nothing.
         """
         one = self.bookies[bookie]
         return (
@@ -146,7 +145,7 @@ class Truth:
         )
 
     def word(self, bookie: str, number: int, entry: int) -> str:
-        """What an audit can find out about an entry on a bookie that should hold it."""
+        """Return what an audit can find out about an entry on a bookie that should hold it."""
         one = self.bookies[bookie]
         if self.is_forgotten(bookie):
             return GONE
@@ -164,7 +163,7 @@ class Truth:
             return WRONG_IDS
         return WRONG_DIGEST if one.is_wrong(number, entry) else READ
 
-    # What is true of one ledger
+    # One ledger
 
     def _findings(self, number: int, ledger: Ledger, copies: list[Copies]) -> Iterator[FindingRow]:
         yield from self._on_metadata(number, ledger)
@@ -189,7 +188,9 @@ class Truth:
     def _on_entries(
         self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool
     ) -> Iterator[FindingRow]:
-        """The strongest kind. A young mark excuses that copies are missing, and no wrong copy."""
+        """Yield the finding of the strongest kind. A young mark excuses missing copies, but no
+        wrong copy.
+        """
         gone = [one for one in copies if one.possible == 0]
         below_ack = [one for one in copies if one.possible < ledger.ack_quorum]
         below_write = [one for one in copies if one.possible < ledger.write_quorum]
@@ -209,7 +210,9 @@ class Truth:
         yield _finding_row(kind, ledger, copies, hit, facts_of.entries(self, number, copies))
 
     def _is_elsewhere(self, number: int, ledger: Ledger, entry: int) -> bool:
-        """Alive on a bookie that can be asked and that the ledger's metadata names nowhere."""
+        """Return whether it is alive on a bookie that can be asked and that the ledger's metadata
+        does not name.
+        """
         others = (one for name, one in self.bookies.items() if not ledger.names(name))
         return any(one.can_be_asked and one.can_read(number, entry) for one in others)
 
@@ -227,8 +230,8 @@ class Truth:
             )
 
     def _on_ensembles(self, ledger: Ledger) -> Iterator[FindingRow]:
-        """One finding a segment with entries: a bookie stands twice in it, or a write set does not
-        span enough racks.
+        """Yield one finding for each segment with entries in which a bookie occurs twice, or a
+        write set spans too few racks.
         """
         for segment in ledger.segments_with_entries():
             if len(set(segment.ensemble)) < len(segment.ensemble):
@@ -244,8 +247,8 @@ class Truth:
         """Return the bookies whose list of the ledger an audit has: they should hold an entry of
         it, and answer.
 
-        A bookie that cannot list says all the same that it does not know the ledger, until another
-        ledger shows that it cannot.
+        A bookie that cannot list still says that it does not know the ledger, until another ledger
+        shows that it cannot list.
         """
         asked, unable = self.due(self.ledgers[number]), self.known_unable()
         return {
@@ -271,11 +274,11 @@ class Truth:
         return frozenset(name for name, number in asked if not self._answers_list(name, number))
 
     def needing(self, bookie: str) -> list[int]:
-        """The closed, non-empty ledgers that need a bookie, ascending."""
+        """Return the closed, non-empty ledgers that need a bookie, ascending."""
         return sorted(n for n in self.listed() if bookie in self.due(self.ledgers[n]))
 
     def due(self, ledger: Ledger) -> set[str]:
-        """The bookies that should hold some entry of the ledger."""
+        """Return the bookies that should hold some entry of the ledger."""
         return {
             b
             for entry in ledger.judged_entries()
@@ -284,7 +287,7 @@ class Truth:
 
 
 def _unknowns(ledger: Ledger, copies: list[Copies]) -> tuple[str, ...]:
-    """Why copies are unknown. A bookie that is not registered is what a mark is for."""
+    """Return why copies are unknown. A mark exists for bookies that are not registered."""
     words = {word for one in copies for word in one.words.values()}
     unheard = SILENT in words or (AWAY in words and ledger.marked_at is None)
     is_wrong = WRONG_IDS in words or WRONG_DIGEST in words
@@ -309,8 +312,8 @@ def _exempt(ledger: Ledger) -> str | None:
 def _finding_row(
     kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]
 ) -> FindingRow:
-    """A finding on entries: those it is true of, what every bookie lacks, and the worst entry that
-    lost a copy.
+    """Return a finding on entries: those that have the defect, what every bookie lacks, and the
+    worst entry that lost a copy.
     """
     worst = worst_of(copies)
     return FindingRow(
@@ -325,7 +328,7 @@ def _finding_row(
 
 
 def _wrong(ledger: Ledger, copies: list[Copies], wrong: list[Copies]) -> FindingRow:
-    """ENTRY_CORRUPT, shown by the lowest entry."""
+    """Return ENTRY_CORRUPT, shown by the lowest entry."""
     first = wrong[0]
     return FindingRow(
         "ENTRY_CORRUPT",

@@ -1,5 +1,5 @@
-"""What is true of the bookies of the model's cluster, and which findings on them an audit may give
-and owes.
+"""What is true of the bookies of the model's cluster: which findings on them an audit may give, and
+which it owes.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from support.model.state import UNREGISTERED
 from support.model.truth import Truth
 
 FAILING_LEDGERS_MIN = 3
-"""Ledgers that a bookie must refuse before it is said to fail."""
+"""Ledgers that a bookie must refuse before it is reported as failing."""
 
 
 def silent(truth: Truth) -> set[str]:
-    """The bookies that are `down`, of those that an audit has to ask."""
+    """Return the bookies that are `down` among those that an audit must ask."""
     return {name for number in truth.listed() for name in truth.due(truth.ledgers[number])} & down(
         truth
     )
 
 
 def down(truth: Truth) -> set[str]:
-    """The registered bookies at which nobody listens. An audit may ask any of them, for an entry
+    """Return the registered bookies that do not listen. An audit may ask any of them, for an entry
     that is lost elsewhere.
     """
     return {
@@ -30,14 +30,15 @@ def down(truth: Truth) -> set[str]:
 
 
 def unnoticed(truth: Truth) -> set[str]:
-    """The bookies that are gone without a cookie, of those that unmarked ledgers need."""
+    """Return the bookies that are gone without a cookie among those that unmarked ledgers need."""
     return {name for name in gone(truth) if truth.is_forgotten(name)}
 
 
 def gone(truth: Truth) -> set[str]:
-    """The bookies that are not registered, of those that unmarked ledgers need. One that left a
-    cookie may be restarting: it depends on the time between two looks whether an audit tells that
-    it is gone.
+    """Return the unregistered bookies among those that unmarked ledgers need.
+
+    One that left a cookie may be restarting. Whether an audit reports it depends on the time
+    between two looks.
     """
     unmarked = [
         one for number in truth.listed() if (one := truth.ledgers[number]).marked_at is None
@@ -47,12 +48,14 @@ def gone(truth: Truth) -> set[str]:
 
 
 def true_of_bookies(truth: Truth) -> set[tuple[str, str]]:
-    """All that an audit may say of bookies that are silent, gone or failing, as (kind, bookie)."""
+    """Return all that an audit may say of bookies that are silent, gone or failing, as (kind,
+    bookie).
+    """
     return _found(silent=down(truth), failing=failing(truth), lost=gone(truth))
 
 
 def owed_on_bookies(truth: Truth) -> set[tuple[str, str]]:
-    """All that it must say of them."""
+    """Return all that an audit must say of them."""
     served = failing(truth) if _is_served(truth) else set()
     return _found(silent=silent(truth), failing=served, lost=unnoticed(truth))
 
@@ -67,7 +70,7 @@ def _found(*, silent: set[str], failing: set[str], lost: set[str]) -> set[tuple[
 
 
 def failing(truth: Truth) -> set[str]:
-    """The bookies that refuse each request, about three ledgers at least that need them."""
+    """Return the bookies that refuse each request, about at least three ledgers that need them."""
     refusing = {n for n, one in truth.bookies.items() if one.refuses and one.listens}
     return {
         n
@@ -77,12 +80,12 @@ def failing(truth: Truth) -> set[str]:
 
 
 def _is_served(truth: Truth) -> bool:
-    """Whether some bookie answers a list: where none does, the fault is taken for ours."""
+    """Return whether some bookie answers a list. If none does, the fault counts as ours."""
     return any(truth.listing(number) for number in truth.listed())
 
 
 def lacks_most(truth: Truth, bookie: str) -> bool:
-    """Of three ledgers at least it lacks more than half of what it should hold."""
+    """Return whether it lacks more than half of what it should hold, of at least three ledgers."""
     poor = 0
     for number in truth.listed():
         ledger = truth.ledgers[number]

@@ -1,7 +1,7 @@
 """The truth of each fact that a finding of the model's cluster may state, spelled out with sets and
 loops.
 
-Facts have the names of the product's, nested as there; `rows.flat` brings both into one form.
+Facts have the product's names and nesting; `rows.flat` brings both into one form.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 
 NONSENSE = b"BookieMetadataFormatVersion\t3\n\xff\xffno ledger at all"
-"""The bytes of a znode that nobody can decode."""
+"""Znode bytes that cannot be decoded."""
 RACKS_MIN = 2
-"""Racks that each write set must span, its size at most: BookKeeper's default."""
+"""Racks that each write set must span, at most its size: BookKeeper's default."""
 WRITE_SETS_SHOWN_MAX = 5
 
 
@@ -48,7 +48,7 @@ WRITE_SETS_SHOWN_MAX = 5
 
 
 def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
-    """The facts of the worst entry, and of the search where entries have no copy."""
+    """Return the facts of the worst entry, and of the search if entries have no copy."""
     worst = worst_of(copies)
     ledger = truth.ledgers[number]
     outside = [name for name in truth.listing(number) if name not in worst.bookies]
@@ -66,8 +66,8 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
 
 
 def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
-    """Each bookie that lacks entries holds all it should before them, and some of the last
-    segment.
+    """Return whether each bookie that lacks entries holds everything before them and some of the
+    last segment.
     """
     if ledger.flaw == ENDLESS or any(len(one.bookies) < len(one.write_set) for one in copies):
         return False
@@ -84,8 +84,8 @@ def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
 
 
 def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
-    """Where the entries without a copy were looked for, by the list of each other bookie or by
-    reading there.
+    """Return where the entries without a copy were looked for: in the list of each other bookie, or
+    by reading there.
     """
     scopes = _scopes(truth, number, lost)
     if not scopes:
@@ -125,9 +125,9 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
 
 
 def _scopes(truth: Truth, number: int, lost: list[Copies]) -> dict[str, list[int]]:
-    """Return the entries that each other bookie is looked at for.
+    """Return the entries that each other bookie is asked about.
 
-    It was registered when the audit began, or lists the ledger; a bookie that should hold some of
+    It was registered when the audit began, or lists the ledger. A bookie that should hold some of
     the ledger is not gone.
     """
     begun, due = truth.around or truth, truth.due(truth.ledgers[number])
@@ -146,8 +146,8 @@ def read_elsewhere(truth: Truth, number: int, lost: list[Copies]) -> frozenset[i
 def _looked_for(
     truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]
 ) -> list[int]:
-    """All entries where each other bookie speaks for all of them; else the lowest, and those that
-    some bookie was read for.
+    """Return all entries if each other bookie speaks for all of them; else the lowest, and those
+    that some bookie was read for.
     """
     lists = truth.listing(number)
     speak = [
@@ -174,7 +174,7 @@ def _read(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int
 
 
 def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[int, str]:
-    """What one bookie says of each entry."""
+    """Return what one bookie says of each entry."""
     one = truth.bookies[name]
     words = {}
     for entry in looked_for:
@@ -190,7 +190,7 @@ def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[
 
 
 def wrong_digests(wrong: list[Copies]) -> Json:
-    """Each bookie with the entries of which its copy does not match its digest."""
+    """Return each bookie with the entries whose copy does not match its digest."""
     bookies = sorted(
         {bookie for one in wrong for bookie in one.bookies if one.words[bookie] == WRONG_DIGEST}
     )
@@ -202,7 +202,7 @@ def wrong_digests(wrong: list[Copies]) -> Json:
 
 
 def copy_counts(truth: Truth, number: int, copies: list[Copies]) -> CopyFacts | None:
-    """What the promised copies rest on; a bookie that stands twice has one of two."""
+    """Return how the promised copies are known. A bookie that occurs twice has one of two."""
     if not copies:
         return None
     words = [one.words[bookie] for one in copies for bookie in one.bookies]
@@ -212,7 +212,9 @@ def copy_counts(truth: Truth, number: int, copies: list[Copies]) -> CopyFacts | 
 
 
 def _unread(truth: Truth, ledger: Ledger, copies: list[Copies], bookie: str) -> int:
-    """The copies on a bookie that cannot list for which only a sample of the others speaks."""
+    """Return the copies on a bookie that cannot list for which only a sample of the others
+    speaks.
+    """
     mine = [one.entry for one in copies if one.words.get(bookie) == READ]
     if truth.sample is None:
         return 0
@@ -225,7 +227,7 @@ def _unread(truth: Truth, ledger: Ledger, copies: list[Copies], bookie: str) -> 
 
 
 def mark(truth: Truth, number: int, copies: list[Copies]) -> Json:
-    """How old the mark is, and why it stands."""
+    """Return how old the mark is, and why it stands."""
     ledger = truth.ledgers[number]
     assert ledger.marked_at is not None
     return {
@@ -265,7 +267,7 @@ def _why(truth: Truth, number: int, copies: list[Copies]) -> Iterator[str]:
 
 
 def is_stale(truth: Truth, number: int, copies: list[Copies]) -> bool:
-    """Whether each entry of the ledger was found to have each of its copies."""
+    """Return whether each entry of the ledger was found to have each of its copies."""
     ledger, counts = truth.ledgers[number], copy_counts(truth, number, copies)
     if ledger.flaw or counts is None or counts.assumed:
         return False
@@ -278,14 +280,16 @@ def is_stale(truth: Truth, number: int, copies: list[Copies]) -> bool:
 
 
 def malformed(ledger: Ledger) -> Json:
-    """What is wrong with the znode."""
+    """Return the defect of the znode."""
     if ledger.flaw == BYTES:
         return {"length_bytes": len(NONSENSE), "sha256": sha256(NONSENSE).hexdigest()}
     return {"contradictions": [{"what": "no_last_entry", "numbers": []}], "total": 1}
 
 
 def stuck(truth: Truth, ledger: Ledger) -> Json:
-    """How long the ledger is open. Its metadata says so: the znode was written by the test."""
+    """Return how long the ledger has been open, by its metadata; the test wrote the znode
+    itself.
+    """
     age_ms, limit_ms = (truth.now - ledger.made_at) * MINUTE_MS, STUCK_MINUTES * MINUTE_MS
     return {
         "state": ledger.state,
@@ -296,7 +300,9 @@ def stuck(truth: Truth, ledger: Ledger) -> Json:
 
 
 def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
-    """The entries above the end that at least ack-quorum bookies of the last ensemble list."""
+    """Return the entries above the end that at least ack-quorum bookies of the last ensemble
+    list.
+    """
     ledger = truth.ledgers[number]
     if ledger.state != CLOSED or ledger.flaw:
         return ()
@@ -310,8 +316,8 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
 
 
 def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
-    """The end by the metadata, and the bookies of the last ensemble that list one of the entries
-    behind it.
+    """Return the end by the metadata, and the bookies of the last ensemble that list one of the
+    entries above it.
     """
     ledger = truth.ledgers[number]
     names = _listing_last(truth, number)
@@ -333,7 +339,7 @@ def _listing_last(truth: Truth, number: int) -> set[str]:
 
 
 def duplicate(segment: Segment) -> Json:
-    """Each bookie that stands more than once, with its positions."""
+    """Return each bookie that occurs more than once, with its positions."""
     at = {
         name: tuple(p for p, one in enumerate(segment.ensemble) if one == name)
         for name in segment.ensemble
@@ -344,7 +350,7 @@ def duplicate(segment: Segment) -> Json:
 
 
 def placement(truth: Truth, ledger: Ledger, segment: Segment) -> Json | None:
-    """The write sets of a segment that span too few racks; None where there are none."""
+    """Return the write sets of a segment that span too few racks; None if there are none."""
     size, quorum = ledger.ensemble_size, ledger.write_quorum
     needs = min(quorum, RACKS_MIN)
     starts = range(size) if quorum < size else range(1)

@@ -1,6 +1,6 @@
 """The truth of what a whole run says of bookies, marks and copies, beside the verdicts on ledgers.
 
-Facts have the names of the product's. The `Truth` says which bookies are silent or gone.
+Facts have the product's names. The `Truth` says which bookies are silent or gone.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from support.model.truth import Truth
 Json = dict[str, Any]
 
 RENAME_LEDGERS_MAX = 3
-"""Ledgers that are compared for one bookie that is gone: those with the lowest ids."""
+"""Ledgers that are compared for one gone bookie: those with the lowest ids."""
 MARKS_NAMED_MAX = 20
 LEDGERS_NAMED_MAX = 10
 
 
 def wrong_facts_of_run(truth: Truth, findings: Iterable[Json]) -> Iterator[str]:
-    """Each false fact on a bookie or on the cluster, as a sentence."""
+    """Yield each false fact on a bookie or on the cluster, as a sentence."""
     for found in findings:
         for name, says, is_so in _compared(truth, found):
             if says != is_so:
@@ -32,8 +32,8 @@ def wrong_facts_of_run(truth: Truth, findings: Iterable[Json]) -> Iterator[str]:
 
 
 def wrong_marks(truth: Truth, findings: Iterable[Json], counts: Mapping[str, int]) -> Iterator[str]:
-    """No false alarm and no miss of marks without a ledger, and no false count of marks; a sentence
-    where it is not so.
+    """Yield each false alarm or miss of marks without a ledger, and each false count of marks, as
+    a sentence.
     """
     old = old_marks_without_ledger(truth)
     if bool(old) != any(one["kind"] == "MARK_WITHOUT_LEDGER" for one in findings):
@@ -51,7 +51,7 @@ def wrong_marks(truth: Truth, findings: Iterable[Json], counts: Mapping[str, int
 
 
 def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]:
-    """(name, what a finding says, what is so) of each fact that the model knows."""
+    """Yield (name, value in a finding, true value) of each fact that the model knows."""
     kind, facts = found["kind"], dict(found["facts"])
     if kind == "BOOKIE_LOST_UNNOTICED":
         owed = lost(truth, found["bookie_id"])
@@ -71,7 +71,9 @@ def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]
 
 
 def wrong_summary(truth: Truth, summary: Json) -> Iterator[str]:
-    """Each false claim of a summary on renamed bookies and on verified copies, as a sentence."""
+    """Yield each false statement of a summary on renamed bookies and on verified copies, as a
+    sentence.
+    """
     for name, is_so in {"bookies_renamed": bookies_renamed(truth), **verified(truth)}.items():
         if summary[name] != is_so:
             yield f"a false claim of the summary: {name} is {summary[name]}, and in truth {is_so}"
@@ -81,8 +83,8 @@ def wrong_summary(truth: Truth, summary: Json) -> Iterator[str]:
 
 
 def lost(truth: Truth, bookie: str) -> Json:
-    """BOOKIE_LOST_UNNOTICED: how many ledgers that need it are unmarked, and how many are marked.
-    Nothing changes meanwhile.
+    """Return the facts of BOOKIE_LOST_UNNOTICED: how many ledgers that need it are unmarked, and
+    how many are marked. Nothing changes meanwhile.
     """
     needing = truth.needing(bookie)
     unmarked = [number for number in needing if truth.ledgers[number].marked_at is None]
@@ -100,7 +102,7 @@ def lost(truth: Truth, bookie: str) -> Json:
 
 
 def silent(truth: Truth, bookie: str) -> Json:
-    """BOOKIE_SILENT_YET_REGISTERED."""
+    """Return the facts of BOOKIE_SILENT_YET_REGISTERED."""
     return {
         "registration": truth.bookies[bookie].registered,
         "lost_bookie_recovery_delay_s": truth.lost_bookie_recovery_delay_s,
@@ -109,8 +111,8 @@ def silent(truth: Truth, bookie: str) -> Json:
 
 
 def failing(truth: Truth, bookie: str) -> Json:
-    """BOOKIE_FAILING_REQUESTS. `statuses` without the requests that `lists_refused` and
-    `reads_refused` count.
+    """Return the facts of BOOKIE_FAILING_REQUESTS. `statuses` lacks the requests that
+    `lists_refused` and `reads_refused` count.
     """
     needing = truth.needing(bookie)
     return {
@@ -123,7 +125,7 @@ def failing(truth: Truth, bookie: str) -> Json:
 
 
 def bookies_renamed(truth: Truth) -> list[Json]:
-    """Every gone bookie that is there under another name, and the ledgers by which that is told."""
+    """Return every gone bookie that exists under another name, and the ledgers that show it."""
     names = [(name, renamed_to(truth, name)) for name in sorted(truth.bookies)]
     return [
         {"bookie_id": name, "renamed_to": other, "ledgers": compared(truth, name)}
@@ -133,13 +135,15 @@ def bookies_renamed(truth: Truth) -> list[Json]:
 
 
 def compared(truth: Truth, bookie: str) -> list[int]:
-    """The ledgers by which a gone bookie is compared with others: the lowest that need it."""
+    """Return the ledgers by which a gone bookie is compared with others: the lowest that need
+    it.
+    """
     return truth.needing(bookie)[:RENAME_LEDGERS_MAX]
 
 
 def renamed_to(truth: Truth, bookie: str) -> str | None:
-    """The registered bookie that none of the ledgers compared names and that holds all that a gone
-    one should; None unless it is one.
+    """Return the only registered bookie that none of the compared ledgers names and that holds
+    everything a gone one should; None if there is no such bookie.
     """
     if not truth.is_forgotten(bookie):
         return None
@@ -157,8 +161,8 @@ def renamed_to(truth: Truth, bookie: str) -> str | None:
 
 
 def _seems_to_hold(bookie: Bookie, number: int, share: list[int]) -> bool:
-    """By its list. Of a bookie that cannot list the first, the middle and the last of these entries
-    are read.
+    """Return whether its list names these entries. A bookie that cannot list is read for the first,
+    the middle and the last.
     """
     if bookie.lists:
         return all(bookie.has(number, entry) for entry in share)
@@ -176,9 +180,7 @@ def _share(ledger: Ledger, bookie: str) -> list[int]:
 
 
 def verified(truth: Truth) -> Json:
-    """What the copies rest on of all ledgers that are sound or violated, and the share that was
-    verified.
-    """
+    """Return how the copies of all sound or violated ledgers are known, and the verified share."""
     rows = [truth.owed(number) for number in truth.listed()]
     counted = [row.copies for row in rows if row.copies and row.standing in ("sound", "violated")]
     total = CopyFacts(*map(sum, zip(*counted, strict=True))) if counted else CopyFacts(0, 0, 0)
@@ -191,7 +193,7 @@ def verified(truth: Truth) -> Json:
 
 
 def old_marks_without_ledger(truth: Truth) -> dict[int, int]:
-    """The age in minutes of each mark beyond the grace whose ledger has no metadata."""
+    """Return the age in minutes of each mark beyond the grace whose ledger has no metadata."""
     ages = {
         n: truth.now - one.marked_at
         for n, one in truth.ledgers.items()
@@ -201,7 +203,7 @@ def old_marks_without_ledger(truth: Truth) -> dict[int, int]:
 
 
 def marks_without_ledger(truth: Truth) -> Json:
-    """MARK_WITHOUT_LEDGER: one finding for all of them."""
+    """Return the facts of MARK_WITHOUT_LEDGER: one finding for all of them."""
     old = old_marks_without_ledger(truth)
     oldest_first = sorted(old, key=lambda number: (-old[number], number))
     return {
@@ -214,8 +216,8 @@ def marks_without_ledger(truth: Truth) -> Json:
 
 
 def mark_counts(truth: Truth) -> dict[str, int]:
-    """The marks by age; and beside them, at any age, those without a ledger and those with nothing
-    to replicate.
+    """Return the marks by age, and, at any age, those without a ledger and those with nothing to
+    replicate.
     """
     marked = {number: one for number, one in truth.ledgers.items() if one.marked_at is not None}
     beyond = [

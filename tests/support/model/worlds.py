@@ -1,7 +1,7 @@
-"""Clusters that become what the model says: `Sandbox` over the embedded cluster, `Real` over real
+"""Clusters that take the state of the model: `Sandbox` over the embedded cluster, `Real` over real
 BookKeeper.
 
-A world knows what it was last, and changes only what differs.
+A world remembers its last state, and changes only what differs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MINUTE_MS = 60_000
 
 
 class World(ABC):
-    """A cluster whose bookies are named as the model's."""
+    """A cluster whose bookies have the model's names."""
 
     is_real = False
 
@@ -47,7 +47,7 @@ class World(ABC):
 
     @property
     def metadata_service_uri(self) -> str:
-        """What an audit is given."""
+        """The URI that an audit gets."""
         return self._cluster.metadata_service_uri
 
     @property
@@ -56,7 +56,7 @@ class World(ABC):
         return Truth.of(self._was.bookies, is_real=self.is_real)
 
     def become(self, truth: Truth) -> None:
-        """From now on the cluster is what the model says."""
+        """Take the state of the model."""
         for name, bookie in truth.bookies.items():
             before = self._was.bookies[name]
             if bookie != before:
@@ -89,7 +89,7 @@ class World(ABC):
             or before.marked_at is None
             or self._was.now - before.marked_at != truth.now - marked
         ):
-            # By the mark's own word: ZooKeeper dates the znode itself.
+            # The mark's own text has its age: ZooKeeper dates the znode itself.
             self._cluster.mark(
                 number, (), int(time.time() * 1000) - (truth.now - marked) * MINUTE_MS
             )
@@ -108,19 +108,19 @@ class World(ABC):
 
     @abstractmethod
     def _bookie(self, name: str, bookie: Bookie, before: Bookie) -> None:
-        """The bookie as it is from now on; it differs from what it was."""
+        """Change the bookie to its new state."""
 
     @abstractmethod
     def _lock(self, number: int, holder: str | None) -> None:
-        """A replication worker locks the ledger; None: nobody does."""
+        """Lock the ledger as a replication worker; None: no worker does."""
 
     @abstractmethod
     def _around(self, truth: Truth, before: Truth) -> None:
-        """What auto-recovery left around the ledgers."""
+        """Write the state of auto-recovery around the ledgers."""
 
 
 def notation(ledger: Ledger) -> str:
-    """The ledger in the notation of the sandbox."""
+    """Return the ledger in the notation of the sandbox."""
     quorums = f"e{ledger.ensemble_size} w{ledger.write_quorum} a{ledger.ack_quorum}"
     segments = " ".join(
         f"{segment.first}:[{' '.join(segment.ensemble)}]" for segment in ledger.segments
@@ -133,8 +133,8 @@ def notation(ledger: Ledger) -> str:
 
 
 def _znode(ledger: Ledger, now: int) -> tuple[object, ...]:
-    """What stands in the znode. The age of an open ledger does: its own word on it is what moves
-    back as time goes on.
+    """Return the contents of the znode. An open ledger's creation time moves back as the model's
+    time goes on.
     """
     return notation(ledger), ledger.flaw, now - ledger.made_at if ledger.state == OPEN else 0
 
@@ -199,9 +199,9 @@ class Sandbox(World):
 class Real(World):
     """Over real BookKeeper, with a bookie for each of the model's.
 
-    An entry can't be taken from a real bookie: it is wiped and gets the rest anew, as soon as it is
-    up. A bookie that is `gone` lost its disks too: it comes back empty, and is given what the model
-    says it kept.
+    An entry cannot be taken from a real bookie. The bookie is wiped and gets the other entries
+    again, as soon as it is up. A bookie that is `gone` lost its disks as well. It comes back empty,
+    and is given what the model says it kept.
     """
 
     is_real = True
@@ -235,10 +235,10 @@ class Real(World):
             self._real.readonly(name)
 
     def _lock(self, number: int, holder: str | None) -> None:
-        """Nothing: no worker is at work there."""
+        """Do nothing: no worker is at work there."""
 
     def _around(self, truth: Truth, before: Truth) -> None:
-        """Nothing: it stays as it is."""
+        """Do nothing: the state stays as it is."""
 
     def _stop(self, name: str, bookie: Bookie) -> None:
         if bookie.registered == UNREGISTERED:
@@ -257,7 +257,7 @@ class Real(World):
 
 
 def runs(entries: Iterable[int]) -> list[tuple[int, int]]:
-    """Entries as inclusive runs."""
+    """Return the entries as inclusive runs."""
     found: list[tuple[int, int]] = []
     for entry in sorted(entries):
         if found and entry == found[-1][1] + 1:

@@ -30,7 +30,7 @@ def clock() -> int:
 
 
 def said(*bookies: BookieRecord) -> str:
-    """What every bookie's refusal is told as, "" if an audit may begin."""
+    """Return the sentence for a refusal by every bookie, "" if an audit may begin."""
     error = asyncio.run(refusal_of_all(bookies, LIMITS, clock))
     assert error is None or type(error) is BookieRefused
     return str(error or "")
@@ -43,7 +43,7 @@ def refusing():
         yield [stack.enter_context(GuardedBookie(password="p")) for _ in range(2)]
 
 
-def test_bookies_that_all_refuse_are_told_with_the_first_reason(
+def test_bookies_that_all_refuse_are_reported_with_the_first_reason(
     refusing: list[GuardedBookie],
 ) -> None:
     """Each was asked once; one whose address is not known says nothing either way."""

@@ -278,7 +278,7 @@ def test_a_bookie_that_is_gone_is_tried_once_more_and_then_silent() -> None:
 
 
 def test_what_was_asked_on_a_dead_connection_is_asked_on_the_next() -> None:
-    """The reason is told of a question whose last try that was."""
+    """A question whose last try it was has the reason."""
     bookie = ScriptedBookie(ledgers(2), silent_on(1, after=1))
     with VirtualLoop(bookie) as loop:
         found = ask_lists(loop, loop.lane(rpc_timeout_ms=RPC_MS), 1, 2)

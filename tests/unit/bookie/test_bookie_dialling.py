@@ -206,7 +206,7 @@ def test_each_fault_of_our_certificate_has_its_word(
 
 @pytest.mark.parametrize("name", [USER, "nobody"])
 @pytest.mark.parametrize("in_tls", [False, True])
-def test_a_refused_login_is_told_at_once_although_the_bookie_says_nothing(
+def test_a_refused_login_is_reported_at_once_although_the_bookie_says_nothing(
     pki: Pki, tmp_path: Path, name: str, in_tls: bool
 ) -> None:
     """By the refusal of the request behind it, not by a time-out: nothing is awaited."""
@@ -223,7 +223,7 @@ def test_a_bookie_that_cannot_prove_the_password_is_not_asked(login: SaslLogin) 
 
 
 @pytest.mark.parametrize("challenge", [None, b"\x60\x82\x02", b'realm="r"'])
-def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) -> None:
+def test_another_mechanism_is_reported(login: SaslLogin, challenge: bytes | None) -> None:
     """Of Kerberos, or of a plug-in that does not know SASL and stays silent."""
     bookie = GuardedBookie(password=PASSWORD, challenge=challenge)
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
@@ -249,7 +249,9 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
     )
 
 
-def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(login: SaslLogin) -> None:
+def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_reported(
+    login: SaslLogin,
+) -> None:
     """Another one stands behind AuthDisabledPlugin: nothing more is asked."""
     bookie = GuardedBookie()
     guard = bookie.act
@@ -473,7 +475,7 @@ def test_each_login_has_a_nonce_of_its_own(login: SaslLogin) -> None:
 @pytest.mark.parametrize(
     ("operation", "name"), [(Operation.START_TLS, "START_TLS"), (Operation.AUTH, "AUTH")]
 )
-def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(
+def test_a_status_that_is_no_refusal_is_reported_with_what_it_answers(
     operation: Operation, name: str
 ) -> None:
     """The bookie may be starting: it is worth trying again."""

@@ -1,4 +1,4 @@
-"""The questions of one call, without a network: what goes out when, told the time."""
+"""The questions of one call, without a network: what is sent when, by a clock of the test."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_the_rate_holds_back_and_says_for_how_long() -> None:
 
 
 def test_nothing_goes_out_during_a_setback() -> None:
-    """A failure is followed by a pause, told in seconds, twice as long each time in a row; an
-    answer starts it anew.
+    """A failure is followed by a pause in seconds, twice as long each time in a row; an answer
+    resets it.
     """
     talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
     talk.begin(asks(3))
@@ -203,7 +203,7 @@ def test_the_rate_names_the_time_until_the_rest_of_the_window_may_go() -> None:
 
 
 def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
-    """Nothing to send yet is no fault; the pause is told. The rate is half of what it was."""
+    """Nothing to send yet is not an error; the pause is returned. The rate is halved."""
     talk, wire = exchange(requests_per_second=50, retries_max=1), BookieConnection(2**20)
     talk.begin(asks(3))
     assert frames(talk.send(wire, 0.0)[0]) == 1
@@ -405,7 +405,9 @@ def test_eua_refuses_the_exchange_and_what_is_behind_it_is_heard() -> None:
 
 @pytest.mark.parametrize("breach", [True, False])
 def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None:
-    """Two tries: then a breach is told as one, and anything else leaves the question unanswered."""
+    """After two tries a breach is reported as one, and anything else leaves the question
+    unanswered.
+    """
     talk, questions = exchange(retries_max=1), asks(2)
     talk.begin(questions)
     talk.send(BookieConnection(2**20), 0.0)
@@ -463,7 +465,7 @@ def test_each_time_that_a_bookie_was_too_busy_is_counted() -> None:
     assert "asked 3 times: gone 1 time, ETOOMANYREQUESTS 2 times" == question.trouble
 
 
-def test_connections_lost_for_different_reasons_are_told_apart() -> None:
+def test_connections_lost_for_different_reasons_are_distinguished() -> None:
     """No reason is given for a try that failed for another."""
     talk, (question,) = exchange(retries_max=1), asks(1)
     talk.begin([question])

@@ -115,7 +115,7 @@ def test_a_bookie_that_wants_no_login_takes_our_ticket(login: KerberosLogin) -> 
         assert one.greet() == (Greeting.ANSWERED, "")
 
 
-def test_a_principal_that_is_not_admitted_is_told_without_waiting(
+def test_a_principal_that_is_not_admitted_is_reported_without_waiting(
     login: KerberosLogin, keytab: Path
 ) -> None:
     """The bookie never answers our last message. The request behind it does."""
@@ -152,7 +152,7 @@ def test_an_error_to_our_last_message_may_pass(login: KerberosLogin, keytab: Pat
         asyncio.run(dial())
 
 
-def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(
+def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_reported(
     login: KerberosLogin, keytab: Path
 ) -> None:
     """Its plug-in AuthDisabledPlugin took our ticket for a login."""
@@ -172,7 +172,7 @@ def test_a_bookie_that_wants_no_login_and_refuses_all_the_same_is_told(
     assert refusal(bookie, login) == f"{NOT_ADMITTED}{STILL_UNAUTHORISED}"
 
 
-def test_a_ticket_that_is_not_accepted_is_told_from_another_mechanism(
+def test_a_ticket_that_is_not_accepted_is_distinguished_from_another_mechanism(
     login: KerberosLogin, keytab: Path
 ) -> None:
     """A bookie says nothing to the one, and answers with its challenge where it has the other."""

@@ -45,7 +45,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 # A bookie that behaves
 
 
-def test_held_and_unknown_ledgers_are_told_apart_and_dated() -> None:
+def test_held_and_unknown_ledgers_are_distinguished_and_dated() -> None:
     """HELD with canonical groups, NO_SUCH_LEDGER with none; each with its look, its time and what
     it cost.
     """
@@ -185,7 +185,7 @@ def test_expected_bytes_hold_questions_back() -> None:
     assert {frozenset({10})} == {at_once for at_once in together if 10 in at_once}
 
 
-def test_a_bookie_that_sends_disorder_is_heard_and_told() -> None:
+def test_a_bookie_that_sends_disorder_is_heard_and_reported() -> None:
     """A list that had to be put right is HELD, with its flag."""
     payload = (
         struct.pack(">ii56s", 0, 2, bytes(56))
@@ -283,8 +283,8 @@ def test_a_list_that_cannot_be_decoded_is_invalid(payload: bytes) -> None:
 
 
 def test_an_answer_too_large_is_named_and_the_others_are_heard() -> None:
-    """Its length and the limit are told; its bytes are skipped, on the same connection, and nothing
-    is asked twice.
+    """The evidence has its length and the limit; its bytes are skipped, on the same connection, and
+    nothing is asked twice.
     """
     with ScriptedBookie(ledgers(20)) as bookie:
         bookie.ledgers[5] = encode_runs([(3 * n, 2) for n in range(50_000)])

@@ -37,8 +37,8 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def test_a_reset_is_asked_again_and_counted() -> None:
-    """What was outstanding goes out again on a new connection; nobody is accused, and the tries are
-    told.
+    """Outstanding questions are sent again on a new connection; no bookie is accused, and the tries
+    are counted.
     """
 
     def reset_once(connection: Connection, request: pb.Request) -> bool:

@@ -53,7 +53,7 @@ def reading(body: bytes | None, status: int = 0) -> Callable[[Connection, pb.Req
 
 @pytest.mark.parametrize("digest_type", DigestType)
 def test_an_entry_that_is_there_and_right_is_present(digest_type: DigestType) -> None:
-    """Ids and digest match; the look, the time and the cost are told."""
+    """Ids and digest match; the read has the look, the time and the cost."""
     body = entry_body(5, 6, digest_type, b"pw")
     with ScriptedBookie(act=reading(body)) as bookie:
         (found,) = read(bookie, ReadQuestion(5, 6, digest_type, b"pw"))
@@ -62,7 +62,7 @@ def test_an_entry_that_is_there_and_right_is_present(digest_type: DigestType) ->
 
 
 def test_hmac_without_its_password_is_present_by_its_ids() -> None:
-    """The ids suffice, and the doubt is told; wrong ids do not."""
+    """The ids suffice, and the read has the doubt; wrong ids do not suffice."""
     with ScriptedBookie(act=reading(entry_body(5, 6, DigestType.HMAC, b"pw"))) as bookie:
         right, wrong = read(
             bookie, ReadQuestion(5, 6, DigestType.HMAC), ReadQuestion(5, 7, DigestType.HMAC)
@@ -95,8 +95,8 @@ CHECKED = [digest for digest in DigestType if digest is not DigestType.DUMMY]
 @pytest.mark.parametrize("digest_type", CHECKED)
 @pytest.mark.parametrize("at", [-1, 20, 33])
 def test_the_right_entry_with_a_changed_byte_is_corrupt(digest_type: DigestType, at: int) -> None:
-    """In its payload, its last confirmed id or the digest itself: CORRUPT, and no byte of it is
-    told.
+    """The byte is in its payload, its last confirmed id or the digest itself: CORRUPT, and no byte
+    of it is in the evidence.
     """
     body = bytearray(entry_body(5, 6, digest_type, b"pw"))
     body[at] ^= 0x40
@@ -152,7 +152,9 @@ def test_a_read_that_is_never_answered_times_out_alone() -> None:
 
 
 def test_too_many_requests_is_asked_again_after_a_pause() -> None:
-    """A full read queue is no answer: asked again until it is one, and the tries are told."""
+    """A full read queue is not an answer: the read is repeated until there is one, and the tries
+    are counted.
+    """
     tries: Counter[int] = Counter()
 
     def busy(connection: Connection, request: pb.Request) -> bool:

@@ -61,7 +61,7 @@ def held(ledger: int, *runs: tuple[int, int], requests: int = 1) -> Answer:
 
 @dataclass
 class Words:
-    """A lane that says what it is told to say, and remembers what it was asked."""
+    """A lane that gives the set answers, and records what it was asked."""
 
     greets: tuple[Greeting, str] = ANSWERED
     says: Mapping[int, Answer] = field(default_factory=dict)

@@ -20,7 +20,7 @@ FRAME_BYTES_MAX = 2**20
 
 
 class Listener:
-    """Writes down what it is told; `fails_at` names a call that raises."""
+    """Records its calls; `fails_at` names a call that raises."""
 
     def __init__(self, fails_at: str = "") -> None:
         self.calls: list[object] = []
@@ -93,7 +93,7 @@ def connected(fails_at: str = "") -> tuple[Link, Listener, Transport, Clock]:
 GARBAGE = struct.pack(">i", -2)
 
 
-def test_answers_are_told_before_more_may_be_asked_and_made_out_last() -> None:
+def test_answers_are_reported_before_more_may_be_asked_and_decoded_last() -> None:
     """All of one read at once, and the time it came."""
     link, listener, transport, _ = connected()
     assert (0.0, 0.0) == (link.heard_at, link.busy_at)
@@ -112,7 +112,7 @@ def test_a_part_of_an_answer_lets_nothing_more_be_asked() -> None:
 
 
 def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> None:
-    """What came whole counts; the connection is gone, told once, and closed."""
+    """Complete answers count; the end of the connection is reported once, and it is closed."""
     link, listener, transport, _ = connected()
     link.data_received(info_answer(1) + GARBAGE)
     heard, lost, made_out = listener.calls
@@ -125,7 +125,7 @@ def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> N
 
 
 def test_a_breach_alone_ends_the_connection() -> None:
-    """Told with what the bookie did."""
+    """The report says what the bookie did."""
     link, listener, transport, _ = connected()
     link.data_received(GARBAGE)
     assert [("lost", str(link.wire.fault), True)] == listener.calls
@@ -139,7 +139,7 @@ def test_a_breach_alone_ends_the_connection() -> None:
         (OSError("no route"), "the connection was lost (no route)"),
     ],
 )
-def test_an_end_is_told_once_and_is_no_breach(error: Exception | None, why: str) -> None:
+def test_an_end_is_reported_once_and_is_no_breach(error: Exception | None, why: str) -> None:
     """With the reason where there is one."""
     link, listener, *_ = connected()
     assert link.error is None
@@ -149,8 +149,8 @@ def test_an_end_is_told_once_and_is_no_breach(error: Exception | None, why: str)
     assert error is link.error
 
 
-def test_nobody_is_told_of_an_end_of_our_own() -> None:
-    """After `abort` nothing is told, taken or sent, whatever comes; it may be called again."""
+def test_an_end_of_our_own_is_not_reported() -> None:
+    """After `abort` nothing is reported, accepted or sent; it may be called again."""
     link, listener, transport, _ = connected()
     link.send(b"before")
     link.abort()

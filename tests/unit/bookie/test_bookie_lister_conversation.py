@@ -127,7 +127,7 @@ def test_an_answer_is_bounded_as_a_bookies_is() -> None:
     ],
 )
 def test_a_lister_of_somebody_else_is_refused(who: ListerIdentity | None, reason: str) -> None:
-    """Its name is told, cut short. It is asked for nothing."""
+    """The reason has its name, shortened. It is asked for nothing."""
     lister = Lister(who)
     with lane_of(lister) as lane:
         assert (Greeting.REFUSED, reason) == lane.greet()
@@ -135,7 +135,7 @@ def test_a_lister_of_somebody_else_is_refused(who: ListerIdentity | None, reason
     assert [] == lister.asked(LIST)
 
 
-def test_clusters_without_an_id_are_told_by_the_bookie() -> None:
+def test_clusters_without_an_id_are_recognised_by_the_bookie() -> None:
     """Neither side has one: that is no difference."""
     nameless = ListerIdentity("b1", None, 7)
     with lane_of(Lister(nameless), expected=replace(nameless, view_age_ms=None)) as lane:

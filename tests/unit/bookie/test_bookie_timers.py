@@ -30,7 +30,7 @@ def test_a_timer_acts_once_at_its_time_and_may_be_started_again_by_what_it_does(
     assert [2.0, 2.5] == acted
 
 
-def test_what_a_timer_raises_is_told_and_nothing_acts_once_all_are_cancelled() -> None:
+def test_what_a_timer_raises_is_reported_and_nothing_acts_once_all_are_cancelled() -> None:
     """The others go on until then; a cancelled name is free."""
     errors: list[BaseException] = []
     acted: list[str] = []

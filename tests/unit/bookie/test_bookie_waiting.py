@@ -103,7 +103,7 @@ def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(
     assert unable is proof.unable()
 
 
-def test_a_bookie_that_cannot_list_is_told_by_what_it_answers_and_how_long_it_was_given() -> None:
+def test_a_bookie_cannot_list_by_what_it_answers_and_how_long_it_was_given() -> None:
     """Without a time where it was given the whole time-out."""
     texts = [
         unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)

@@ -68,7 +68,7 @@ def everything(home: Path) -> str:
 
 
 def test_a_bundle_holds_the_ledgers_with_findings_and_judges_them_alike(run: Path):
-    """Sound ledgers are left out; whoever gets it runs `auditor replay`."""
+    """Sound ledgers are left out; the recipient runs `auditor replay`."""
     home, said = packed(run)
     assert [8] == [row["ledger_id"] for row in rows(home, "evidence/listing")]
     assert {8} == {row["ledger_id"] for row in rows(home, "evidence/reads")}
@@ -138,7 +138,7 @@ def test_what_the_run_does_not_have_is_refused(run: Path, tmp_path: Path):
 
 
 def test_a_run_without_findings_wants_to_know_what_it_is_about(run: Path, tmp_path: Path):
-    """Everything is no bundle."""
+    """A bundle is never of everything."""
     (run / "findings.jsonl").write_text("")
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"findings": {}}))
@@ -166,7 +166,7 @@ def test_a_bundle_is_bounded(run: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_verdict_that_the_bundle_does_not_give_is_named(run: Path):
-    """Whoever reads it must know that it does not show the verdict."""
+    """The recipient must know that it does not show the verdict."""
     where = place(str(run))
     verdicts = where.read_table("verdicts", VERDICTS).to_pylist()
     changed = [row | {"standing": "violated" if row["ledger_id"] == 7 else row["standing"]}

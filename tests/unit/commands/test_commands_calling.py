@@ -54,7 +54,7 @@ def test_every_command_of_the_command_line_is_one_of_these() -> None:
 
 
 def test_the_demo_speaks_with_its_own_cluster_in_clear() -> None:
-    """Whatever the environment has for the real one."""
+    """Settings in the environment for the real cluster do not count."""
     flags = {
         "bookie_tls": "on",
         "bookie_tls_ca": "ca",

@@ -105,7 +105,7 @@ def loss() -> list[Any]:
 
 
 def test_a_new_loss_is_exit_code_1(tmp_path: Path, loss: list[Any]):
-    """So that cron tells what the night brought from what was there."""
+    """Cron can then distinguish new losses from old ones."""
     code, text = said(stored(tmp_path, "run-a", []), stored(tmp_path, "run-b", loss))
     assert 1 == code and text.startswith("1 new, 0 worse"), text
 

@@ -1,6 +1,4 @@
-"""Files of a run are for those whom the mask leaves, and for nobody whom the process's own umask
-excludes.
-"""
+"""The mask restricts who may read the files of a run, beyond the process's own umask."""
 
 from __future__ import annotations
 

@@ -97,9 +97,7 @@ def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
 def test_standings_are_those_of_the_newest_run(
     cluster: SandboxCluster, facts: ClusterFacts, tmp_path: Path, capsys
 ):
-    """Never invented: a ledger without a verdict is `not audited`. Whose verdicts they are is
-    said.
-    """
+    """Never invented: a ledger without a verdict is `not audited`. The output names the run."""
     output_with_a_run(tmp_path, facts, standings={CLOSED: "violated", MARKED: "exempt"})
     outcome = list_naming(cluster, cluster.id_of("b3"), output=str(tmp_path))
     lines = dict(line.split("  # ") for line in outcome.stdout.splitlines())

@@ -121,8 +121,8 @@ def test_a_page_that_cannot_be_written_ends_no_run(tmp_path: Path):
 
 
 def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """To the file that was named, for its group and nobody else; the report and the exit code stay
-    as without it.
+    """It is written to the named file, readable by its group only; the report and the exit code
+    stay as without it.
     """
     run, out = run_of(tmp_path, 1, exit_code=3, outcome="INCOMPLETE"), io.StringIO()
     file = tmp_path / "a [page].html"
@@ -135,7 +135,7 @@ def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
-    """Whoever asked for the page is told so, and nothing is printed."""
+    """The caller gets an error, and nothing is printed."""
     run, out = run_of(tmp_path, 1), io.StringIO()
     with pytest.raises(ConfigError, match=r"cannot write .*nowhere"):
         replay.report(context(out), run.path, str(tmp_path / "nowhere" / "page.html"))
@@ -231,7 +231,7 @@ def test_only_the_worst_topics_are_read(tmp_path: Path):
 
 
 def test_what_changed_is_read_from_the_run_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As `auditor diff` tells it; where that run is not there any more, the page says so."""
+    """It agrees with `auditor diff`; if that run no longer exists, the page says so."""
     nights = Nights(tmp_path, monkeypatch)
     nights.run(Night({1: Kind.ENTRY_BELOW_WRITE_QUORUM, 2: Kind.ENTRY_BELOW_WRITE_QUORUM}))
     nights.run(Night({1: Kind.ENTRY_WITHOUT_REPLICA}))
@@ -257,7 +257,7 @@ def test_what_changed_is_read_from_the_run_before(tmp_path: Path, monkeypatch: p
 
 
 def test_a_name_in_a_summary_leads_to_no_other_directory(tmp_path: Path):
-    """Whoever wrote it may be anybody."""
+    """Anybody may have written the summary."""
     run = run_of(tmp_path, 1)
     for name in ("../../etc", "20260101T030000Z-000001/../x", ""):
         summary = report_stories.summary() | {

@@ -81,7 +81,7 @@ def test_run_ids_sort_by_time_and_differ():
 
 
 class Recorded(Silent):
-    """Remembers what it was told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -102,7 +102,7 @@ class Recorded(Silent):
 
 
 def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPatch):
-    """A stage that comes twice counts twice; the one that runs is not told yet; names are the
+    """A stage that comes twice counts twice; the running one is not reported yet; names are the
     summary's keys.
     """
     clock = iter([10.0, 13.0, 13.0, 14.0, 14.0, 20.0])

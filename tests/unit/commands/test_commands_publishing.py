@@ -30,7 +30,9 @@ def test_sums_go_on_from_run_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_metrics_leave_when_latest_json_names_their_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Killed between the two, a run has sent nothing that no later run goes on from."""
+    """Otherwise a run killed between the two would have sent metrics that no later run
+    continues.
+    """
     nights = Nights(tmp_path, monkeypatch)
     effects = nights.run(LOST)
     assert "write_text latest.json" == effects[effects.index("metrics sent") - 1]

@@ -57,7 +57,7 @@ def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("run.json", None, "is no run's directory: it has no run.json"),
+        ("run.json", None, "is not a run directory: it has no run.json"),
         ("summary.json", None, "did not finish"),
         ("summary.json", "{", "damaged"),
         ("findings.jsonl", '{"kind": ', "is not JSON"),

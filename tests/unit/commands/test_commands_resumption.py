@@ -1,4 +1,4 @@
-"""Which runs may be gone on with, and what is said of the others. Nothing is contacted."""
+"""Which runs can be resumed, and the errors for all others. Nothing is contacted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def context(**flags: str) -> Context:
 
 
 def left_behind(tmp_path: Path, **changes: Any) -> Output:
-    """OUTPUT with one run that was cut down, begun under the default settings but for `changes`."""
+    """Return OUTPUT with one interrupted run, begun under the default settings with `changes`."""
     output = Output(place(str(tmp_path)))
     around = Surroundings(maintenance=frozenset({"b7"}), locations={"b1": "/r/1"})
     terms = terms_of(context(), RUN_ID, around)
@@ -67,8 +67,8 @@ def entry(stage: str) -> str:
 
 
 def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
-    """With its own judging time, locations and maintenance; only that it goes on, and when, is
-    new.
+    """It keeps its judging time, locations and maintenance; only the time of the resumption is
+    added.
     """
     output = left_behind(tmp_path, partial=True, resumed_at=("2026-03-01T03:00:00.000Z",))
     before = About.from_json(json.loads(output.run(RUN_ID).read_text("run.json") or ""))
@@ -110,7 +110,7 @@ def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
     ],
 )
 def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: dict[str, str]):
-    """Gentler limits are often why a run is gone on with."""
+    """Gentler limits are often why a run is interrupted and resumed."""
     assert RUN_ID == resume_about(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_is_not_there_does_not_go_on(tmp_path: Path):
 
 
 def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
-    """Not even its listing: of a run of named ledgers nobody would know which."""
+    """It lacks even its listing: the ledgers of a run of named ledgers would be unknown."""
     output = left_behind(tmp_path)
     output.run(RUN_ID).remove("journal")
     with pytest.raises(ConfigError, match="before the ledgers were listed"):
@@ -153,7 +153,7 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path):
 
 
 def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
-    """Its summary is written, and nobody is told of it: between the two a Pushgateway may take its
+    """Its summary is written, but not published: between the two a Pushgateway may take its
     time.
     """
     output = left_behind(tmp_path)
@@ -163,9 +163,7 @@ def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
 
 
 def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
-    """Its results would take the place of newer ones. One that was finished before it is no
-    matter.
-    """
+    """Its results would replace newer ones. A run that finished before it does not matter."""
     output = left_behind(tmp_path)
     output.publish(output.start("20260301T010000Z-ffffff"))
     assert RUN_ID == resume_about(context(), output, RUN_ID, NOW).run_id
@@ -186,9 +184,7 @@ def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: 
 
 
 def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
-    """Not in the middle, and not with a stage that is no listing: of such a run nothing is
-    known.
-    """
+    """The journal must begin with the listing: otherwise nothing is known of the run."""
     output = left_behind(tmp_path)
     journal = output.run(RUN_ID) / "journal"
     journal.write_text("000002.json", journal.read_text("000000.json") or "")
@@ -209,7 +205,7 @@ def test_a_run_that_does_not_say_when_it_began_does_not_go_on(tmp_path: Path, at
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
 def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
-    """In a sentence, whatever stands in run.json."""
+    """There is a sentence for any content of run.json."""
     output = left_behind(tmp_path)
     output.run(RUN_ID).write_text("run.json", text)
     with pytest.raises(ConfigError, match="start a new run"):

@@ -1,4 +1,4 @@
-"""What `auditor run` says of an error that nobody foresaw."""
+"""What `auditor run` says of an unforeseen error."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from auditor.commands import run as run_command
     ],
 )
 def test_an_unforeseen_error_is_named_with_its_first_line(error: Exception, expected: str) -> None:
-    """An error without words is told by its type alone: no brackets, no quotes."""
+    """An error without words is shown by its type alone: no brackets, no quotes."""
     assert expected == run_command._first_line(error)

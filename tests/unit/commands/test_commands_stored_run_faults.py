@@ -1,6 +1,4 @@
-"""What code raises that reads a run of another shape becomes one sentence, which blames nobody for
-sure.
-"""
+"""Errors in reading a run of another shape become one sentence, which leaves the fault open."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ def test_an_error_of_the_output_keeps_its_words():
     "error", [AccountingError("x"), MemoryError(), OSError("x"), KeyboardInterrupt()]
 )
 def test_what_no_file_says_is_passed_on(error: BaseException):
-    """Ledgers that do not add up are our fault; a full memory is nobody's file."""
+    """Ledgers that do not add up are our fault, and a full memory is not the file's fault."""
     with pytest.raises(type(error)), refuse_damaged_run(context(), "/a"):
         raise error
 
@@ -88,9 +86,7 @@ def test_each_command_reads_a_whole_run_and_refuses_a_hostile_one(tmp_path: Path
     (run / "summary.json").write_text(
         json.dumps(summary | {"ledgers": [], "findings": [], "duration_s": [], "copies": 1})
     )
-    if (
-        command == "replay"
-    ):  # it judges: what is wrong with the run cannot be told from what is wrong with the auditor
+    if command == "replay":  # it judges: a fault of the run looks like one of the auditor
         assert 4 == COMMANDS[command](context(), str(run))
         return
     with pytest.raises(ConfigError):

@@ -26,7 +26,7 @@ def test_maintenance_of_a_location_is_that_of_every_bookie_in_it():
     assert ({"b3", "b4"}, ()) == meant("/eastern/r1", "b4")
 
 
-def test_a_name_that_means_nobody_is_told():
+def test_a_name_that_means_nobody_is_reported():
     """An id counts all the same: ledgers may name a bookie that nothing else knows. A location
     without bookies means none.
     """

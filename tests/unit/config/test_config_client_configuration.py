@@ -89,7 +89,7 @@ def test_what_a_broker_serves_with_is_not_what_it_asks_bookies_with() -> None:
 
 
 def test_a_brokers_file_as_it_is_shipped_is_in_clear() -> None:
-    """It names no file for bookies, so nobody can believe in TLS."""
+    """It names no file for bookies, so it does not suggest TLS."""
     shipped = (
         f"bookkeeperTLSProviderFactoryClass={PROVIDER}\nbookkeeperTLSClientAuthentication=false\n"
     )
@@ -114,8 +114,8 @@ def test_a_brokers_file_as_it_is_shipped_is_in_clear() -> None:
     ],
 )
 def test_a_file_that_names_what_tls_needs_and_yields_no_tls_is_refused(text: str, why: str) -> None:
-    """Its author believes in TLS; an audit in clear would be a surprise. Whoever decides on TLS
-    elsewhere is not asked.
+    """Its author expects TLS, so an audit in clear would be a surprise. This does not apply if
+    another setting decides on TLS.
     """
     with pytest.raises(ConfigError, match=rf"client\.conf: .* in clear.*{why}.*--bookie-tls off"):
         of(text)

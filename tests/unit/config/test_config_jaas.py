@@ -1,4 +1,4 @@
-"""JAAS files: what Java's own parser takes, and what is said of anything else."""
+"""JAAS files: what Java's own parser accepts, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_later_option_replaces_an_earlier_one() -> None:
         (f"A {{\n M required password=a\n {CANARY}; }};", 3, 'in the place of the "="'),
         (f'A {{ M required password="{CANARY}', 1, "a quote or comment without an end"),
         (f'A {{ M required password="{CANARY}\n"; }};', 1, "a quote or comment without an end"),
-        (f"A {{ M required password=/{CANARY}; }};", 1, "a character that cannot stand here"),
+        (f"A {{ M required password=/{CANARY}; }};", 1, "a character not allowed here"),
         ("\n\n/* open", 3, "a quote or comment without an end"),
         (f'A {{ "{CANARY}" required; }};', 1, "in the place of the class of a login module"),
         ("A { M required {", 1, "in the place of an option"),
@@ -152,7 +152,7 @@ SPACES = st.sampled_from([" ", "\n", "\t ", " // x\n", "/* } ; */", "\r\n"])
 
 @given(st.dictionaries(VALUES, MODULES, max_size=3), st.lists(SPACES, min_size=1, max_size=5))
 def test_what_is_written_is_read(sections: dict[str, list[object]], spaces: list[str]) -> None:
-    """Whatever stands between the words."""
+    """The white space and comments between the words do not matter."""
     tokens: list[str] = []
     for name, modules in sections.items():
         tokens += [quote(name), "{"]

@@ -43,7 +43,7 @@ def test_flag_beats_environment_beats_file_beats_default():
     )
 
 
-def test_each_origin_is_told_as_it_was_written():
+def test_each_origin_is_shown_as_it_was_written():
     """`auditor config` says flag, variable or file key."""
     found = origins(Layers({"tasks": "1"}, {"AUDITOR_OUTPUT": "/x"}, {"quiet": True}, "a.toml"))
     assert Origin("flag", "--tasks") == found["tasks"]
@@ -148,7 +148,7 @@ def test_settings_have_a_field_for_each_setting_and_no_other():
 
 
 def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
-    """Whoever builds limits without settings gets the documented defaults."""
+    """Limits built without settings have the documented defaults."""
     assert BookieLimits() == parse().bookie_limits()
     assert ZooKeeperLimits() == parse().zookeeper_limits(readers=1)
 
@@ -206,7 +206,7 @@ def test_a_placement_policy_needs_a_topology(word):
     )
     java = Layers(flags={"placement_policy": word, "placement_compat": "java"})
     assert PlacementRule(Policy(word), java_compatible=True) == parse(java).placement_rule()
-    assert "is none of none, rack, region, zone" in refusal(
+    assert "is not one of none, rack, region, zone" in refusal(
         Layers(flags={"placement_policy": "rak"})
     )
 

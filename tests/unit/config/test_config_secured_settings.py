@@ -131,9 +131,9 @@ def test_no_secret_is_in_the_settings_or_in_what_executors_get() -> None:
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.key)
 def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
     """Every user of the machine could read a flag; files of settings are copied around."""
-    with pytest.raises(ConfigError, match="is no setting"):
+    with pytest.raises(ConfigError, match="is not a setting"):
         parse(Layers(flags={secret.key: CANARY}))
-    with pytest.raises(ConfigError, match="is no setting") as raised:
+    with pytest.raises(ConfigError, match="is not a setting") as raised:
         parse(Layers(file={secret.key: CANARY}))
     assert CANARY not in str(raised.value)
     assert parse(read_layers({}, {secret.variable: CANARY})).secrets_in_environment == {secret.key}
@@ -159,7 +159,7 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
             {**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_password_command": "c"},
             "choose one",
         ),
-        ({"bookie_sasl": "plain"}, "is none of none, digest-md5, gssapi"),
+        ({"bookie_sasl": "plain"}, "is not one of none, digest-md5, gssapi"),
         ({"bookie_sasl_keytab": "k"}, "bookie_sasl_keytab has no effect without --bookie-sasl gss"),
         (
             {**LOGIN, "bookie_sasl_password_file": "f", "bookie_sasl_principal": "p"},
@@ -185,6 +185,6 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
     ],
 )
 def test_what_would_secure_nothing_is_refused(given: dict[str, str], why: str) -> None:
-    """Nobody may believe in a security that there is not."""
+    """Such settings suggest a protection that does not exist."""
     with pytest.raises(ConfigError, match=why):
         settings(**given)

@@ -61,7 +61,7 @@ def test_what_is_no_duration_is_refused(text):
     ],
 )
 def test_a_size_is_bytes(expected_bytes, text):
-    """Binary and decimal units are told apart; a plain number is bytes."""
+    """Binary and decimal units differ; a plain number is bytes."""
     assert expected_bytes == units.parse_size(text)
 
 
@@ -143,7 +143,7 @@ def test_what_is_no_http_url_is_refused(text):
 
 
 def test_credentials_are_masked():
-    """What stands between // and @ never shows."""
+    """The text between // and @ is never shown."""
     assert (
         units.without_credentials("push to http://joe:s3cr3t@host:9091/x failed")
         == "push to http://***@host:9091/x failed"

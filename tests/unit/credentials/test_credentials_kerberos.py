@@ -113,7 +113,7 @@ def test_each_fault_of_our_own_has_its_word(kdc: Kdc, tmp_path: Path) -> None:
         assert word in failure(login), login
 
 
-def test_a_ticket_that_has_expired_is_told(kdc: Kdc) -> None:
+def test_a_ticket_that_has_expired_is_reported(kdc: Kdc) -> None:
     """The check before the command passes: the cache can be read."""
     login = by_cache(kdc.ticket(OURS, kdc.folder / f"{OURS}.keytab", lifetime="1s"))
     time.sleep(2)
@@ -130,7 +130,7 @@ def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) ->
     assert KerberosExchange(login, "localhost").start()
 
 
-def test_why_a_key_tab_makes_no_new_ticket_is_told(kdc: Kdc) -> None:
+def test_why_a_key_tab_makes_no_new_ticket_is_reported(kdc: Kdc) -> None:
     """Not that the old one has expired, which is what the library says: a KDC that is away is asked
     again, and one that refuses is believed.
     """
@@ -192,7 +192,7 @@ def test_a_login_that_the_kdc_refused_is_not_tried_again_for_a_while(
 def test_a_kdc_that_says_nothing_holds_up_nobody_else(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library waits without Python's lock: another thread goes on while the KDC is awaited."""
+    """The library waits without Python's lock: other threads run while it waits for the KDC."""
     kdc.add("waiting")
     said: list[str] = []
     waiting = threading.Thread(target=lambda: said.append(absence(by_key_tab(kdc, "waiting"))))
@@ -315,7 +315,7 @@ def test_a_server_that_wants_a_security_layer_is_refused(kdc: Kdc, offer: bytes)
 
 
 def test_key_tabs_and_caches_that_all_may_read_are_named(tmp_path: Path) -> None:
-    """Whoever has one is the auditor."""
+    """Any user who has one can log in as the auditor."""
     keytab, cache = tmp_path / "a.keytab", tmp_path / "cache"
     for path in (keytab, cache):
         path.touch(0o644)

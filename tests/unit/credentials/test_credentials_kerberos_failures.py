@@ -1,4 +1,4 @@
-"""What is said of each way in which Kerberos gives no ticket."""
+"""The sentence for each way in which Kerberos gives no ticket."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_ticket_cache_is_named() -> None:
 
 
 @pytest.mark.parametrize(("major", "minor"), [(EXPIRED, 0), (FAILURE, BASE + 32)])
-def test_an_expired_ticket_is_told_by_either_code(major: int, minor: int) -> None:
+def test_either_code_means_an_expired_ticket(major: int, minor: int) -> None:
     """Whether the library looks at the ticket, or at what the KDC says."""
     for login in (CACHE, KEYTAB):
         assert "our Kerberos ticket has expired" in explain(login, major, minor)

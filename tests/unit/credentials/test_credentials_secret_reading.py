@@ -57,7 +57,7 @@ def test_a_file_that_is_missing_or_too_long_is_named(tmp_path: Path) -> None:
 
 
 def test_a_variable_is_read_when_the_secret_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not before: and where it is not set, that is said."""
+    """It is not read before; if it is not set, the error says so."""
     source = SecretSource(WHAT, VARIABLE)
     with pytest.raises(ConfigError, match=f"{VARIABLE} is not set here"):
         read_secret(source)
@@ -143,7 +143,7 @@ def test_a_command_that_prints_without_end_is_ended(stream: str) -> None:
         ("import sys; print('canary', file=sys.stderr)", "is empty"),
     ],
 )
-def test_a_command_that_fails_is_told_without_what_it_printed(program: str, why: str) -> None:
+def test_a_command_that_fails_is_reported_without_what_it_printed(program: str, why: str) -> None:
     """What it printed may be the secret."""
     with pytest.raises(ConfigError, match=why) as raised:
         read_secret(printed_by(program))
@@ -151,7 +151,7 @@ def test_a_command_that_fails_is_told_without_what_it_printed(program: str, why:
 
 
 @pytest.mark.parametrize("command", ["no-such-program-anywhere", "'unbalanced", " "])
-def test_a_command_that_cannot_run_is_told(command: str) -> None:
+def test_a_command_that_cannot_run_is_reported(command: str) -> None:
     """It is split as a shell would, and run without one."""
     with pytest.raises(ConfigError, match="cannot be run"):
         read_secret(SecretSource(WHAT, VARIABLE, command=command))

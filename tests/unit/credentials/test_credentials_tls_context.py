@@ -1,4 +1,4 @@
-"""TLS contexts out of PEM files, and what is said of files that are none."""
+"""TLS contexts from PEM files, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_certificate_is_loaded_with_its_key_encrypted_or_not(pki: Pki, tmp_pat
     )
 
 
-def test_a_key_that_does_not_open_is_told_from_one_that_has_no_password(
+def test_a_key_that_does_not_open_is_distinguished_from_one_that_has_no_password(
     pki: Pki, tmp_path: Path
 ) -> None:
     """OpenSSL says only "PEM lib"; it never asks on the terminal."""
@@ -105,7 +105,7 @@ def test_a_key_that_does_not_open_is_told_from_one_that_has_no_password(
     assert "--bookie-tls-key-password-file" in str(raised.value)
 
 
-def test_the_key_of_another_certificate_is_told(pki: Pki) -> None:
+def test_the_key_of_another_certificate_is_reported(pki: Pki) -> None:
     """It is a mix-up of files."""
     one, other = pki.issue("one"), pki.issue("two")
     with pytest.raises(ConfigError, match=r"the key in .*two\.key is that of another certificate"):
@@ -135,7 +135,9 @@ def test_key_stores_of_java_are_refused_with_the_lines_that_convert_them(
     assert PASSWORD not in str(store)
 
 
-def test_other_files_are_told_with_the_setting_that_names_them(tmp_path: Path, pki: Pki) -> None:
+def test_other_files_are_reported_with_the_setting_that_names_them(
+    tmp_path: Path, pki: Pki
+) -> None:
     """Missing, empty, and not PEM."""
     empty = tmp_path / "empty.pem"
     empty.write_text("")

@@ -57,8 +57,8 @@ def test_each_reason_to_refuse_a_certificate_has_its_sentence(
     ],
 )
 def test_each_alert_has_its_sentence(reason: str, has_certificate: bool, said: str) -> None:
-    """What a bookie with JDK or OpenSSL was seen to send; a missing certificate is told from a
-    wrong one.
+    """These are messages of bookies with JDK or OpenSSL; a missing certificate is distinguished
+    from a wrong one.
     """
     assert said in explain_tls_failure(
         refused_by_peer(reason), "zookeeper", has_certificate=has_certificate

@@ -24,7 +24,7 @@ class OutOfOrder(AbstractFileSystem):
 
 
 def test_a_name_node_that_fails_is_a_sentence():
-    """Also where somebody only asks whether something is there."""
+    """This includes a check whether a file exists."""
     run = Place(fs.PyFileSystem(fs.FSSpecHandler(OutOfOrder())), "/audits", "hdfs://nn/audits")
     for ask in (lambda: run.has_table("evidence/marks"), lambda: has_page(run)):
         with pytest.raises(OutputError) as raised:

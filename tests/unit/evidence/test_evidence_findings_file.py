@@ -35,7 +35,7 @@ def test_fields_come_in_the_order_of_the_contract():
 
 
 def test_a_line_is_ascii_and_one_line():
-    """Foreign text, even half a character, cannot break a line or a reader."""
+    """Foreign text, even a lone surrogate, cannot break a line or a reader."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2, owner={"name": "语\n\u2028\ud800"})
     text = jsonl.line(finding)
     assert text.isascii() and text.index("\n") == len(text) - 1

@@ -1,5 +1,5 @@
-"""The journal of a run: what is written whole stays, what is not is removed before the run goes
-on.
+"""The journal of a run: complete stages stay, incomplete ones are removed before the run is
+resumed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def tables(run: Place) -> set[str]:
 
 
 def test_a_stage_is_done_once(run: Place):
-    """Whoever asks again, also after the run was cut down, gets what the stage told, and no work is
-    done.
+    """A repeated call, also after the run was interrupted, returns the stage's result, and no work
+    is done.
     """
     calls: list[str] = []
 
@@ -68,7 +68,7 @@ def test_what_a_stage_left_half_written_is_removed(run: Place):
 
 
 def test_a_stage_that_raised_is_not_done(run: Place):
-    """It is done again, now or by the run that goes on."""
+    """It is done again, now or by a resumed run."""
 
     def fails() -> None:
         writes(run, "evidence/answers")
@@ -84,8 +84,8 @@ def test_a_stage_that_raised_is_not_done(run: Place):
 
 
 def test_what_was_odd_is_not_forgotten(run: Place):
-    """Sentences of all stages, in their order; a run that goes on has those of the stages it does
-    not do again.
+    """The sentences of all stages are kept, in order; a resumed run has those of the stages that it
+    does not repeat.
     """
     Journal(run).run_once("metadata", lambda: {"problems": ["a stray mark"]})
     again = Journal.reopen(run)
@@ -95,7 +95,7 @@ def test_what_was_odd_is_not_forgotten(run: Place):
 
 
 def test_how_long_it_took_goes_on(run: Place):
-    """The seconds of the run that was cut down, as of its last stage."""
+    """They are the seconds of the interrupted run, as of its last stage."""
     journal = Journal(run, seconds=lambda: {"load": 2.5})
     journal.run_once("listing", writes, run, "evidence/listing")
     assert {"load": 2.5} == Journal.reopen(run).began_with
@@ -113,7 +113,7 @@ def test_stages_are_read_in_the_order_they_were_done(run: Place):
 
 
 def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
-    """A table that lost a file says less than the run had heard: nothing is judged by it."""
+    """A table that lost a file has less than the run heard, so it is not judged."""
     Journal(run).run_once("lists", writes, run, "evidence/answers")
     run.remove_file("evidence/answers/part-0.parquet")
     with pytest.raises(OutputError, match=r"part-0\.parquet is gone, which the journal names"):
@@ -121,7 +121,7 @@ def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
 
 
 def test_a_journal_is_forgotten_from_its_end(run: Place, monkeypatch: pytest.MonkeyPatch):
-    """Cut down meanwhile, it is the journal of the run's beginning."""
+    """If that is interrupted, the rest is the journal of the run's first stages."""
     journal = Journal(run)
     for number in range(3):
         journal.run_once(f"stage {number}", writes, run, f"steps/{number}")

@@ -71,7 +71,7 @@ def test_what_is_not_committed_is_no_row(run: Place, name: str) -> None:
 
 
 def test_a_file_of_which_not_all_was_taken_is_read_again(run: Place) -> None:
-    """Whoever stopped in the middle of it counted none of it."""
+    """A reader that stopped in the middle of it counted none of it."""
     write(run, "numbers", "a", 1)
     reader = NewRows(run, "numbers", NUMBERS)
     next(iter(reader.batches(["n"])))

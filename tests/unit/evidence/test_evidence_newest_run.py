@@ -39,7 +39,7 @@ def test_a_run_of_this_cluster_is_found(tmp_path: Path, form: str):
 
 
 def test_a_run_of_another_cluster_says_nothing(tmp_path: Path):
-    """Clusters are told apart by instance id; two clusters may have bookies of the same name."""
+    """Clusters are distinguished by instance id; two clusters may have bookies of the same name."""
     output_with_a_run(tmp_path, FACTS, unable=["b1"])
     assert newest_run(str(tmp_path), replace(FACTS, instance_id="id-2")) is None
 
@@ -62,7 +62,7 @@ def test_a_run_names_its_directory(tmp_path: Path, end: str):
         (False, {"hosts": ()}),
     ],
 )
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(
+def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
     tmp_path: Path, is_same: bool, theirs: dict[str, Any]
 ):
     """Two old clusters without an instance id are not one."""

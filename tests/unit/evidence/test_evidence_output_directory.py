@@ -112,7 +112,7 @@ def test_the_lock_is_a_file_that_others_can_read(root: Place):
 
 @pytest.fixture
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a lock."""
+    """Make the wait for a lock zero."""
     monkeypatch.setattr(output_lock, "LOCK_WAIT_S", 0.0)
 
 
@@ -145,7 +145,9 @@ def test_a_signal_ends_the_wait_for_a_lock(root: Place):
 
 @pytest.mark.usefixtures("without_waiting")
 def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: Path):
-    """Nobody else writes or removes the file with which a run tries its directory."""
+    """Only the holder of the lock writes and removes the file with which a run tries its
+    directory.
+    """
     output = Output(root)
     with output.hold_lock():
         before = tmp_path / "audits" / ".writable"
@@ -157,7 +159,7 @@ def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: P
 
 @pytest.mark.usefixtures("without_waiting")
 def test_two_runs_at_once_are_noticed(root: Place):
-    """The second is told which lock, and what to do; afterwards the lock is free."""
+    """The second one's error names the lock, and what to do; afterwards the lock is free."""
     output = Output(root)
     with (
         output.hold_lock(),
@@ -265,7 +267,7 @@ def test_where_all_are_kept_nothing_is_removed(root: Place):
 def test_old_runs_go_and_the_newest_finished_one_never(
     root: Place, kept: list[str], keep: int, latest: str | None
 ):
-    """0 keeps all; whatever is no run's directory stays."""
+    """0 keeps all; a directory that is not a run's stays."""
     for name in NAMES:
         finished(root, name)
     for name in ("mine", "run-of-mine", "run-20260101T030000Z-XYZ"):

@@ -1,4 +1,4 @@
-"""Names are replaced wherever they stand, and nothing else is."""
+"""Names are replaced wherever they occur, and nothing else is."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_host_that_nobody_named_goes_whole(sentence: str):
 
 
 def test_locations_keep_their_parts_and_who_shares_one():
-    """Placement is judged by nothing else; the defaults of BookKeeper are no names."""
+    """Placement needs only these; the defaults of BookKeeper are not names."""
     names = names_of("b1:1", "b2:1", "b3:1")
     around = {"b1:1": "/eu/rack-a", "b2:1": "/eu/rack-b", "b3:1": "/default-region/default-rack"}
     kept = names.of_row({"locations": around})["locations"]
@@ -135,7 +135,7 @@ def test_the_cluster_and_the_directories_of_bookies_go():
 
 
 def test_every_bookie_of_a_row_is_found():
-    """Whoever is not found has no pseudonym that sorts."""
+    """Pseudonyms sort as the ids only if every bookie is found first."""
     row = {
         "segments": [{"ensemble": ["b1", "b2"]}],
         "mark": {"missing_replicas": ["b3"], "lock": {"holder": "b4"}},

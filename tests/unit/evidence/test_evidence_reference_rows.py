@@ -75,7 +75,7 @@ def test_rows_come_in_any_order() -> None:
     )
 
 
-def test_the_looks_at_a_topic_are_told_apart() -> None:
+def test_the_looks_at_a_topic_are_distinguished() -> None:
     """In the order of the looks, each with what it read."""
     gone = replace(
         FULL,
@@ -91,7 +91,7 @@ def test_the_looks_at_a_topic_are_told_apart() -> None:
     )
 
 
-def test_topics_are_told_apart_and_a_problem_of_the_listing_is_of_none() -> None:
+def test_topics_are_distinguished_and_a_problem_of_the_listing_is_of_none() -> None:
     """Sorted by topic."""
     assert sorted(str(one.topic) for one in (FULL, *OTHERS)) == [
         str(look.record.topic) for look in read_back(FULL, *OTHERS)

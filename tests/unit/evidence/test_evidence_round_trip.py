@@ -364,7 +364,7 @@ def test_bookies_come_back_as_they_were(records: list[BookieRecord]) -> None:
 
 
 def test_a_greeting_is_a_row_without_a_ledger() -> None:
-    """Its null ledger id tells it from an answer; it comes back as text."""
+    """Its null ledger id distinguishes it from an answer; it comes back as text."""
     row = table(
         ANSWERS, [greeting_row("b", 1, 5, Greeting.UNSUPPORTED, "cannot list")]
     ).to_pylist()[0]

@@ -1,4 +1,4 @@
-"""The directory of a run: written in one step, and damage told in sentences."""
+"""The directory of a run: written in one step, and damage reported in sentences."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_path_that_spark_would_take_for_a_pattern_is_refused(tmp_path: Path, n
 
 def test_tables_grow_file_by_file(root: Place):
     """Each write is one file more; reading, streaming and counting see all of them, filtered where
-    told.
+    reported.
     """
     root.write_table("evidence/numbers", rows(1, 2), "a")
     root.write_table("evidence/numbers", rows(3).to_batches()[0], "b")

@@ -78,7 +78,7 @@ def test_no_noun_has_a_field_for_a_secret(noun: type) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_ids_times_and_counts_have_room(table: str) -> None:
-    """Ids, entry ids and times are 64 bits wide, wherever they stand."""
+    """Ids, entry ids and times are 64 bits wide in every table."""
     wide = re.compile(r"ledger_id|entry_id|_ms$|_bytes$|czxid")
     assert [] == [
         name for name, kind in names(TABLES[table]) if wide.search(name) and kind != pa.int64()

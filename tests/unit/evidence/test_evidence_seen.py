@@ -21,7 +21,7 @@ from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus
 
 IDS = (3, 5, 2**53 + 1, 2**53 + 3)
-"""The last two are one number to whoever counts in floats."""
+"""The last two are equal as floats."""
 
 
 def ledger(ledger_id: int, looks: int, bookies: int) -> LedgerEvidence:
@@ -88,7 +88,7 @@ def test_answers_of_other_ledgers_are_left_out() -> None:
 
 
 def test_no_ledgers_make_no_rows() -> None:
-    """Whatever bookies said."""
+    """This holds for any answers."""
     _, answers, reads = rows_of(LEDGERS_SEEN)
     tables = (
         pa.Table.from_batches([table(ANSWERS, answers)]),

@@ -1,4 +1,4 @@
-"""Which entries are read before anything counts as missing."""
+"""Which entries are read before an entry counts as missing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def story_of(
     unlisted: dict[str, set[int]] | None = None,
     **more: object,
 ) -> Story:
-    """Bookies hold what they should, but for what is lost; some of it is not listed."""
+    """Return a story in which bookies hold what they should, except what is lost; some of it is not
+    listed.
+    """
     bookies = {
         name: Bookie(
             frozenset(held - lost.get(name, set())), frozenset((unlisted or {}).get(name, ()))
@@ -46,7 +48,7 @@ def story_of(
 
 
 def first_round(story: Story) -> tuple[tuple[str, int], ...]:
-    """What is read before anything was read."""
+    """Return the reads that are wanted before any read."""
     return next((step.reads for _, step in drive(story).steps if step.reads), ())
 
 
@@ -64,39 +66,45 @@ def test_a_sound_ledger_is_not_read() -> None:
 
 
 def test_a_missing_entry_is_read_on_every_bookie_that_lacks_it_and_no_other() -> None:
-    """Per entry, to all of its write set that are said to lack it."""
+    """A missing entry is read on each bookie of its write set whose list lacks it, and nowhere
+    else.
+    """
     assert [("b1", 40), ("b3", 40)] == sorted(
         first_round(story_of(THREE, {"b1": {40}, "b3": {40}}))
     )
 
 
 def test_a_long_run_is_read_at_its_ends_and_in_between() -> None:
-    """First and last entry of what is lacking, and a few inner ones; not all of it."""
+    """The first and last missing entry are read, and a few inner ones; never the whole run."""
     asked = [entry for _, entry in first_round(story_of(THREE, {"b2": set(range(20, 90))}))]
     assert {20, 89} <= set(asked)
     assert 3 <= len([e for e in asked if 20 < e < 89]) <= 10
 
 
 def test_the_last_entry_that_a_bookie_lacks_is_read_there_whatever_others_lack() -> None:
-    """Bookie b1 lacks many entries far apart; the ends of what any bookie lacks are b2's."""
+    """Bookie b1 lacks many entries far apart, and b2 lacks the outermost ones. The last entry that
+    b2 lacks is read on b2.
+    """
     lost = {"b1": set(range(10, 90, 4)), "b2": {5, 95}}
     assert {("b1", 10), ("b1", 86)} <= set(first_round(story_of(THREE, lost)))
 
 
 def test_reads_on_one_bookie_are_bounded() -> None:
-    """Whatever is lost, at most `reads_max` a bookie, and some are kept back at first."""
+    """At most `reads_max` reads go to a bookie, whatever is lost, and the first round keeps some
+    back.
+    """
     every = {name: set(range(0, 1200, 2)) for name in ("b1", "b2", "b3", "b4")}
     for reads_max in (2, 3, 4, 8, 16):
         first = Counter(
             bookie for bookie, _ in first_round(story_of(CHANGED, every, reads_max=reads_max))
         )
         assert max(first.values()) <= max(2, reads_max - RESERVED_READS)
-        drive(story_of(CHANGED, every, reads_max=reads_max))  # itself holds reads to reads_max
+        drive(story_of(CHANGED, every, reads_max=reads_max))  # the lane has the same limit
 
 
 def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it() -> None:
     """Each of eleven segments lost an entry on b1, the twelfth lost one on three bookies: that one
-    is read everywhere.
+    is read on all three.
     """
     lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
     worst = 100 * (SEGMENTS - 1) + 5
@@ -109,7 +117,8 @@ def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it(
 
 def test_a_tail_that_may_be_left_out_is_always_read() -> None:
     """The last entry begins an index page and no list has it, while every segment lost entries on
-    all bookies: it reads back, so it is not among the missing, however few reads are allowed.
+    all bookies. It reads back, so it is not among the missing entries, however few reads are
+    allowed.
     """
     metadata = replace(CHANGED, last_entry_id=1024)
     metadata = replace(
@@ -131,8 +140,8 @@ def test_a_tail_that_may_be_left_out_is_always_read() -> None:
 
 
 def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() -> None:
-    """b2 leaves out everything and has it all, b1 lacks everything: the worst entry named was read
-    on b1.
+    """b2 omits everything from its list and has it all, b1 lacks everything: the worst entry of the
+    finding was read on b1.
     """
     for seed in range(20):
         draw = random.Random(seed)
@@ -147,7 +156,7 @@ def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() 
 
 
 def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
-    """What it lacks stays unknown; one round is enough to know that."""
+    """A bookie that fails reads stays unknown after one round: it is not asked for ever."""
     story = story_of(THREE, {"b1": {3}, "b2": set(range(100))}, reads_max=16)
     state = story.states[0]
     bookies = {**state.bookies, "b2": replace(state.bookies["b2"], read=ReadStatus.TIMED_OUT)}
@@ -159,7 +168,7 @@ def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
 
 @pytest.mark.parametrize("reads_max", [2, 4, 16])
 def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> None:
-    """The rounds end by themselves, long before the bound on steps."""
+    """The rounds of reads end by themselves, long before the bound on steps."""
     story = story_of(
         CHANGED, {"b1": set(range(0, 1201, 7)), "b2": set(range(0, 1201, 5))}, reads_max=reads_max
     )
@@ -167,7 +176,7 @@ def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> No
 
 
 def test_without_answers_nothing_is_wanted() -> None:
-    """There is nobody to read from."""
+    """Without answers no bookie can be read."""
     assert () == wanted_reads(coverage(THREE, {}, {}), 3, {}, 16)
 
 
@@ -177,22 +186,22 @@ PROBED = {"probe_entries": 3, "probe_seed": 5}
 
 
 def mute(story: Story, *bookies: str) -> Story:
-    """These cannot list."""
+    """Return evidence in which these bookies cannot list."""
     (state,) = story.states
-    told_so = {
+    unable = {
         n: replace(b, answer=AnswerStatus.UNSUPPORTED) if n in bookies else b
         for n, b in state.bookies.items()
     }
-    return replace(story, states=(replace(state, bookies=told_so),), more_terms=PROBED)
+    return replace(story, states=(replace(state, bookies=unable),), more_terms=PROBED)
 
 
 def rounds(story: Story) -> list[set[tuple[str, int]]]:
-    """The reads of each round, first to last."""
+    """Return the reads of each round, first to last."""
     return [set(step.reads) for _, step in drive(story).steps if step.reads]
 
 
 def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() -> None:
-    """The planned ones and no other, at one look."""
+    """Only the planned probes are made, at one look."""
     story = mute(story_of(THREE, {}), "b1", "b2", "b3")
     (only,) = rounds(story)
     assert {"b1": 5, "b2": 5, "b3": 5} == Counter(bookie for bookie, _ in only)
@@ -201,8 +210,8 @@ def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() 
 
 
 def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> None:
-    """What b1 lacks at its ends: its neighbours are asked for it in the next round, and again at
-    the second look.
+    """What b1 lacks at its ends is read on its neighbours in the next round, and again at the
+    second look.
     """
     metadata = ledger("e3 w3 0:[b1 b2 b3] 50:[b1 b4 b5] closed 99")
     inner = sorted(expected_on(metadata)["b1"])[20]
@@ -220,13 +229,15 @@ def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> 
 
 
 def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> None:
-    """In the round in which it is confirmed on the one that lists."""
+    """An entry that is confirmed missing on a bookie with a list is probed, in the same round, on
+    those without one.
+    """
     first, *_ = rounds(mute(story_of(THREE, {"b1": {40}}), "b2", "b3"))
     assert {("b1", 40), ("b2", 40), ("b3", 40)} <= first
 
 
 def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() -> None:
-    """A probe on b1 finds it: whether b2 has a good copy is the next question."""
+    """After a probe finds a wrong digest on b1, b2 is read: it may have a good copy."""
     story = mute(story_of(THREE, {}), "b1", "b2")
     drawn = next(
         entry
@@ -240,7 +251,7 @@ def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() 
 
 def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> None:
     """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at
-    other entries.
+    other entries: 40 is read on b1, too.
     """
     story = mute(story_of(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
     (state,) = story.states
@@ -255,8 +266,8 @@ def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> N
 
 
 def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_be_listed() -> None:
-    """Entry 3 stands on b1 twice and nowhere else: if b1 has lost it, it is lost, whatever else is
-    there. Where b1 lists, nothing is read.
+    """Entry 3 was written to b1 twice and nowhere else. If b1 lost it, it is lost, whatever else is
+    there. If b1 lists it, nothing is read.
     """
     metadata = ledger("e3 w2 a1 0:[b3 b4 b5] 1:[b1 b1 b2] closed 99")
     assert ("b1", 3) in rounds(mute(story_of(metadata, {}), "b1"))[0]
@@ -268,14 +279,14 @@ def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_
 
 
 def worst_of(story: Story) -> tuple[str, int]:
-    """The kind and the lowest entry of the finding on entries."""
+    """Return the kind and the lowest entry of the finding on entries."""
     (found,) = (one for one in drive(story).step.verdict.findings if one.family is Family.ENTRY)
     return found.kind.value, found.entries[0][0]
 
 
 @pytest.mark.parametrize("reads_max", [2, 4, 16])
 def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: int) -> None:
-    """A bookie that lost everything cannot make its neighbours be read from end to end."""
+    """If a bookie lost everything, its neighbours are not read from end to end."""
     story = mute(
         story_of(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4"
     )
@@ -286,8 +297,8 @@ def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: i
 
 
 def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
-    """Also where it was no probe but an entry that another bookie lacked, which is listed there by
-    then.
+    """A corrupt copy is read again even if it was not a probe but an entry that another bookie
+    lacked, and that bookie lists it by then.
     """
     story = mute(story_of(THREE, {"b1": {40}}), "b2")
     state = story.states[0]
@@ -306,7 +317,7 @@ def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
 
 
 def lists(metadata: LedgerMetadata, lost: dict[str, set[int]]) -> dict[str, Answer]:
-    """Every bookie lists what it should hold, but for what it lost."""
+    """Return answers in which every bookie lists what it should hold, except what it lost."""
     said = {b: groups(held - lost.get(b, set())) for b, held in expected_on(metadata).items()}
     return {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, held) for b, held in said.items()}
 
@@ -322,7 +333,9 @@ def wanted(
     made: dict[tuple[str, int], EntryRead] | None = None,
     before: dict[tuple[str, int], EntryRead] | None = None,
 ) -> list[tuple[str, int]]:
-    """What is still to be read, after the reads `made` at this look and those made `before` it."""
+    """Return what is still to be read, after the reads `made` at this look and those made `before`
+    it.
+    """
     found = coverage(metadata, lists(metadata, lost), {**(before or {}), **(made or {})})
     return list(wanted_reads(found, metadata.write_quorum, made or {}, reads_max))
 
@@ -334,19 +347,21 @@ THIRD = {"b1": set(range(0, 100, 3))}
     ("reads_max", "count"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 4), (7, 5), (16, 5)]
 )
 def test_the_first_round_keeps_some_reads_back(reads_max: int, count: int) -> None:
-    """Two at least are made; the worst entry first, then the ends, then a quarter, a half and three
-    quarters of the rest.
+    """At least two reads are made: the worst entry first, then the ends, then a quarter, a half and
+    three quarters of the rest.
     """
     assert [("b1", e) for e in (0, 99, 24, 51, 75)][:count] == wanted(THIRD, reads_max)
 
 
 def test_behind_the_first_round_only_a_worst_entry_is_read() -> None:
-    """It was read: nothing more would be learnt, however many reads are left."""
+    """Once the worst entry was read, no further read teaches anything, however many are left."""
     assert [] == wanted(THIRD, 16, made=reads(ReadStatus.NO_ENTRY, ("b1", 0)))
 
 
 def test_the_reads_kept_back_are_for_the_worst_entries_of_other_segments() -> None:
-    """Each of twelve segments lost one entry on the same bookie."""
+    """Each of twelve segments lost one entry on the same bookie. The reads kept back are spent on
+    them.
+    """
     lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
     first, second = [("b1", 5), ("b1", 105)], [("b1", 205), ("b1", 305)]
     assert first == wanted(lost, 4, CHANGED)
@@ -355,12 +370,14 @@ def test_the_reads_kept_back_are_for_the_worst_entries_of_other_segments() -> No
 
 
 def test_segments_that_lack_nothing_are_passed_over() -> None:
-    """The last of twelve is short of an entry."""
+    """Only the last of twelve segments lacks an entry, and it is read."""
     assert [("b1", 1105)] == wanted({"b1": {1105}}, 16, CHANGED)
 
 
 def test_corrupt_copies_are_read_again_within_the_bound() -> None:
-    """Found at an earlier look; what was read at this one counts, each bookie by itself."""
+    """Copies found corrupt at an earlier look are read again. Reads of this look count, for each
+    bookie by itself.
+    """
     before = reads(ReadStatus.CORRUPT, *(("b1", e) for e in range(10, 15)), ("b2", 20))
     assert [("b1", 10), ("b1", 11), ("b1", 12), ("b2", 20)] == wanted({}, 3, before=before)
     for made, left in ((1, [11, 12]), (2, [12]), (3, [])):
@@ -369,7 +386,9 @@ def test_corrupt_copies_are_read_again_within_the_bound() -> None:
 
 
 def test_corrupt_copies_leave_the_rest_of_the_bound_to_what_is_lacking() -> None:
-    """Three reads for the corrupt ones; of the first round's four one is left."""
+    """Three reads go to corrupt copies; one of the four reads of the first round is left for
+    missing entries.
+    """
     before = reads(ReadStatus.CORRUPT, ("b1", 10), ("b1", 11), ("b1", 12))
     lost = {"b1": set(range(50, 100))}
     corrupt = [("b1", 10), ("b1", 11), ("b1", 12)]
@@ -378,8 +397,8 @@ def test_corrupt_copies_leave_the_rest_of_the_bound_to_what_is_lacking() -> None
 
 
 def test_a_tail_is_read_first_where_it_ends_what_a_bookie_should_hold() -> None:
-    """Of the last segment only b2 holds an entry; the first entry lost comes behind it. Before
-    other segments it is no tail.
+    """Of the last segment only b2 holds an entry, after the first lost one: this is a tail and read
+    first. Before other segments it would not be a tail.
     """
     metadata = ledger("e3 w1 0:[b1 b2 b3] 1024:[b1 b2 b3] closed 1024")
     assert [("b2", 1024), ("b2", 1)] == wanted({"b2": {1, 4, 1024}}, 2, metadata)
@@ -396,8 +415,8 @@ def test_a_tail_is_read_first_where_it_ends_what_a_bookie_should_hold() -> None:
 def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(
     status: ReadStatus, is_asked_again: bool
 ) -> None:
-    """b2 showed an entry that its list lacks: what else it lacks stays unknown. Where it did not,
-    its worst is read.
+    """b2 returned an entry that its list lacks: everything else it lacks stays unknown. If it had
+    not, its worst entry would be read.
     """
     lost = {"b2": {5, 105, 205}}
     expected = [("b2", 105), ("b2", 205)] if is_asked_again else []
@@ -405,30 +424,30 @@ def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(
 
 
 def test_a_tail_that_is_there_raises_no_doubt_about_the_rest() -> None:
-    """The list left the tail out, as bookies do: what else it lacks is read all the same."""
+    """The list omitted the tail, as bookies do: everything else it lacks is still read."""
     metadata = ledger("e1 w1 0:[b1] 500:[b1] closed 1024")
     tail = reads(ReadStatus.PRESENT, ("b1", 1024))
     assert [("b1", 5), ("b1", 600)] == wanted({"b1": {5, 600, 1024}}, 16, metadata, tail)
 
 
 def test_the_ends_of_what_two_bookies_lack_are_read_on_both() -> None:
-    """50 is the last entry that both lack, and neither an end nor a sample of what one of them
-    lacks.
+    """50 is the last entry that both bookies lack, but neither an end nor a sample of what one of
+    them lacks. It is read on both.
     """
     lost = {"b1": {0, 20, 50, *range(60, 100, 2)}, "b2": {1, 20, 50, *range(61, 100, 2)}}
     assert {("b1", 20), ("b2", 20), ("b1", 50), ("b2", 50)} <= set(wanted(lost, 16))
 
 
 def test_in_later_rounds_too_segments_that_lack_nothing_are_passed_over() -> None:
-    """The first of twelve lacks nothing, the second was read, the last is read now."""
+    """The first of twelve segments lacks nothing, the second was read: the last is read next."""
     assert [("b1", 1105)] == wanted(
         {"b1": {105, 1105}}, 4, CHANGED, reads(ReadStatus.NO_ENTRY, ("b1", 105))
     )
 
 
 def test_what_a_doubted_bookie_lacks_moves_no_worst_entry() -> None:
-    """b2 showed 5, which its list lacks: that it lacks 50 too is only its word, and 60 on b1 is the
-    worst.
+    """b2 returned 5, which its list lacks, so its list does not prove that 50 is missing: 60 on b1
+    is the worst entry.
     """
     assert [("b1", 60)] == wanted(
         {"b1": {60}, "b2": {5, 50}}, 16, made=reads(ReadStatus.PRESENT, ("b2", 5))
@@ -436,7 +455,7 @@ def test_what_a_doubted_bookie_lacks_moves_no_worst_entry() -> None:
 
 
 def test_a_copy_that_was_there_at_an_earlier_look_is_not_read_again() -> None:
-    """b2 leaves its tail out and has it; that b1 has lost it changes nothing about that."""
+    """b2 omits its tail from the list but has it. That b1 lost the tail does not change this."""
     metadata = ledger("e2 w2 0:[b1 b2] closed 1024")
     made, before = reads(ReadStatus.NO_ENTRY, ("b1", 1024)), reads(ReadStatus.PRESENT, ("b2", 1024))
     assert [] == wanted({"b1": {1024}, "b2": {1024}}, 16, metadata, made, before)

@@ -40,15 +40,15 @@ def content(asked: int, lacking_most: int) -> Content:
 def test_a_bookie_lost_its_content_where_it_lacks_most_of_most(
     found: bool, asked: int, lacking_most: int
 ):
-    """More than half of the ledgers it answered for, and three at least: below that, ledgers are
-    lost, not a bookie.
+    """A bookie lost its content if it lacks more than half of at least three ledgers it answered
+    for. Below that, ledgers are lost, not a bookie.
     """
     assert found == bool(judge_content(LOOKS, {"b1": content(asked, lacking_most)}))
     assert found == bool(withheld_content({"b1": content(asked, lacking_most)}))
 
 
 def test_the_twin_that_lost_one_ledger_is_not_accused():
-    """One bookie is found and the other is not, from one and the same run."""
+    """One bookie is reported and its twin is not, in the same run."""
     (found,) = judge_content(LOOKS, {"b2": content(5, 5), "b1": content(5, 1)})
     assert (Kind.BOOKIE_LOST_CONTENT, "b2", Severity.CRITICAL) == (
         found.kind,
@@ -59,12 +59,12 @@ def test_the_twin_that_lost_one_ledger_is_not_accused():
 
 
 def test_a_bookie_that_nobody_has_on_record_is_not_accused():
-    """Without a registration at any look there is no bookie to accuse."""
+    """A bookie without a registration at any look is not accused."""
     assert [] == judge_content(LOOKS, {"b9": content(5, 5)})
 
 
 def test_ledgers_named_in_a_finding_are_few():
-    """The rest is counted."""
+    """A few ledgers are named, the rest is counted."""
     (found,) = judge_content(LOOKS, {"b1": content(100, 100)})
     assert isinstance(found.facts, LostContentFacts)
     assert tuple(range(10)) == found.facts.some_ledgers
@@ -92,7 +92,9 @@ def test_the_finding_says_what_was_counted_each_under_its_name():
     ("found", "looks"), [(False, "readonly readonly none"), (True, "none none readonly")]
 )
 def test_whether_a_bookie_is_registered_is_said_by_the_last_look(found: bool, looks: str):
-    """One that went away meanwhile is no bookie without content; one that came is."""
+    """The last look decides whether a bookie counts as registered: one that left meanwhile is not
+    reported, one that came is.
+    """
     records = [
         {"b1": BookieRecord("b1", n, 0, Registration(word), "h", 1)}
         for n, word in enumerate(looks.split())

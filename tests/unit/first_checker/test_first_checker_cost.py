@@ -1,4 +1,4 @@
-"""What judging a ledger of many segments costs, in calls."""
+"""The cost of judging a ledger of many segments, in calls."""
 
 import pytest
 from support.many_segments import HARMS, calls, story
@@ -8,7 +8,7 @@ from auditor.judging.settle import settle
 
 
 def costliest_step(story: Story) -> int:
-    """The calls of the step that takes the most."""
+    """Return the calls of the most expensive step."""
     return max(
         calls(lambda seen=evidence: settle(seen, story.terms)) for evidence, _ in drive(story).steps
     )
@@ -16,8 +16,8 @@ def costliest_step(story: Story) -> int:
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_judging_costs_what_its_segments_cost(harm: str) -> None:
-    """Five times the segments take no more than seven times the work, whatever is lost: neither a
-    bookie's list nor what was found so far is walked through for each segment.
+    """Five times the segments cost at most seven times the calls, whatever is lost: no bookie's
+    list and no list of findings is scanned once for each segment.
     """
     few, many = (costliest_step(story(segments, harm)) for segments in (20, 100))
     assert 0 < many < 7 * few

@@ -1,5 +1,5 @@
-"""What every bookie of every write set holds, lacks, or would not say: single laws beside the swarm
-in tests/properties.
+"""What every bookie of every write set holds, lacks, or leaves unknown: single laws beside the
+random cases of tests/properties.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from auditor.wire.entry_availability import canonical
 def answer(
     bookie: str, text: str | None = None, status: AnswerStatus = AnswerStatus.HELD
 ) -> Answer:
-    """A list of these runs, or another status."""
+    """Return an answer with a list of these runs, or with another status."""
     runs = [SequenceGroup(first, first, last - first + 1, 0) for first, last in holds(text or "")]
     return Answer(bookie, LEDGER, 0, 0, status, canonical(runs))
 
@@ -41,7 +41,7 @@ def reads(*results: tuple[str, int, ReadStatus]) -> dict[tuple[str, int], EntryR
 
 
 def sound(metadata: LedgerMetadata) -> dict[str, Answer]:
-    """Every bookie holds what it should."""
+    """Return answers in which every bookie holds what it should."""
     return {
         b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
         for b, held in expected_on(metadata).items()
@@ -51,7 +51,7 @@ def sound(metadata: LedgerMetadata) -> dict[str, Answer]:
 def share(
     metadata: LedgerMetadata, bookie: str, said: Answers, read: Mapping[tuple[str, int], EntryRead]
 ) -> BookieShare:
-    """That bookie's part of the first extent."""
+    """Return the bookie's part of the first extent."""
     (found,) = [
         one for one in coverage(metadata, said, read).extents[0].shares if one.bookie_id == bookie
     ]
@@ -64,8 +64,8 @@ NO_ENTRY, PRESENT = ReadStatus.NO_ENTRY, ReadStatus.PRESENT
 
 @pytest.mark.parametrize("size", range(1, 8))
 def test_a_healthy_ledger_is_healthy_whatever_its_quorums(size: int) -> None:
-    """Also with E - W >= 2, where a query that stops at the first gap finds nearly everything
-    missing; and any length.
+    """A healthy ledger is healthy for any length, also with E - W >= 2, where a search that stops
+    at the first gap finds nearly everything missing.
     """
     for write in range(1, size + 1):
         for last in (0, 1, size - 1, 2 * size, 19, 40):
@@ -81,8 +81,8 @@ def test_a_healthy_ledger_is_healthy_whatever_its_quorums(size: int) -> None:
 
 
 def test_the_healthy_path_believes_nothing_but_equality() -> None:
-    """One entry more, less or elsewhere, one answer missing or of another kind, and the closer look
-    decides.
+    """If one entry is added, removed or moved, or one answer is missing or of another kind, the
+    closer look decides.
     """
     metadata = ledger("e3 w2 0:[b1 b2 b3] closed 19")
     for bookie in ("b1", "b2", "b3"):
@@ -119,28 +119,30 @@ def test_the_healthy_path_believes_nothing_but_equality() -> None:
     ],
 )
 def test_the_healthy_path_is_for_one_clear_segment_of_distinct_bookies(text: str) -> None:
-    """Everything else takes the closer look, however healthy."""
+    """Any other metadata takes the closer look, however healthy it is."""
     metadata = ledger(text)
     every = {b: answer(b, "0-40") for b in ("b1", "b2", "b3", "b4")}
     assert not is_healthy(metadata, every)
 
 
 def test_a_bookie_that_should_hold_nothing_need_not_answer() -> None:
-    """E=3 W=1, two entries: the third bookie is not asked, and not missed."""
+    """E=3 W=1, two entries: the third bookie is neither asked nor missed."""
     metadata = ledger("e3 w1 0:[b1 b2 b3] closed 1")
     assert is_healthy(metadata, answers(b1="0", b2="1"))
 
 
 def test_behind_a_bookie_that_should_hold_nothing_the_others_are_looked_at() -> None:
-    """E=3 W=1, entries 2 and 3: they are on the third bookie and on the first."""
+    """E=3 W=1, entries 2 and 3: the third and the first bookie are examined, though the second
+    holds nothing.
+    """
     metadata = ledger("e3 w1 2:[b1 b2 b3] closed 3")
     assert is_healthy(metadata, answers(b1="3", b3="2"))
     assert not is_healthy(metadata, answers(b1="3", b3=""))
 
 
 def test_a_bookie_that_left_and_rejoined_is_judged_by_all_its_stripes() -> None:
-    """A gap where it was away is no loss: a query that begins inside a gap finds every later entry
-    missing.
+    """The gap where the bookie was away is not a loss. A search that begins inside a gap would find
+    every later entry missing.
     """
     metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] 20:[b1 b2 b3] closed 29")
     seen = coverage(metadata, sound(metadata), {})
@@ -148,7 +150,7 @@ def test_a_bookie_that_left_and_rejoined_is_judged_by_all_its_stripes() -> None:
 
 
 def test_after_a_run_of_losses_later_entries_are_still_there() -> None:
-    """1 to 4 lost, 5 held: nothing beyond the loss is missing."""
+    """Entries 1 to 4 are lost and 5 is held: nothing after the loss is missing."""
     found = share(
         ledger("e1 w1 0:[b1] closed 5"), "b1", answers(b1="0 5"), reads(("b1", 1, NO_ENTRY))
     )
@@ -169,7 +171,7 @@ def test_segments_of_more_than_two_to_the_31_entries_are_judged() -> None:
 
 
 def _long(bookie: str, runs: list[tuple[int, int]]) -> Answer:
-    """Runs longer than a group can say, cut as the canonical form cuts them."""
+    """Return runs longer than a group can hold, cut as the canonical form cuts them."""
     cut = 2**31 - 1
     pieces = [
         SequenceGroup(a, a, min(cut, last - a + 1), 0)
@@ -187,14 +189,16 @@ def test_what_a_list_lacks_is_unknown_until_it_was_read() -> None:
 
 
 def test_one_read_confirms_what_is_not_contradicted() -> None:
-    """NO_ENTRY for one entry of a run: the run is absent."""
+    """NO_ENTRY for one entry of a run makes the whole run absent."""
     for status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER):
         found = share(ONE, "b1", answers(b1="0-3 6-9"), reads(("b1", 4, status)))
         assert (2, 0) == (found.absent.count(), found.unknown.count())
 
 
 def test_what_reads_back_is_a_copy_and_leaves_the_unread_rest_unknown() -> None:
-    """The list is wrong, so only what was read is known; the reason is the list's."""
+    """An entry that reads back proves the list wrong, so only what was read is known; the reason is
+    the list's.
+    """
     said, read = answers(b1="0-3 9"), reads(("b1", 4, PRESENT), ("b1", 5, NO_ENTRY))
     found = share(ONE, "b1", said, read)
     assert (((5, 5),), ((6, 8),)) == (found.absent.ranges(9), found.unknown.ranges(9))
@@ -204,8 +208,8 @@ def test_what_reads_back_is_a_copy_and_leaves_the_unread_rest_unknown() -> None:
 
 @pytest.mark.parametrize("last", [0, 1024, 2048, 5 * 1024])
 def test_the_known_tail_defect_says_nothing_about_the_rest(last: int) -> None:
-    """The last entry, at a multiple of 1024, is left out of the list and reads back: the rest of
-    the list is believed.
+    """The last entry, at a multiple of 1024, is not listed but reads back: the rest of the list is
+    believed.
     """
     metadata = ledger(f"e1 w1 0:[b1] closed {last}")
     said = answers(b1=f"0-{last - 3}") if last else answers(b1="")
@@ -219,7 +223,7 @@ def test_the_known_tail_defect_says_nothing_about_the_rest(last: int) -> None:
 
 
 def test_a_tail_that_reads_back_elsewhere_is_no_tail_defect() -> None:
-    """Entry 1023 last, or 1024 but not last: the list is wrong."""
+    """Entry 1023 as the last one, or 1024 but not the last: the list is wrong."""
     found = share(
         ledger("e1 w1 0:[b1] closed 1023"),
         "b1",
@@ -237,7 +241,7 @@ def test_a_tail_that_reads_back_elsewhere_is_no_tail_defect() -> None:
 
 
 def test_the_tail_is_the_last_entry_the_bookie_should_hold_not_that_of_the_segment() -> None:
-    """E=2 W=1, 0..1025: b1 holds the even ones, so 1024 is its last."""
+    """E=2 W=1, entries 0 to 1025: b1 holds the even ones, so 1024 is its last entry."""
     metadata = ledger("e2 w1 0:[b1 b2] closed 1025")
     held = expected_on(metadata)["b1"] - {1024, 2}
     said = {**sound(metadata), "b1": Answer("b1", LEDGER, 0, 0, AnswerStatus.HELD, groups(held))}
@@ -247,7 +251,9 @@ def test_the_tail_is_the_last_entry_the_bookie_should_hold_not_that_of_the_segme
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_READ))
 def test_a_read_that_failed_leaves_what_was_not_read_unknown(status: ReadStatus) -> None:
-    """For its reason; what another read proved absent stays so."""
+    """The unread entries are unknown for the failed read's reason; what another read proved absent
+    stays absent.
+    """
     said, read = answers(b1="0-3"), reads(("b1", 4, status), ("b1", 5, NO_ENTRY))
     found = share(ONE, "b1", said, read)
     assert (((5, 5),), 5) == (found.absent.ranges(9), found.unknown.count())
@@ -256,7 +262,9 @@ def test_a_read_that_failed_leaves_what_was_not_read_unknown(status: ReadStatus)
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_ANSWER))
 def test_no_valid_answer_is_unknown_never_absent(status: AnswerStatus) -> None:
-    """All it should hold, for the answer's reason; and no read changes that."""
+    """Without a valid answer everything the bookie should hold is unknown, for the answer's reason.
+    No read changes that.
+    """
     said = {"b1": answer("b1", "", status)}
     found = share(ONE, "b1", said, reads(("b1", 4, NO_ENTRY)))
     assert (0, 10, 0) == (found.absent.count(), found.unknown.count(), found.lacking.count())
@@ -264,7 +272,7 @@ def test_no_valid_answer_is_unknown_never_absent(status: AnswerStatus) -> None:
 
 
 def test_every_status_is_a_valid_answer_or_has_a_reason() -> None:
-    """None falls through."""
+    """Each status is either a valid answer or has a reason."""
     assert set(AnswerStatus) == {*REASON_OF_ANSWER, AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
     assert set(ReadStatus) == {
         *REASON_OF_READ,
@@ -275,25 +283,25 @@ def test_every_status_is_a_valid_answer_or_has_a_reason() -> None:
 
 
 def test_a_bookie_nobody_heard_of_is_silent() -> None:
-    """No answer at all is no answer."""
+    """A bookie without any answer counts as silent."""
     assert (Unknown.BOOKIE_SILENT,) == coverage(ONE, {}, {}).unknowns
 
 
 def test_an_unknown_ledger_is_an_empty_list() -> None:
-    """ENOLEDGER is absence, to be confirmed."""
+    """ENOLEDGER means absence, which a read must confirm."""
     said = {"b1": answer("b1", "", AnswerStatus.NO_SUCH_LEDGER)}
     assert 10 == share(ONE, "b1", said, {}).unknown.count()
     assert 10 == share(ONE, "b1", said, reads(("b1", 0, ReadStatus.NO_LEDGER))).absent.count()
 
 
 def test_a_bookie_without_a_share_gives_no_reason() -> None:
-    """Silence about nothing is no reason."""
+    """A silent bookie that should hold nothing gives no reason."""
     metadata = ledger("e3 w1 0:[b1 b2 b3] closed 1")
     assert () == coverage(metadata, answers(b1="0", b2="1"), {}).unknowns
 
 
 def test_reads_of_one_bookie_say_nothing_about_another() -> None:
-    """b2's list is confirmed by b2's reads alone."""
+    """b2's list is confirmed only by b2's reads."""
     metadata = ledger("e2 w2 0:[b1 b2] closed 9")
     said = answers(b1="0-8", b2="0-8")
     found = share(metadata, "b2", said, reads(("b1", 9, NO_ENTRY)))
@@ -301,8 +309,8 @@ def test_reads_of_one_bookie_say_nothing_about_another() -> None:
 
 
 def test_a_bookie_twice_in_a_write_set_holds_one_copy() -> None:
-    """Two positions of one bookie side by side: each entry whose write set has both counts as
-    surplus, once a further time.
+    """If one bookie has two positions in an entry's write set, the entry counts as surplus once for
+    the second position.
     """
     extent = coverage(ledger("e4 w2 0:[a a b b] closed 7"), {}, {}).extents[0]
     assert [[0, 4], [2, 6]] == sorted([first for first, _ in one.runs()] for one in extent.surplus)
@@ -324,37 +332,37 @@ def test_a_bookie_twice_in_a_write_set_holds_one_copy() -> None:
 def test_every_promised_copy_is_counted_and_what_is_not_clear_is_not_verified(
     promised: int, listed: int, text: str
 ) -> None:
-    """Entries times write quorum, also with a doubled firstEntryId, or a bookie three times in an
-    ensemble.
+    """The number of promised copies is entries times write quorum, also with a doubled
+    firstEntryId, or a bookie three times in an ensemble. Unclear ones are not verified.
     """
     metadata = ledger(text)
     assert CopyCounts(promised, listed, 0, 0) == coverage(metadata, sound(metadata), {}).copies
 
 
 def test_a_ledger_without_a_clear_segment_promises_copies_all_the_same() -> None:
-    """An ensemble of another size: nobody knows where they are."""
+    """With an ensemble of another size nobody knows where the copies are, but they are promised."""
     assert CopyCounts(20, 0, 0, 0) == coverage(ledger("e3 w2 a2 0:[b1 b2] closed 9"), {}, {}).copies
 
 
 def test_a_bookie_twice_but_never_in_one_write_set_costs_nothing() -> None:
-    """E=4 W=1: two positions, no entry on both."""
+    """E=4 W=1: a bookie with two positions has no entry on both."""
     assert () == coverage(ledger("e4 w1 0:[a b a b] closed 7"), {}, {}).extents[0].surplus
 
 
 def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:
-    """Beyond the last entry, and of other stripes."""
+    """Entries beyond the last one and of other stripes are kept as held."""
     metadata = ledger("e2 w1 0:[b1 b2] closed 3")
     seen = coverage(metadata, answers(b1="0-9", b2="0-9"), {})
     assert not any(one.lacking for one in seen.extents[0].shares)
     assert 10 == seen.held["b1"].count()
 
 
-# Bookies that are gone, and copies that are corrupt
+# Gone bookies, and corrupt copies
 
 
 def test_a_bookie_that_is_gone_lacks_all_it_should_hold() -> None:
-    """Absent, without a reason and without a read; what it is said to have answered does not
-    matter.
+    """Everything it should hold is absent, without a reason and without a read. An earlier answer
+    of it does not matter.
     """
     metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 19")
     said = {b: one for b, one in sound(metadata).items() if b != "b1"}
@@ -374,7 +382,7 @@ def test_a_bookie_that_is_gone_lacks_all_it_should_hold() -> None:
 
 
 def test_what_a_bookie_lacks_is_counted_over_all_extents() -> None:
-    """Only who surely lacks something is named, in the order of the ensembles."""
+    """Only bookies that certainly lack an entry are named, in the order of the ensembles."""
     metadata = ledger("e2 w2 0:[b1 b2] 10:[b3 b2] closed 19")
     said, read = (
         answers(b1="0-9", b2="0-3 6-17", b3="10-18"),
@@ -389,8 +397,8 @@ def test_what_a_bookie_lacks_is_counted_over_all_extents() -> None:
 
 @pytest.mark.parametrize("listed", ["0-9", "0-3 5-9"])
 def test_a_corrupt_copy_is_unknown_whether_it_is_listed_or_not(listed: str) -> None:
-    """Neither a copy nor absent, and told beside the verdict; the rest of the list is as good as
-    before.
+    """A corrupt copy is neither a copy nor absent, and is reported beside the verdict. The rest of
+    the list stays as good as before.
     """
     said, read = answers(b1=listed), reads(("b1", 4, ReadStatus.CORRUPT))
     found, seen = share(ONE, "b1", said, read), coverage(ONE, said, read)
@@ -403,7 +411,7 @@ def test_a_corrupt_copy_is_unknown_whether_it_is_listed_or_not(listed: str) -> N
 
 
 def test_a_corrupt_copy_beside_losses_leaves_them_absent_as_they_were_read() -> None:
-    """A listed copy that is corrupt says nothing against the list."""
+    """A listed copy that is corrupt does not discredit the list."""
     said, read = answers(b1="0-7"), reads(("b1", 4, ReadStatus.CORRUPT), ("b1", 8, NO_ENTRY))
     found = share(ONE, "b1", said, read)
     assert (((4, 4),), ((8, 9),)) == (found.unknown.ranges(9), found.absent.ranges(9))

@@ -1,4 +1,4 @@
-"""What a finding on entries carries, whole."""
+"""All facts of a finding on entries."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def found(
     around: Surroundings = NOBODY,
     beside: Mapping[str, set[int]] | None = None,
 ) -> list[Finding]:
-    """What is found when every bookie lists what it should hold and what it holds `beside`, but for
-    entries that were read there in vain.
+    """Return the findings if every bookie lists what it should hold and what it holds `beside`,
+    without the lost entries, which were read in vain.
     """
     answers = {}
     for bookie, wanted in expected_on(metadata).items():
         gone = {e for (b, e), status in read.items() if b == bookie and status is NO_ENTRY}
         held = (wanted | (beside or {}).get(bookie, set())) - gone
-        if wanted or held:  # nobody else is asked for a list
+        if wanted or held:  # no other bookie is asked for a list
             answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
     reads = {
         key: EntryRead(key[0], LEDGER, key[1], 0, NOW_MS, status) for key, status in read.items()
@@ -55,8 +55,8 @@ def found(
 
 
 def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
-    """The segment of the worst entry, its copies, its write set in order, who lacks what, and who
-    holds it all the same.
+    """It has the segment of the worst entry, its copies, its write set in order, which bookie lacks
+    what, and which other bookie holds it.
     """
     metadata = ledger("e4 w3 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
     read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 8): NO_ENTRY, ("b1", 3): NO_ENTRY}
@@ -74,7 +74,7 @@ def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
 
 
 def test_entries_only_elsewhere_are_all_counted_and_the_search_says_how_far_it_went() -> None:
-    """Two of a hundred were looked for, and ten bookies have one: the kind is true of all a
+    """Two of a hundred entries were looked for, and ten bookies have one: the kind is true of all
     hundred.
     """
     metadata = ledger("e1 w1 0:[b1] closed 99")
@@ -100,8 +100,10 @@ def test_entries_only_elsewhere_are_all_counted_and_the_search_says_how_far_it_w
     )
 
 
-def test_a_holder_that_a_segment_names_is_told_apart() -> None:
-    """It will not collect the ledger, so the entry is not only outside."""
+def test_a_holder_that_a_segment_names_is_distinguished() -> None:
+    """A bookie that a segment names does not collect the ledger, so the entry is not only
+    outside.
+    """
     metadata = ledger("e1 w1 0:[b1] 2:[n1] closed 1")
     read = {("b1", 0): NO_ENTRY, ("b1", 1): NO_ENTRY, ("n1", 0): PRESENT, ("x1", 0): PRESENT}
     around = Surroundings(frozenset({"n1", "x1"}))
@@ -116,13 +118,15 @@ def test_a_holder_that_a_segment_names_is_told_apart() -> None:
 
 
 def holders(one: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All that hold something, and those that no segment names."""
+    """Return all holders, and those that no segment names."""
     assert isinstance(one.facts, EntryFacts) and one.facts.search is not None
     return one.facts.search.found_on, one.facts.search.found_unnamed
 
 
 def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_none() -> None:
-    """Found elsewhere, and no good: neither a holder nor a bookie that has nothing."""
+    """A wrong copy found elsewhere is named; its bookie is neither a holder nor one that has
+    nothing.
+    """
     metadata = ledger("e1 w1 0:[b1] closed 0")
     read = {
         ("b1", 0): NO_ENTRY,
@@ -139,8 +143,10 @@ def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_no
     )
 
 
-def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
-    """What came of looking elsewhere, the age of the mark, and why it stands."""
+def test_a_marked_ledger_that_lost_an_entry_is_reported_with_its_mark() -> None:
+    """The finding has the result of the search on other bookies, the age of the mark, and why it
+    stands.
+    """
     metadata = ledger("e2 w2 a1 0:[b1 b2] closed 9")
     mark = MarkFacts(
         0, GRACE_MS, NOW_MS, None, (), "", None, None, LedgerState.CLOSED, (WhyMarked.NO_COPY,)
@@ -162,10 +168,12 @@ def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
 
 
 @pytest.mark.parametrize(("entry", "segment"), [(4, (0, 4, "b4")), (5, (5, 9, "b5"))])
-def test_a_corrupt_copy_is_told_with_the_segment_of_its_entry(
+def test_a_corrupt_copy_is_reported_with_the_segment_of_its_entry(
     entry: int, segment: tuple[int, int, str]
 ) -> None:
-    """The last entry of one, or the first of the next."""
+    """A corrupt copy at a border is in its own segment: the last entry of one, or the first of the
+    next.
+    """
     (one,) = found(CHANGED, {("b1", entry): CORRUPT})
     first, last, member = segment
     assert (Kind.ENTRY_CORRUPT, FindingSegment(first, last, ("b1", "b2", "b3", member))) == (
@@ -175,8 +183,8 @@ def test_a_corrupt_copy_is_told_with_the_segment_of_its_entry(
 
 
 def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() -> None:
-    """The lowest entry's copies: of four one is corrupt and so unknown, one is not there; and each
-    copy that is corrupt.
+    """It has the copies of the lowest entry (of four one is corrupt and so unknown, one is
+    missing), and each corrupt copy.
     """
     read = {("b1", 5): CORRUPT, ("b2", 5): NO_ENTRY, ("b3", 9): CORRUPT, ("b3", 7): CORRUPT}
     expected = Finding(
@@ -194,6 +202,6 @@ def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() 
 
 @pytest.mark.parametrize("bookies", ["b1", "b1 b2 b3", "b1 b2 b3 b4"])
 def test_each_finding_names_its_ledger(bookies: str) -> None:
-    """However many copies are lost."""
+    """Each finding names its ledger, however many copies are lost."""
     (one,) = found(CHANGED, {(bookie, 4): NO_ENTRY for bookie in bookies.split()})
     assert LEDGER == one.ledger_id

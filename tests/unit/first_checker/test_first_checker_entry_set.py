@@ -1,6 +1,4 @@
-"""Sets in closed form against Python's own sets; their cost by counting pieces, not by the
-clock.
-"""
+"""Sets in closed form against Python's sets. Their cost is counted in pieces, not by the clock."""
 
 import random
 from collections.abc import Callable
@@ -19,7 +17,7 @@ PIECES_MAX = 5
 
 
 def enumerated(made: EntrySet) -> set[int]:
-    """The set by the definition of a piece."""
+    """Return the set by the definition of a piece."""
     found = set()
     for start, end, period, runs in made.pieces:
         found |= {
@@ -31,8 +29,8 @@ def enumerated(made: EntrySet) -> set[int]:
 
 
 def random_set(draw: random.Random, base: int) -> tuple[EntrySet, set[int]]:
-    """Adjacent and separate pieces of different periods over SPAN entries from `base`, as both
-    kinds of set.
+    """Return adjacent and separate pieces of different periods over SPAN entries from `base`, as
+    both kinds of set.
     """
     at, made, plain = base, EMPTY, set()
     for _ in range(draw.randint(0, 5)):
@@ -56,7 +54,7 @@ def random_set(draw: random.Random, base: int) -> tuple[EntrySet, set[int]]:
 
 
 def runs_of(entries: set[int]) -> list[tuple[int, int]]:
-    """Maximal runs of a plain set."""
+    """Return the maximal runs of a plain set."""
     found: list[tuple[int, int]] = []
     for entry in sorted(entries):
         if found and found[-1][1] == entry - 1:
@@ -67,7 +65,7 @@ def runs_of(entries: set[int]) -> list[tuple[int, int]]:
 
 
 def check(made: EntrySet, plain: set[int]) -> None:
-    """Everything a set can be asked gives what the plain set gives."""
+    """Assert that every question has the same answer as for the plain set."""
     ascending = sorted(plain)
     assert ascending == sorted(enumerated(made))
     assert bool(plain) == bool(made)
@@ -142,8 +140,8 @@ def test_groups_are_read_by_the_definition_of_a_sequence_group() -> None:
 
 @pytest.mark.parametrize("base", BASES)
 def test_sets_that_ascend_are_joined(base: int) -> None:
-    """Into one that has their pieces and their entries, empty ones among them; of none that is the
-    empty set.
+    """Ascending sets are joined into one with all their pieces and entries; some may be empty.
+    Joining no set gives the empty set.
     """
     for seed in range(60):
         draw = random.Random(f"joined {base} {seed}")
@@ -162,8 +160,8 @@ def test_sets_that_ascend_are_joined(base: int) -> None:
 def test_what_is_out_of_reach_costs_nothing(
     operation: Callable[[EntrySet, EntrySet], EntrySet],
 ) -> None:
-    """A small set against one of thousands of pieces takes as long as against those pieces it
-    touches, wherever it lies.
+    """Combining a small set with one of thousands of pieces costs only the pieces it touches,
+    wherever it lies.
     """
     long = EntrySet.of_groups(SequenceGroup(at, at + 4, 1, 2) for at in range(0, 80_000, 10))
     for first in (0, 5, 40_000, 79_990, 10**6):
@@ -180,7 +178,9 @@ def test_what_is_out_of_reach_costs_nothing(
 
 
 def test_groups_that_do_not_ascend_are_our_fault() -> None:
-    """Stored answers are canonical; anything else is an assertion, not a set."""
+    """Stored answers are canonical, so groups that do not ascend are our fault: an assertion
+    fails.
+    """
     with pytest.raises(AssertionError, match="ascend"):
         EntrySet.of_groups([SequenceGroup(5, 5, 3, 0), SequenceGroup(7, 7, 1, 0)])
 
@@ -194,7 +194,9 @@ def test_there_is_no_nth_beyond_the_last() -> None:
 
 
 def test_an_empty_span_is_empty() -> None:
-    """last < first is no entry, and empty is the neutral element of every operation."""
+    """last < first contains no entry, and the empty set is the neutral element of every
+    operation.
+    """
     some = EntrySet.stripe(3, 40, 5, ((1, 2),))
     assert EntrySet.span(7, 6) == EMPTY
     assert some == some | EMPTY == EMPTY | some == some - EMPTY
@@ -202,8 +204,8 @@ def test_an_empty_span_is_empty() -> None:
 
 
 def _shapes(entries: int) -> list[EntrySet]:
-    """The same sums over a ledger of this many entries: holes, shifts, halves, unions of
-    neighbours.
+    """Return the same combinations over a ledger of this many entries: holes, shifts, halves,
+    unions of neighbours.
     """
     stripe = EntrySet.stripe(0, entries - 1, 5, ((0, 3),))
     beside = EntrySet.stripe(0, entries - 1, 5, ((1, 3),))
@@ -224,7 +226,7 @@ def _shapes(entries: int) -> list[EntrySet]:
 
 
 def test_cost_does_not_depend_on_the_number_of_entries() -> None:
-    """A billion entries make no more pieces than a thousand, and few of either."""
+    """A billion entries need no more pieces than a thousand, and few of either."""
     small = [len(made.pieces) for made in _shapes(1_000)]
     large = [len(made.pieces) for made in _shapes(10**9)]
     largest = [len(made.pieces) for made in _shapes(2**62)]
@@ -241,7 +243,7 @@ def test_a_hole_in_a_stripe_of_a_billion_is_found_at_once() -> None:
 
 
 def test_membership_does_not_walk_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether one entry is in a set of 20,000 pieces is looked up, not computed."""
+    """Membership in a set of 20,000 pieces is looked up, not computed."""
     made = EntrySet.of_entries(range(0, 40_000, 2))
     monkeypatch.setattr("auditor.first_checker.entry_set.combine", None)
     assert [True, False] * 3 == [e in made for e in (0, 1, 20_000, 20_001, 39_998, 39_999)]
@@ -255,18 +257,18 @@ def test_runs_of_a_huge_stripe_come_one_at_a_time() -> None:
 
 
 def test_a_group_of_no_entries_is_empty() -> None:
-    """Stored answers have none; where one has, it adds nothing."""
+    """A group of no entries adds nothing. Stored answers have none."""
     assert EMPTY == EntrySet.of_groups([SequenceGroup(5, 5, 0, 0)])
 
 
 def test_a_stripe_no_longer_than_its_period_is_a_plain_span() -> None:
-    """One run of it is there, and nothing repeats."""
+    """The stripe is one run, and nothing repeats."""
     for last in (3, 4):
         assert (Piece(1, 2, 1, ((0, 1),)),) == EntrySet.stripe(0, last, 5, ((1, 2),)).pieces
 
 
 def test_runs_that_touch_are_one() -> None:
-    """A set is told in as few runs as it has, also where they touch across the end of a period."""
+    """A set has as few runs as possible, also if runs touch across the end of a period."""
     one, two = (EntrySet.stripe(0, 99, 4, ((offset, 1),)) for offset in (0, 1))
     assert (Piece(0, 99, 4, ((0, 2),)),) == (one | two).pieces
     late, early = EntrySet.stripe(0, 99, 5, ((3, 2),)), EntrySet.stripe(0, 99, 5, ((0, 1),))

@@ -1,4 +1,4 @@
-"""What a bookie should hold of a whole ledger, as groups that a lister's list is compared with."""
+"""What a bookie should hold of a whole ledger, as groups to compare with a lister's list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.sandbox.notation import ledger, placement
 
 
 def drawn(seed: int) -> LedgerMetadata:
-    """A ledger of one to four segments on six bookies, some of them twice in an ensemble."""
+    """Return a ledger of one to four segments on six bookies, some of them twice in an ensemble."""
     draw = random.Random(seed)
     size = draw.randint(1, 5)
     quorum = draw.randint(1, size)
@@ -24,7 +24,9 @@ def drawn(seed: int) -> LedgerMetadata:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
-    """Of each bookie that is asked, over all segments, and nothing else."""
+    """For each bookie that is asked, the groups are its entries in all segments, and nothing
+    else.
+    """
     print("seed", seed)
     metadata = drawn(seed)
     expected = {
@@ -43,6 +45,6 @@ def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
 
 
 def test_of_a_bookie_that_is_not_named_nothing_is_expected() -> None:
-    """Nor of a ledger that is not closed."""
+    """Nothing is expected of a bookie that is not named, or of a ledger that is not closed."""
     assert b"" == expected_list(ledger("e1 w1 a1 0:[b1] closed 9"), "b2")
     assert b"" == expected_list(ledger("e1 w1 a1 0:[b1] open"), "b1")

@@ -1,4 +1,4 @@
-"""Findings on bookies that are there and fail every request."""
+"""Findings on bookies that are up and fail every request."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,8 +34,8 @@ def found(
 
 
 def test_a_bookie_that_refuses_everything_is_found() -> None:
-    """Registered and connected at both looks, whether it answers GET_BOOKIE_INFO or refuses that
-    too; with all its facts.
+    """It is registered and connected at both looks, whether it answers or refuses GET_BOOKIE_INFO;
+    the finding has all facts.
     """
     facts = FailingFacts("writable", "h:3181", 2, 3, (4, 5, 6), 7, 2, (("EIO", 8), ("EUA", 1)))
     (one,) = found(BAD, BAD)
@@ -55,23 +55,25 @@ def test_a_bookie_that_refuses_everything_is_found() -> None:
     ],
 )
 def test_at_both_looks_it_must_be_registered_and_connect(other: BookieRecord) -> None:
-    """Else it is another matter, in either order."""
+    """If it is not registered or not connected at one of the looks, in either order, there is no
+    such finding.
+    """
     assert [] == found(BAD, other) == found(other, BAD)
 
 
 def test_one_look_or_few_ledgers_are_no_finding() -> None:
-    """Nothing is said of a bookie on one look, nor on account of two ledgers."""
+    """One look, or two ledgers, are not enough for a finding."""
     assert [] == found(BAD)
     assert [] == found(BAD, BAD, refusals=replace(REFUSED, ledgers=FAILING_LEDGERS_MIN - 1))
 
 
 def test_nothing_is_found_on_a_bookie_in_maintenance() -> None:
-    """It is known to be down."""
+    """A bookie in maintenance is known to be down."""
     assert [] == found(BAD, BAD, away=frozenset({"bad"}))
 
 
 def test_where_every_bookie_refuses_it_is_our_credentials() -> None:
-    """Nobody answered: no findings on bookies."""
+    """If no bookie answers, nothing is reported on bookies: our credentials are wrong."""
     refusing = [replace(one, greeting=Greeting.REFUSED) for one in (BAD, WELL)]
     assert [] == judge_failing(
         [look(*refusing), look(*refusing)], {"bad": REFUSED, "well": REFUSED}
@@ -79,14 +81,14 @@ def test_where_every_bookie_refuses_it_is_our_credentials() -> None:
 
 
 def test_over_ledgers_that_were_named_it_is_withheld() -> None:
-    """Refusing these says nothing of the rest."""
+    """In a run over named ledgers, refusals for these say nothing of the rest."""
     (sentence,) = withheld_failing({"bad": REFUSED, "few": replace(REFUSED, ledgers=2)})
     assert "bookie bad refused each request about 3 ledgers" in sentence
 
 
 def test_the_witness_counts_requests_and_statuses() -> None:
-    """Lists and reads, each error status, the ledgers; and nothing is proposed that changes the
-    cluster.
+    """It has lists and reads, each error status and the ledgers, and proposes nothing that changes
+    the cluster.
     """
     (one,) = found(BAD, BAD)
     testimony = bookie_testimony(one, [BAD, BAD], CLUSTER)

@@ -1,5 +1,5 @@
 """The verdict on one state of one ledger: single laws of the contract's sections 3 and 4, each in a
-story that fits a line.
+one-line story.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def record(
     mark: Mark | None = None,
     status: RecordStatus = RecordStatus.FOUND,
 ) -> LedgerRecord:
-    """What ZooKeeper said."""
+    """Return what ZooKeeper said."""
     return LedgerRecord(LEDGER, 0, NOW_MS, status, ZnodeStamp(1, 0, 0), metadata, mark=mark)
 
 
 def verdict_on(
     text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str | AnswerStatus
 ) -> Verdict:
-    """The verdict when each bookie holds what it should but for the runs it lost (all of them read
-    and confirmed), or gives the status instead of an answer.
+    """Return the verdict if each bookie holds what it should, except the runs it lost (all read and
+    confirmed), or answers with the status.
     """
     metadata = ledger(text)
     answers: dict[str, Answer] = {}
@@ -118,8 +118,8 @@ E5 = "e5 w3 a2 0:[b1 b2 b3 b4 b5] closed 9"
 def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
     lost: dict[str, str], kind: Kind, copies: Copies
 ) -> None:
-    """Silence and loss are counted together (a missing entry beside unreachable replicas is no good
-    entry), and nothing is claimed that a silent bookie could still refute.
+    """Silence and loss are counted together: a missing entry beside unreachable replicas is not a
+    good entry. Nothing is reported that a silent bookie could still refute.
     """
     verdict = verdict_on(E3, **lost)
     assert ([kind], copies) == (kinds(verdict), verdict.findings[0].copies)
@@ -149,9 +149,9 @@ def test_every_reason_stays_in_the_order_of_the_catalogue() -> None:
     ) == verdict.unknowns
 
 
-def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quorum_kind() -> None:
-    """A = W: one copy lost is below the ack quorum, critical; A < W: below the write quorum, a
-    warning.
+def test_with_equal_quorums_the_write_quorum_kind_still_differs_from_the_ack_quorum_kind() -> None:
+    """A = W: one lost copy is below the ack quorum, which is critical. A < W: it is below the write
+    quorum, a warning.
     """
     assert [Kind.ENTRY_BELOW_ACK_QUORUM] == kinds(
         verdict_on("e3 w3 a3 0:[b1 b2 b3] closed 9", b1="4")
@@ -162,13 +162,13 @@ def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quo
 
 
 def test_one_lost_copy_of_one_is_a_lost_entry() -> None:
-    """W=1."""
+    """W=1: losing the only copy loses the entry."""
     assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(verdict_on("e3 w1 0:[b1 b2 b3] closed 9", b2="4"))
 
 
 def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() -> None:
-    """Entry 4 is lost, 6 to 8 are short of copies: one finding, on entry 4; what is missing is told
-    of all.
+    """Entry 4 is lost, 6 to 8 lack copies: one finding, on entry 4, with everything that is
+    missing.
     """
     verdict = verdict_on(E3, b1="4 6-8", b2="4", b3="4")
     (finding,) = verdict.findings
@@ -181,14 +181,14 @@ def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() ->
 
 
 def test_the_worst_entry_is_named_with_its_write_set_by_absolute_ids() -> None:
-    """Entry 7 of E=5 W=3 lives on positions 2, 3, 4."""
+    """Entry 7 of E=5 W=3 was written to positions 2, 3, 4."""
     (finding,) = verdict_on(E5, b3="7", b4="7").findings
     assert EntryFacts(7, ("b3", "b4", "b5")) == finding.facts
     assert Copies(3, 2, 1, 0) == finding.copies
 
 
 def test_the_segment_of_a_finding_is_that_of_its_worst_entry() -> None:
-    """The second segment lost more."""
+    """The finding is on the segment of the worst entry, although the second segment lost more."""
     (finding,) = verdict_on(
         "e3 w3 a1 0:[b1 b2 b3] 5:[b1 b4 b3] closed 9", b1="2 7", b4="7"
     ).findings
@@ -201,7 +201,9 @@ def test_the_segment_of_a_finding_is_that_of_its_worst_entry() -> None:
 
 
 def test_a_holder_outside_the_write_set_is_no_replica_and_is_named() -> None:
-    """Entry 0 of E=3 W=1 belongs to b1 alone; b3 holds it all the same."""
+    """Entry 0 of E=3 W=1 belongs to b1 alone, but b3 holds it: b3 is named, and is not a
+    replica.
+    """
     metadata = ledger("e3 w1 0:[b1 b2 b3] closed 2")
     answers = {
         b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
@@ -216,7 +218,7 @@ def test_a_holder_outside_the_write_set_is_no_replica_and_is_named() -> None:
 
 
 def test_ranges_are_cut_and_totals_are_not() -> None:
-    """Sixty single losses: twenty ranges shown, sixty counted, for the finding and for each
+    """Sixty single losses: twenty ranges are shown, sixty counted, for the finding and for each
     bookie.
     """
     (finding,) = verdict_on(
@@ -227,8 +229,8 @@ def test_ranges_are_cut_and_totals_are_not() -> None:
 
 
 def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
-    """Two copies in metadata are one on disk: a warning on the ensemble, and the entries are short
-    of a copy.
+    """Two copies in metadata are one on disk: a warning on the ensemble, and the entries lack a
+    copy.
     """
     verdict = verdict_on("e3 w3 a2 0:[b1 b1 b3] closed 9")
     assert {Kind.ENSEMBLE_DUPLICATE_BOOKIE, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
@@ -254,7 +256,9 @@ def test_duplicates_are_reported_once_a_segment_with_entries() -> None:
 
 
 def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> None:
-    """An uncovered head contradicts itself; what is clear is judged all the same."""
+    """Metadata that does not cover the first entries contradicts itself; what is clear is still
+    judged.
+    """
     assert [Kind.METADATA_MALFORMED] == kinds(verdict_on("e3 w3 a2 5:[b1 b2 b3] closed 9"))
     verdict = verdict_on("e3 w3 a2 5:[b1 b2 b3] closed 9", b1="7")
     assert {Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
@@ -270,7 +274,7 @@ def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> No
     ],
 )
 def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -> None:
-    """Open, in recovery, empty; a closed ledger with entries is judged."""
+    """Open, in recovery and empty ledgers are exempt; a closed ledger with entries is judged."""
     verdict = verdict_on(f"e3 w3 a2 0:[b1 b2 b3] {text}")
     assert (exempt, Standing.EXEMPT if exempt else Standing.SOUND) == (
         verdict.exempt,
@@ -280,7 +284,9 @@ def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -
 
 @pytest.mark.parametrize("state", ["open", "in_recovery", "closed -1", "closed 9"])
 def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -> None:
-    """Within grace: EXEMPT(marked_underreplicated). Beyond: a finding, whatever the state."""
+    """Within grace the ledger is EXEMPT(marked_underreplicated), in any state; beyond grace it has
+    a finding, in any state.
+    """
     text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
     young, old = verdict_on(text, YOUNG), verdict_on(text, OLD)
     assert (Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED) == (young.standing, young.exempt)
@@ -289,7 +295,9 @@ def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -
 
 
 def test_within_grace_a_mark_excuses_too_few_copies() -> None:
-    """The cluster knows: BELOW_* fall away, duplicates too, and that a bookie is not registered."""
+    """The cluster knows of the loss: BELOW_* kinds and duplicates are not reported, nor that a
+    bookie is not registered.
+    """
     for lost in ({"b1": "4"}, {"b1": "4", "b2": "4"}, {"b1": AnswerStatus.UNREGISTERED}):
         verdict = verdict_on(E3, YOUNG, **lost)
         assert (Standing.EXEMPT, (), ()) == (verdict.standing, verdict.findings, verdict.unknowns)
@@ -300,8 +308,9 @@ def test_within_grace_a_mark_excuses_too_few_copies() -> None:
 def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(
     status: AnswerStatus,
 ) -> None:
-    """The worst wins: a registered bookie without a valid word leaves the ledger INDETERMINATE,
-    also within grace; VIOLATED for the age of the mark, or for an entry without any copy.
+    """The worst standing wins. A registered bookie without a valid word leaves the ledger
+    INDETERMINATE, also within grace. The age of the mark, or an entry without any copy, makes it
+    VIOLATED.
     """
     for mark, lost, standing in (
         (YOUNG, "", "indeterminate"),
@@ -317,8 +326,8 @@ def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(
 
 
 def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_judged() -> None:
-    """Beyond grace; within it placement is excused, and beside an entry without any copy nothing is
-    said of it.
+    """Unknown placement is a reason beyond grace. Within grace placement is excused, and beside an
+    entry without any copy it is not mentioned.
     """
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     assert (Unknown.TOPOLOGY_UNKNOWN,) == verdict_on(E3, OLD, terms).unknowns
@@ -327,8 +336,8 @@ def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_ju
 
 
 def test_no_mark_excuses_a_confirmed_loss() -> None:
-    """Within grace or beyond, an entry without any copy is reported, and stands alone: the age is
-    in its facts.
+    """An entry without any copy is reported within grace and beyond. It stands alone, with the
+    mark's age in its facts.
     """
     lost = {"b1": "4", "b2": "4", "b3": "4"}
     for mark in (YOUNG, OLD):
@@ -336,27 +345,29 @@ def test_no_mark_excuses_a_confirmed_loss() -> None:
 
 
 def test_beyond_grace_a_mark_excuses_nothing() -> None:
-    """One finding a family: the mark's age and the missing copies."""
+    """There is one finding for each family: the mark's age and the missing copies."""
     assert {Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(
         kinds(verdict_on(E3, OLD, b1="4"))
     )
 
 
 def test_a_marked_ledger_nobody_was_asked_about_is_exempt_not_unknown() -> None:
-    """Before its bookies are asked none is missed."""
+    """Before its bookies are asked, no answer is missed."""
     verdict = judge(record(ledger(E3), YOUNG), {}, {}, TERMS)
     assert (Standing.EXEMPT, ()) == (verdict.standing, verdict.unknowns)
 
 
 def test_a_ledger_that_is_gone_is_deleted_whatever_was_seen_of_it() -> None:
-    """EXEMPT(deleted), no findings, no reasons."""
+    """A deleted ledger is EXEMPT(deleted), without findings and reasons."""
     verdict = judge(record(None, OLD, RecordStatus.GONE), {}, {}, TERMS)
     assert Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED) == verdict
 
 
 @pytest.mark.parametrize("status", [RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED])
 def test_metadata_we_could_not_get_is_unknown(status: RecordStatus) -> None:
-    """INDETERMINATE(metadata_unreadable); a mark beyond grace is told all the same."""
+    """The ledger is INDETERMINATE(metadata_unreadable); a mark beyond grace is reported all the
+    same.
+    """
     verdict = judge(record(None, status=status), {}, {}, TERMS)
     assert (Standing.INDETERMINATE, (Unknown.METADATA_UNREADABLE,)) == (
         verdict.standing,
@@ -367,7 +378,7 @@ def test_metadata_we_could_not_get_is_unknown(status: RecordStatus) -> None:
 
 
 def test_metadata_that_cannot_be_decoded_is_the_clusters_fault_and_never_quoted() -> None:
-    """METADATA_MALFORMED with length, hash and offset; no reason of ours."""
+    """METADATA_MALFORMED has length, hash and offset, and the verdict has no reason of ours."""
     bad = replace(
         record(None, status=RecordStatus.MALFORMED),
         malformed=Malformed("not UTF-8", 17, 99, "ab" * 32),
@@ -378,7 +389,9 @@ def test_metadata_that_cannot_be_decoded_is_the_clusters_fault_and_never_quoted(
 
 
 def test_what_the_tail_defect_hid_is_counted_and_the_ledger_is_sound() -> None:
-    """One entry, not listed on any of three bookies, read on each: SOUND, three false negatives."""
+    """One entry is not listed by three bookies, but read from each: SOUND, with three false
+    negatives.
+    """
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
     answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD) for b in ("b1", "b2", "b3")}
     reads = {(b, 0): EntryRead(b, LEDGER, 0, 0, 0, ReadStatus.PRESENT) for b in answers}
@@ -404,12 +417,12 @@ def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
 
 
 def test_a_sound_ledger_has_nothing_but_its_standing() -> None:
-    """No finding and no reason; each of its 3 times 10 copies was listed."""
+    """The verdict has no finding and no reason; each of the 3 times 10 copies was listed."""
     assert Verdict(LEDGER, Standing.SOUND, copies=CopyCounts(30, 30, 0, 0)) == verdict_on(E3)
 
 
 def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> None:
-    """Every copy is there, and that is not all that is asked of it."""
+    """A ledger with every copy must also be placed well."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     unknown = verdict_on(E3, None, terms)
     assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (
@@ -426,7 +439,7 @@ def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> 
 
 
 def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
-    """Every list is as it should be, and one entry read on b1 does not match its digest."""
+    """Every list is right, and one entry read on b1 does not match its digest."""
     answers = {
         b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
         for b, held in expected_on(ledger(E3)).items()
@@ -436,7 +449,7 @@ def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
 
 
 def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
-    """Unless it is marked: no answer is silence."""
+    """Without answers the ledger is unknown, unless it is marked."""
     verdict = judge(record(ledger(E3)), {}, {}, TERMS)
     assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,)) == (
         verdict.standing,
@@ -444,9 +457,9 @@ def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
     )
 
 
-def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
-    """The age of its mark, what its metadata says, its ensembles, and that its placement is
-    unknown.
+def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_reported() -> None:
+    """The verdict has the age of its mark, what its metadata says, its ensembles, and that its
+    placement is unknown.
     """
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
     verdict = judge(record(ledger("e3 w3 a2 5:[b1 b1 b3] closed 9"), OLD), {}, {}, terms)
@@ -459,9 +472,9 @@ def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
     assert [LEDGER] * 3 == [finding.ledger_id for finding in verdict.findings]
 
 
-def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> None:
+def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_reported() -> None:
     """A contradiction does not follow from the loss; duplicates, placement and the age of the mark
-    stand aside.
+    are left out.
     """
     lost = {"b1": "7", "b3": "7"}
     assert [Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.METADATA_MALFORMED] == kinds(
@@ -469,9 +482,9 @@ def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> N
     )
 
 
-def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() -> None:
-    """One finding a segment: the second segment is on one rack, and no bookie stands twice in
-    it.
+def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_reported() -> None:
+    """Each segment has one finding. The second segment is on one rack, and no bookie occurs twice
+    in it.
     """
     around = Surroundings(locations={"b1": "/r1", "b3": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
@@ -482,8 +495,8 @@ def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() 
     assert [(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 0), (Kind.PLACEMENT_FAILED, 5)] == family
 
 
-def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
-    """The whole finding, beside one on entries."""
+def test_a_bookie_that_stands_twice_is_reported_with_its_positions() -> None:
+    """The whole finding on a bookie with two positions, beside one on entries."""
     segment = FindingSegment(0, 9, ("b1", "b2", "b1"))
     expected = Finding(
         Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts((("b1", (0, 2)),)), LEDGER, segment=segment
@@ -491,8 +504,8 @@ def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
     assert expected == verdict_on("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
 
 
-def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
-    """The whole finding; nothing is lacking, so the mark is stale."""
+def test_the_age_of_a_mark_is_reported_with_why_it_stands() -> None:
+    """The whole finding. Nothing is missing, so the mark is stale."""
     age, why = GRACE_MS + 1, (WhyMarked.STALE,)
     facts = MarkFacts(
         age, GRACE_MS, OLD.created_ms, None, (), "", None, None, LedgerState.CLOSED, why
@@ -510,14 +523,14 @@ def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
 def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(
     mark: Mark | None, lost: str, stale: bool
 ) -> None:
-    """Without a mark nothing is stale."""
+    """A mark is stale at any age; a ledger without a mark never has a stale one."""
     assert stale is verdict_on(E3, mark, b1=lost).is_mark_stale
     assert not verdict_on(E3, mark, b1=AnswerStatus.UNREGISTERED).is_mark_stale
 
 
 @pytest.mark.parametrize("state", ["open", "in_recovery"])
 def test_a_marked_ledger_that_is_not_closed_is_never_called_empty(state: str) -> None:
-    """BookKeeper writes lastEntryId -1 as long as a ledger is open: only a closed one can be
+    """BookKeeper writes lastEntryId -1 while a ledger is open, so only a closed one can be
     empty.
     """
     text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
@@ -544,7 +557,7 @@ def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stand
     assert (WhyMarked.NO_COPY_IN_REACH,) == finding.facts.why
 
 
-def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
+def test_bytes_that_cannot_be_decoded_are_reported_without_being_quoted() -> None:
     """The whole finding, and the whole verdict."""
     bad = replace(
         record(None, status=RecordStatus.MALFORMED),
@@ -556,14 +569,16 @@ def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
     assert Verdict(LEDGER, Standing.VIOLATED, findings=(finding,)) == judge(bad, {}, {}, TERMS)
 
 
-def test_each_contradiction_of_metadata_is_told() -> None:
-    """In one finding; a bookie that the cluster does not know is none of them."""
+def test_each_contradiction_of_metadata_is_reported() -> None:
+    """One finding has each contradiction. A bookie that the cluster does not know is not a
+    contradiction.
+    """
     gone = {"b1": Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)}
     for mark in (None, YOUNG):
-        told_of = judge(
+        findings = judge(
             record(ledger("e3 w3 a4 5:[b1 b2 b3] closed 9"), mark), gone, {}, TERMS
         ).findings
-        (finding,) = [f for f in told_of if f.kind is Kind.METADATA_MALFORMED]
+        (finding,) = [f for f in findings if f.kind is Kind.METADATA_MALFORMED]
         assert isinstance(finding.facts, ContradictionFacts)
         assert [Contradicts.ACK_QUORUM_ABOVE_WRITE, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO] == [
             one.what for one in finding.facts.contradictions
@@ -571,7 +586,7 @@ def test_each_contradiction_of_metadata_is_told() -> None:
 
 
 def test_contradictions_beyond_the_bound_are_counted() -> None:
-    """A finding stays short however many segments are out of order."""
+    """A finding stays short, however many segments are out of order."""
     segments = " ".join(f"{number}:[b1 b2 b3]" for number in range(30, 0, -1))
     (finding,) = judge(
         record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {segments} closed 40")), {}, {}, TERMS
@@ -581,7 +596,7 @@ def test_contradictions_beyond_the_bound_are_counted() -> None:
 
 
 def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
-    """Whoever of its bookies is in maintenance."""
+    """A finding is final, whichever bookies of the ledger are in maintenance."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b2"})))
     assert [False, True] == [
         verdict_on(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")
@@ -589,7 +604,9 @@ def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
 
 
 def test_maintenance_is_every_way_of_being_away() -> None:
-    """Three bookies, three ways."""
+    """Three bookies are in maintenance and unavailable in three ways: maintenance is the only
+    reason.
+    """
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b1", "b2", "b3"})))
     away = {"b1": SILENT, "b2": AnswerStatus.TIMED_OUT, "b3": AnswerStatus.ADDRESS_UNKNOWN}
     verdict = verdict_on(E3, None, terms, **away)
@@ -597,15 +614,15 @@ def test_maintenance_is_every_way_of_being_away() -> None:
 
 
 def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
-    """It is a remark: the standing is that of any open ledger."""
+    """STUCK_OPEN is a remark: the standing is that of any open ledger."""
     terms, metadata = replace(TERMS, stuck_after_ms=60_000), ledger("e3 w3 a2 0:[b1 b2 b3] open")
     verdict = judge(replace(record(metadata), stamp=ZnodeStamp(1, 0, 1, 1)), {}, {}, terms)
     assert (Standing.EXEMPT, [Kind.LEDGER_STUCK]) == (verdict.standing, kinds(verdict))
 
 
 def test_the_probes_of_a_ledger_are_its_own() -> None:
-    """Those planned for it by the terms, and for no other ledger: when they were all answered
-    nothing is unknown.
+    """Only the probes that the terms plan for this ledger count: when all were answered, nothing is
+    unknown.
     """
     terms = replace(TERMS, probe_entries=3, probe_seed=11)
     plan = plan_probes(ProbePlan(LEDGER, 3, 11), "b1", [EntrySet.span(0, 99)])
@@ -619,8 +636,8 @@ def test_the_probes_of_a_ledger_are_its_own() -> None:
 
 
 def test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_or_not() -> None:
-    """With that the entry that the others lack has no copy, and all others are short of one;
-    nothing contradicts itself.
+    """The entry that the others lack then has no copy, and all others lack one. Nothing contradicts
+    itself.
     """
     metadata = ledger(E3)
     answers = {
@@ -638,7 +655,7 @@ def test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_
 
 
 def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_reported() -> None:
-    """An empty last segment, or a stripe too short to reach it."""
+    """An empty last segment, or a stripe too short to reach the bookie."""
     gone = Answer("b9", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] 10:[b1 b2 b9] closed 9")
     answers = {
@@ -663,17 +680,19 @@ def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_re
         ({"b1": "9", "b2": "8-9", "b3": "9"}, False),
     ],
 )
-def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(
+def test_a_copy_that_is_missing_only_at_the_end_is_distinguished_from_a_hole(
     lost: dict[str, str], at_tail: bool
 ) -> None:
-    """Each bookie that lacks entries holds all that it should before them, and some of it."""
+    """A tail: each bookie that lacks entries holds everything that it should before them, and some
+    of the segment.
+    """
     (finding,) = verdict_on("e3 w3 a1 0:[b1 b2 b3] closed 9", **lost).findings
     assert at_tail is finding.facts.at_tail
 
 
 def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
-    """Writers go on in the next segment only when the ack quorum holds what came before; a copy
-    lost there is a hole.
+    """Writers begin the next segment only when the ack quorum holds everything before. A copy lost
+    at the end of an earlier segment is therefore a hole.
     """
     (finding,) = verdict_on("e3 w3 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed 9", b3="4").findings
     assert not finding.facts.at_tail
@@ -686,7 +705,9 @@ def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
 def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
     held: set[str], listed_by: tuple[str, ...]
 ) -> None:
-    """Entries 10 and 11 of a ledger that ends at 9. Fewer copies are usual where a writer died."""
+    """Entries 10 and 11 of a ledger that ends at 9 are remarked if the ack quorum lists them. Fewer
+    copies are usual if a writer died.
+    """
     metadata = ledger(E3)
     answers = {
         b: Answer(
@@ -707,8 +728,8 @@ def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
 
 
 def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
-    """Two bookies list entry 10 and one of them 11 too: the ack quorum is 2, so 10 alone is
-    told.
+    """Two bookies list entry 10 and one of them also 11; the ack quorum is 2, so only 10 is
+    remarked.
     """
     held = {"b1": 12, "b2": 11, "b3": 10}
     answers = {
@@ -720,8 +741,8 @@ def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
 
 
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
-    """Segments at 0, 4, 4 and 7: which bookies hold 4 to 6 is not clear; a copy lost elsewhere is
-    found.
+    """Segments at 0, 4, 4 and 7: it is unclear which bookies hold 4 to 6, but a copy lost elsewhere
+    is found.
     """
     text = "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b4] 7:[b1 b2 b3] closed 9"
     assert [Kind.METADATA_MALFORMED] == kinds(verdict_on(text))
@@ -731,7 +752,7 @@ def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
 
 
 def test_a_copy_that_is_doubted_is_no_finding() -> None:
-    """One of two corrupt copies is: the other one is told."""
+    """Of two corrupt copies one is in doubt: only the other is reported."""
     answers = {
         b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held))
         for b, held in expected_on(ledger(E3)).items()
@@ -742,7 +763,9 @@ def test_a_copy_that_is_doubted_is_no_finding() -> None:
 
 
 def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
-    """Why the mark stands: there is no copy to replicate, and nobody to take one."""
+    """The mark stands because there is no copy to replicate, and because no bookie could take
+    one.
+    """
     terms = replace(
         TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
     )
@@ -752,8 +775,8 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
 
 
 @pytest.mark.parametrize("mark", [None, YOUNG])
-def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> None:
-    """Also where an entry is lost and the ledger is marked."""
+def test_what_each_bookie_lacks_is_reported_with_the_verdict(mark: Mark | None) -> None:
+    """The missing entries are in the verdict also if an entry is lost and the ledger is marked."""
     verdict = verdict_on(E3, mark, b1="4 6", b2="4", b3="4")
     assert (
         BookieLack("b1", 10, 2),
@@ -766,7 +789,9 @@ def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> N
 def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(
     said: AnswerStatus, away: set[str]
 ) -> None:
-    """Who is silent is not in maintenance, or who is in maintenance is up and refuses."""
+    """Maintenance does not excuse a silent bookie that is not in maintenance, or one in maintenance
+    that is up and refuses.
+    """
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
     verdict = verdict_on(E3, None, terms, b1=said)
     assert (Standing.INDETERMINATE, False) == (verdict.standing, verdict.only_maintenance)
@@ -776,8 +801,8 @@ def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(
 def test_lost_entries_are_looked_for_elsewhere_if_one_may_be_read(
     entries_max: int, searched: int | None
 ) -> None:
-    """The bound is the setting of a look; at 0 nobody outside the ensemble is asked, and nothing is
-    told of a search.
+    """The limit is a setting for each look. At 0 no bookie outside the ensemble is asked, and the
+    finding has no search.
     """
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b9"}))
     terms = replace(TERMS, around=around, stranded_entries_max=entries_max)

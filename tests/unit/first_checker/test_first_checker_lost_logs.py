@@ -1,4 +1,4 @@
-"""Entry logs that are not on a bookie's disk: found, just not found, and told."""
+"""Entry logs that are not on a bookie's disk: reported, nearly reported, and their witness."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def found(
 
 
 def test_a_log_that_is_missing_at_two_looks_and_fails_reads_is_lost() -> None:
-    """With the file, the ledgers, the entries and the reads; critical, on the bookie."""
+    """The finding has the file, the ledgers, the entries and the reads; it is critical, and on the
+    bookie.
+    """
     other = replace(HELD, ledger_id=8, missing_logs=(MissingLog(LOG.path, 3, ((0, 2),)),))
     once = replace(HELD, ledger_id=9)
     (one,) = found((*TWICE, other, replace(other, look=2), once))
@@ -76,14 +78,14 @@ def test_a_log_that_is_missing_at_two_looks_and_fails_reads_is_lost() -> None:
     ],
 )
 def test_the_bookie_itself_must_fail_to_read_it_at_two_looks(reads: tuple[EntryRead, ...]) -> None:
-    """With EIO, of an entry in that log; and no read may bring one: a lister that looks elsewhere
-    accuses nobody.
+    """Reads of an entry in that log must fail with EIO, and none may return one: a lister that
+    looks in the wrong place accuses nobody.
     """
     assert [] == found(reads=reads)
 
 
 def test_what_was_read_behind_the_list_counts_too() -> None:
-    """The lister said it is gone, and the bookie sent it."""
+    """The lister said that the log is gone, but the bookie sent an entry."""
     assert [] == found((replace(HELD, read_unlisted=(29,)), TWICE[1]))
     assert 1 == len(found((replace(HELD, read_unlisted=(30,)), TWICE[1])))
 
@@ -97,12 +99,12 @@ def test_what_was_read_behind_the_list_counts_too() -> None:
     ],
 )
 def test_the_same_log_must_be_missing_at_two_looks(answers: tuple[Answer, ...]) -> None:
-    """A log that was collected while it was looked for is no loss."""
+    """A log that was collected during the search is not a loss."""
     assert [] == found(answers)
 
 
 def test_nothing_is_found_on_a_bookie_in_maintenance_or_not_registered() -> None:
-    """Nor where no bookie answered."""
+    """The same holds if no bookie answered."""
     assert [] == found(away=frozenset({"b1"}))
     logs = logs_of(TWICE, FAILED)
     gone = replace(UP, look=2, registration=Registration.NONE, greeting=Greeting.UNREGISTERED)
@@ -111,8 +113,8 @@ def test_nothing_is_found_on_a_bookie_in_maintenance_or_not_registered() -> None
     assert [] == judge_lost_logs([refusing, refusing], logs)
 
 
-def test_a_bookie_is_told_as_it_was_last_seen() -> None:
-    """Registered then, wherever it is by now; looks that have nothing of it are passed over."""
+def test_a_bookie_is_reported_as_it_was_last_seen() -> None:
+    """The finding has the bookie as registered at the last look that has it, wherever it is now."""
     moved = replace(UP, look=3, registration=Registration.READONLY, port=3182)
     unregistered = replace(UP, look=2, registration=Registration.NONE)
     (one,) = judge_lost_logs(
@@ -130,14 +132,14 @@ def test_a_bookie_is_told_as_it_was_last_seen() -> None:
     ],
 )
 def test_what_is_not_confirmed_is_said(reads: tuple[EntryRead, ...], why: str) -> None:
-    """In a sentence that names the file."""
+    """A log that is not confirmed as lost is named in a sentence."""
     (sentence,) = withheld_lost_logs(logs_of(TWICE, reads), [])
     assert why in sentence and LOG.path in sentence and "b1" in sentence
 
 
 def test_keys_of_a_deleted_ledger_are_not_worth_a_sentence() -> None:
-    """They stay in the index for a while after their log: no read failed, and none brought an
-    entry.
+    """Such keys stay in the index for a while after their log. No read failed, and none returned an
+    entry, so no sentence is written.
     """
     gone = replace(EIO, status=ReadStatus.NO_LEDGER, detail="")
     assert [] == withheld_lost_logs(logs_of(TWICE, (gone,)), [])
@@ -145,8 +147,8 @@ def test_keys_of_a_deleted_ledger_are_not_worth_a_sentence() -> None:
 
 
 def test_a_bookie_without_a_sentence_hides_no_other() -> None:
-    """The first was reported, the second has keys of a deleted ledger, the third is not
-    confirmed.
+    """The first bookie was reported, the second has keys of a deleted ledger, the third is not
+    confirmed: the third has a sentence.
     """
     answers = [replace(HELD, bookie_id=bookie) for bookie in ("b1", "b2", "b3")]
     reads = (EIO, replace(EIO, bookie_id="b3"))
@@ -155,14 +157,16 @@ def test_a_bookie_without_a_sentence_hides_no_other() -> None:
 
 
 def test_a_stronger_finding_is_named() -> None:
-    """A bookie has one finding of its family."""
+    """A bookie has at most one finding of its family; the sentence names it."""
     lost = replace(found()[0], kind=Kind.BOOKIE_LOST_CONTENT)
     (sentence,) = withheld_lost_logs(logs_of(TWICE, FAILED), [lost])
     assert "BOOKIE_LOST_CONTENT explains it" in sentence
 
 
 def test_the_witness_names_the_file_and_what_lies_in_it() -> None:
-    """And what to run; the file is put back before anything is copied."""
+    """The witness has the file and its contents, and what to run: the file is put back before
+    anything is copied.
+    """
     (one,) = found()
     testimony = bookie_testimony(one, [UP, UP], CLUSTER)
     assert (

@@ -1,6 +1,4 @@
-"""Marks whose ledger has no metadata: found where two looks agree and the grace is over, and there
-alone.
-"""
+"""Marks whose ledger has no metadata: reported only if two looks agree and the grace is over."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ FIRST_AT_MS, AGAIN_AT_MS = NOW_MS + 1_000, NOW_MS + 301_000
 def mark(
     ledger_id: int, created_ms: int = OLD_MS, *, has_metadata: bool | None = False
 ) -> SeenMark:
-    """A mark that is seen alike at both looks."""
+    """Return a mark that is the same at both looks."""
     first = MarkLook(FIRST_AT_MS, created_ms, None, has_metadata)
     return SeenMark(ledger_id, first, replace(first, read_at_ms=AGAIN_AT_MS))
 
@@ -44,7 +42,9 @@ def judged(*marks: SeenMark, unchecked: int = 0) -> MarkWithoutLedgerFacts | Non
 
 
 def test_marks_without_metadata_at_both_looks_are_one_finding() -> None:
-    """One finding for all, with the total, the oldest first, its path and its age."""
+    """All marks share one finding, with the total, the oldest first, each with its path and its
+    age.
+    """
     facts = judged(mark(9), mark(7, OLD_MS - 5_000), mark(8, has_metadata=True))
     assert facts == MarkWithoutLedgerFacts(
         marks=2, some_ledgers=(7, 9), oldest_age_ms=GRACE_MS + 5_001, oldest_path="/path/7",
@@ -54,13 +54,15 @@ def test_marks_without_metadata_at_both_looks_are_one_finding() -> None:
 
 
 def test_exactly_at_the_grace_a_mark_is_acceptable() -> None:
-    """As it is for a mark of a ledger that is there."""
+    """The same holds for a mark whose ledger exists."""
     assert judged(mark(7, NOW_MS - GRACE_MS)) is None
     assert judged(mark(7, NOW_MS - GRACE_MS - 1)) is not None
 
 
 def test_the_older_of_the_two_times_counts() -> None:
-    """The field restarts when a replica is added, the znode may have been made again."""
+    """The mark's own field restarts when a replica is added, and the znode may have been
+    recreated.
+    """
     one = mark(7, NOW_MS)
     first, again = (replace(look, changed_ms=OLD_MS) for look in (one.first, one.again) if look)
     assert judged(SeenMark(7, first, again)) is not None
@@ -74,15 +76,15 @@ def test_the_older_of_the_two_times_counts() -> None:
 def test_a_look_that_saw_something_else_accuses_nobody(
     look: str, change: dict[str, int | bool | None]
 ) -> None:
-    """Created after the listing, deleted meanwhile, unmarked, unreadable or marked anew: at either
-    look.
+    """At either look: created after the listing, deleted meanwhile, unmarked, unreadable or marked
+    anew.
     """
     one = mark(7)
     assert judged(replace(one, **{look: replace(getattr(one, look), **change)})) is None
 
 
 def test_one_look_is_no_evidence() -> None:
-    """Nothing is said of a mark that was not looked at again, but that it could not be."""
+    """Of a mark that was not looked at again only that is said."""
     alone = replace(mark(7), again=None)
     assert judged(alone) is None
     (sentence,) = withheld_marks([alone, mark(8)], NOW_MS, GRACE_MS, unchecked=0, problem="")
@@ -90,7 +92,7 @@ def test_one_look_is_no_evidence() -> None:
 
 
 def test_a_young_mark_is_only_counted() -> None:
-    """Within grace it is no finding, and nothing is withheld."""
+    """Within grace a mark is counted; there is no finding, and no sentence."""
     young = replace(mark(7, NOW_MS), again=None)
     assert (None, []) == (
         judged(young),
@@ -99,7 +101,7 @@ def test_a_young_mark_is_only_counted() -> None:
 
 
 def test_many_marks_are_counted_and_a_few_are_named() -> None:
-    """Twenty ids, and how many were not looked at."""
+    """Twenty ids are named, and the number of marks that were not looked at is given."""
     facts = judged(*(mark(n) for n in range(100)), unchecked=5)
     assert facts is not None
     assert (100, LEDGERS_NAMED_MAX, 5) == (facts.marks, len(facts.some_ledgers), facts.unchecked)
@@ -107,8 +109,8 @@ def test_many_marks_are_counted_and_a_few_are_named() -> None:
 
 
 def test_what_was_not_listed_or_not_looked_at_is_said() -> None:
-    """A part of the tree that may not be read, and marks beyond the bound: unknown, in a sentence
-    each.
+    """A part of the tree that may not be read, and marks beyond the limit, are unknown: a sentence
+    for each.
     """
     refused, many = withheld_marks(
         [], NOW_MS, GRACE_MS, unchecked=7, problem="znode /x may not be read"
@@ -118,8 +120,8 @@ def test_what_was_not_listed_or_not_looked_at_is_said() -> None:
 
 
 def test_the_newest_look_says_what_a_mark_is_now() -> None:
-    """A mark that is gone at the second look is none; one that was only listed is one of which
-    nothing else is known.
+    """A mark that is gone at the second look does not count; of one that was only listed nothing
+    else is known.
     """
     gone = replace(mark(7), again=MarkLook(AGAIN_AT_MS, None, None, False))
     listed = SeenMark(9, MarkLook(FIRST_AT_MS, OLD_MS, None, None), None)

@@ -1,4 +1,4 @@
-"""Which metadata contradicts itself, and which ledger is not closed for too long."""
+"""Which metadata contradicts itself, and which ledgers are open for too long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from auditor.second_checker.facts import contradictions as found_again
         "e3 w2 a1 0:[a b c] 4:[a b d] closed 9",
         "e3 w3 a3 0:[a b c] 10:[a b d] closed 9",  # nothing was written to the last segment
         "e3 w2 a2 0:[a b c] closed -1",
-        # doubles are no contradiction, they have a finding of their own
+        # a doubled bookie is not a contradiction: it has a finding of its own
         "e3 w2 a2 0:[a a a] closed 9",
         "e1 w1 a1 0:[a] open",
         "e3 w2 a2 0:[a b c] 100:[a b d] open",  # Java writes -1 where the end is not known yet
@@ -31,7 +31,7 @@ from auditor.second_checker.facts import contradictions as found_again
     ],
 )
 def test_metadata_that_makes_sense_has_no_contradiction(text: str) -> None:
-    """Whatever BookKeeper itself writes is accepted."""
+    """Everything that BookKeeper itself writes is accepted."""
     assert () == contradictions(ledger(text))
 
 
@@ -69,18 +69,20 @@ def test_metadata_that_makes_sense_has_no_contradiction(text: str) -> None:
 def test_each_contradiction_comes_with_its_numbers(
     text: str, what: Contradicts, numbers: tuple[int, ...]
 ) -> None:
-    """One fault, and the numbers that do not fit; the second checker finds the same ones."""
+    """One fault is reported with the numbers that do not fit; the second checker finds the same
+    faults.
+    """
     found = contradictions(ledger(text))
     assert Contradiction(what, numbers) in found
     assert sorted(found, key=repr) == sorted(found_again(ledger(text)), key=repr)
 
 
 def test_every_contradiction_is_found() -> None:
-    """The first one hides none of the others."""
+    """One contradiction does not hide another."""
     assert len(contradictions(ledger("e3 w4 a5 5:[a b] 4:[a b c] closed"))) == 6
 
 
-# Open or in recovery for long
+# Open or in recovery for too long
 
 MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_000, NOW_MS - 70_000, 60_000
 STUCK_TERMS = Terms(NOW_MS, 0, 16, 5, stuck_after_ms=PATIENCE_MS)
@@ -90,7 +92,7 @@ OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 
 def stuck(
     metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS
 ) -> list[Finding]:
-    """What is found of a ledger whose znode was made and written then."""
+    """Return the findings on a ledger whose znode was created and written at these times."""
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     return metadata_findings(record, metadata, terms)
 
@@ -101,7 +103,7 @@ def long_open(state: LedgerState, since_ms: int, by_metadata: bool) -> list[Find
 
 
 def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was() -> None:
-    """Whichever is older: a copied znode is younger than its ledger."""
+    """The older time counts: a copied znode is younger than its ledger."""
     stamp = ZnodeStamp(1, 0, MADE, WRITTEN)
     by_znode = long_open(LedgerState.OPEN, MADE, False)
     assert by_znode == stuck(OPEN, stamp)
@@ -112,15 +114,15 @@ def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was(
 
 
 def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
-    """Whenever it was made."""
+    """The creation time does not matter."""
     expected = long_open(LedgerState.IN_RECOVERY, WRITTEN, False)
     assert expected == stuck(replace(RECOVERING, ctime_ms=5), ZnodeStamp(1, 0, MADE, WRITTEN))
 
 
 @pytest.mark.parametrize("metadata", [OPEN, RECOVERING])
 def test_a_ledger_may_be_open_or_in_recovery_for_just_so_long(metadata: LedgerMetadata) -> None:
-    """For ever, where nothing is said; and nothing is said of one whose times are not known, or
-    that is closed.
+    """Without a limit it may be so for ever. Nothing is said of a ledger without known times, or of
+    a closed one.
     """
     since, later = NOW_MS - PATIENCE_MS, NOW_MS - PATIENCE_MS - 1
     assert [0, 1] == [len(stuck(metadata, ZnodeStamp(1, 0, at, at))) for at in (since, later)]

@@ -1,4 +1,4 @@
-"""Whose a ledger is, and how old. The laws of the finding are in
+"""Which topic a ledger belongs to, and how old it is. The laws of the finding are in
 test_summary_reference_findings.
 """
 
@@ -63,13 +63,13 @@ def record(metadata: LedgerMetadata) -> LedgerRecord:
     ],
 )
 def test_the_topic_of_a_ledger_is_read_from_its_name(name: str, topic: TopicName | None) -> None:
-    """As Pulsar writes it; another plugin's name is nobody's topic."""
+    """The name is read as Pulsar writes it; another plugin's name belongs to no topic."""
     assert topic == topic_named_by(of_pulsar(name))
     assert topic_named_by(of_pulsar(name, "schema")) is None
 
 
 def test_a_ledger_is_pulsars_by_its_custom_metadata_alone() -> None:
-    """One whose metadata could not be read is nobody's."""
+    """A ledger without readable metadata belongs to nobody."""
     assert [True, False, False] == [is_pulsars(of_pulsar("x")), is_pulsars(PLAIN), is_pulsars(None)]
 
 
@@ -91,7 +91,9 @@ def test_the_metadata_dates_a_ledger_else_its_znode() -> None:
 def test_only_a_namespace_that_was_read_in_full_is_decided(
     known: KnownTopics, decides: bool
 ) -> None:
-    """And never the namespace of transactions."""
+    """A namespace that was only partly read is undecided, and so is the namespace of
+    transactions.
+    """
     assert decides is can_decide(record(of_pulsar("t/n/persistent/x")), known)
     system = KnownTopics({("pulsar", "", "system")}, frozenset())
     assert not can_decide(record(of_pulsar("pulsar/system/persistent/x")), system)
@@ -99,7 +101,7 @@ def test_only_a_namespace_that_was_read_in_full_is_decided(
 
 @pytest.mark.parametrize("name", [b"t/n/persistent/a\xff", None])
 def test_a_name_that_pulsar_did_not_write_raises_nothing(name: bytes | None) -> None:
-    """It names a topic that nobody has, or none."""
+    """Such a name stands for a topic that does not exist, or for none."""
     custom = (
         ("component", b"managed-ledger"),
         *([] if name is None else [("pulsar/managed-ledger", name)]),
@@ -109,7 +111,7 @@ def test_a_name_that_pulsar_did_not_write_raises_nothing(name: bytes | None) -> 
 
 
 def test_a_ledger_that_could_not_be_read_has_no_topic_and_no_age() -> None:
-    """Its znode dates it, if that was read; nothing is decided of it."""
+    """Its znode dates it, if that was read; nothing else is decided."""
     shut = LedgerRecord(1, 1, 100, RecordStatus.UNREADABLE)
     assert [50, 0] == [created_ms(replace(shut, stamp=ZnodeStamp(1, 0, 50))), created_ms(shut)]
     assert not can_decide(shut, KNOWN) and not can_decide(record(PLAIN), KNOWN)
@@ -122,7 +124,7 @@ CURSOR = Cursor(3, None, (), 3)
 
 
 def old(ledger_id: int, look: int, **changes: Any) -> LedgerRecord:
-    """A ledger of the topic, made at 10 and read at 100 or 160."""
+    """Return a ledger of the topic, created at 10 and read at 100 or 160."""
     made = replace(of_pulsar("t/n/persistent/x"), ctime_ms=10, **changes)
     return LedgerRecord(
         ledger_id, look, 40 + 60 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 50), made
@@ -135,7 +137,7 @@ AGAIN = old(3, 2)
 def judged(
     topic: TopicRecord | None = TOPIC, again: LedgerRecord | None = AGAIN, undecided: int = 0
 ) -> Orphans:
-    """Ledger 3 as given, and two sure orphans, 5 and 4."""
+    """Return the findings on ledger 3 as given, and on two certain orphans, 5 and 4."""
     sure = [
         SeenOrphan(old(5, 1), old(5, 2), TOPIC),
         SeenOrphan(old(4, 1), replace(old(4, 2), read_at_ms=140), TOPIC),
@@ -144,13 +146,13 @@ def judged(
 
 
 def expected_orphans(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
-    """What is found of closed ledgers of 100 bytes."""
+    """Return the expected finding on closed ledgers of 100 bytes."""
     facts = OrphanedFacts(len(ids), ids, 100 * len(ids), 0, 990, 100, undecided, 40)
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
 
 
 def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_between_looks() -> None:
-    """Ascending; what was undecided before is added."""
+    """Ids ascend; ledgers that were undecided before are added."""
     assert expected_orphans((3, 4, 5), 0) == judged()
     assert expected_orphans((4, 5), 8) == judged(None, undecided=7)
     assert expected_orphans((3, 4, 5), 7) == judged(undecided=7)
@@ -171,7 +173,9 @@ def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_betwe
     ],
 )
 def test_a_reference_of_any_role_saves_a_ledger(changes: dict[str, Any]) -> None:
-    """Also a ledger that was deleted in BookKeeper on purpose: its deletion is under way."""
+    """This includes a ledger that was deleted in BookKeeper on purpose: its deletion is under
+    way.
+    """
     assert expected_orphans((4, 5), 0) == judged(replace(TOPIC, **changes))
 
 
@@ -190,19 +194,19 @@ def test_a_reference_of_any_role_saves_a_ledger(changes: dict[str, Any]) -> None
 def test_what_the_second_look_does_not_confirm_is_no_orphan(
     again: LedgerRecord | None, topic: TopicRecord | None, undecided: int
 ) -> None:
-    """Undecided where something could not be read; gone, or another ledger by now, is decided."""
+    """It is undecided if a part could not be read; a deleted or recreated ledger is decided."""
     assert expected_orphans((4, 5), undecided) == judged(topic, again)
 
 
 def test_a_topic_that_is_gone_names_nothing() -> None:
-    """Its ledger was left behind."""
+    """The ledger of a deleted topic was left behind."""
     assert expected_orphans((3, 4, 5), 0) == judged(
         TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING)
     )
 
 
 def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
-    """They are counted apart, and so is one whose first look had no stamp."""
+    """They are counted separately, and so is one whose first look had no stamp."""
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
     unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
     facts = OrphanedFacts(1, (6,), 0, 1, 990, 100, 1, 60)

@@ -1,7 +1,6 @@
-"""In how many pieces a result is told: which way two stripes are put together is seen by that, not
-by the clock.
+"""The number of pieces of a result: it shows how two stripes were combined, without a clock.
 
-What a result holds is for `test_verify_entry_set.py`.
+`test_verify_entry_set.py` checks the contents of a result.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import pytest
 from auditor.first_checker.pieces import COMMON, MINUS, UNION, WHOLE, Piece, Rule, combine
 
 Stripe = tuple[int, tuple[int, ...]]
-"""The period, and where in it single entries are."""
+"""The period, and the position of single entries in it."""
 
 BASES = (0, 10**12)
 
@@ -41,8 +40,8 @@ def pieces(left: Piece, right: Piece, rule: Rule) -> int:
 def test_a_pattern_is_written_down_as_soon_as_walking_the_sparser_stripe_costs_more(
     one: Stripe, other: Stripe, length_min: int, base: int
 ) -> None:
-    """A pattern is one piece, and its cost its runs; walking costs the runs that are there and one,
-    and a piece for each.
+    """A pattern is one piece, and costs its runs. Walking costs the existing runs and one more, and
+    a piece for each.
     """
     for left, right in ((one, other), (other, one)):
         for length, is_pattern in ((length_min - 1, False), (length_min, True)):
@@ -53,8 +52,8 @@ def test_a_pattern_is_written_down_as_soon_as_walking_the_sparser_stripe_costs_m
 
 @pytest.mark.parametrize("base", BASES)
 def test_the_sparser_stripe_is_walked_whichever_side_it_is_on(base: int) -> None:
-    """Two single entries in 2,000 cut the other stripe in two: four pieces, not one for each of its
-    667 runs.
+    """Two single entries in 2,000 split the other stripe: four pieces, not one for each of its 667
+    runs.
     """
     sparse, dense = piece(base, 2_000, (1_000, (0,))), piece(base, 2_000, (3, (0,)))
     assert [4, 4] == [pieces(sparse, dense, UNION), pieces(dense, sparse, UNION)]
@@ -62,7 +61,7 @@ def test_the_sparser_stripe_is_walked_whichever_side_it_is_on(base: int) -> None
 
 @pytest.mark.parametrize("rule", [UNION, COMMON, MINUS])
 def test_a_stripe_against_a_span_is_never_cut(rule: Rule) -> None:
-    """What both hold, and what the span alone holds, is one piece, also where walking three runs
+    """What both hold, and what only the span holds, is one piece each, also if walking three runs
     would cost less.
     """
     assert 1 == pieces(Piece(0, 299, 1, WHOLE), piece(0, 300, (100, (1,))), rule)

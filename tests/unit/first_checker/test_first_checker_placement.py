@@ -1,4 +1,4 @@
-"""Which segments of a ledger are judged, and what the findings carry."""
+"""Which segments of a ledger are judged, and the facts of the findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judged(text: str, rule: PlacementRule = RACK, around: Surroundings = AROUND)
 
 
 def failing(text: str, rule: PlacementRule = RACK) -> list[tuple[int, int]]:
-    """First and last entry of each segment found to fail."""
+    """Return the first and last entry of each failing segment."""
     found = judged(text, rule).findings
     assert all(finding.kind is Kind.PLACEMENT_FAILED for finding in found)
     segments = [finding.segment for finding in found]
@@ -65,12 +65,12 @@ def failing(text: str, rule: PlacementRule = RACK) -> list[tuple[int, int]]:
 def test_segments_of_closed_ledgers_are_judged(
     text: str, assigned: list[object], java: list[object]
 ) -> None:
-    """Those with entries; as Java does, all of them. One finding a failing segment."""
+    """All segments with entries are judged, as Java does. Each failing segment has one finding."""
     assert (assigned, java) == (failing(text), failing(text, JAVA))
 
 
 def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() -> None:
-    """It is not registered and has no cookie, so no source was asked for it."""
+    """It is not registered and has no cookie, so no source of locations was asked for it."""
     around = replace(AROUND, areas=({"10.0.0.0/24": "/r1"},))
     one, other = ("10.0.0.9:3181", "a"), ("10.0.0.9:3181", "b")
     assert Adherence.FAIL is adherence(one, 2, 2, RACK, around).adherence
@@ -91,7 +91,7 @@ def test_a_soft_segment_is_a_finding_of_its_own_kind() -> None:
 
 
 def test_what_is_not_known_is_unknown_beside_what_fails() -> None:
-    """An unknown segment accuses nobody, and a failing one beside it stays found."""
+    """An unknown segment accuses nobody, and a failing one beside it is still reported."""
     assert Placement((), unknown=True) == judged("e2 w2 a2 0:[a x] closed 9")
     both = judged("e2 w2 a2 0:[a x] 5:[a c] closed 9")
     assert both.unknown and len(both.findings) == 1
@@ -100,7 +100,7 @@ def test_what_is_not_known_is_unknown_beside_what_fails() -> None:
 
 
 def test_where_java_gives_no_answer_it_is_unknown() -> None:
-    """A write quorum of 0 makes the zone-aware class divide by zero."""
+    """A write quorum of 0 makes the zone-aware class divide by zero: the result is unknown."""
     assert Placement((), unknown=True) == judged(
         "e3 w0 a0 0:[a b c] closed 9", PlacementRule(Policy.ZONE, True)
     )
@@ -116,14 +116,16 @@ def test_where_java_gives_no_answer_it_is_unknown() -> None:
     ],
 )
 def test_without_a_rule_nothing_is_found(rule: PlacementRule) -> None:
-    """No policy, and the region-aware one as Java has it: every ensemble adheres, whatever is
-    known.
+    """Without a policy, and with the region-aware one in Java's mode, every ensemble adheres,
+    whatever is known.
     """
     assert Placement() == judged("e2 w2 a2 0:[a c] 5:[x y] closed 9", rule)
 
 
 def test_a_finding_carries_what_is_needed_to_check_it() -> None:
-    """Policy, mode, parameters, the windows that decided, and who has no location."""
+    """It has policy, mode, parameters, the windows that decided, and the bookies without a
+    location.
+    """
     (finding,) = judged("e4 w2 a2 0:[a c x d] closed 9").findings
     expected = PlacementFacts(
         policy="rack",
@@ -142,9 +144,7 @@ def test_a_finding_carries_what_is_needed_to_check_it() -> None:
 
 
 def test_an_ensemble_judged_before_is_judged_by_its_own_terms() -> None:
-    """What is remembered of one rule or one cluster is not told of another, whichever comes
-    first.
-    """
+    """A result kept for one rule or one cluster is not used for another, whichever comes first."""
     ensemble = ("a", "c")
     moved = replace(AROUND, locations=RACKS | {"c": "/r3"})
     enough = replace(RACK, min_num_racks_per_write_quorum=1)
@@ -157,7 +157,7 @@ def test_an_ensemble_judged_before_is_judged_by_its_own_terms() -> None:
 
 
 def test_the_ack_quorum_is_part_of_what_is_remembered() -> None:
-    """The region rule depends on it."""
+    """The region rule depends on the ack quorum, so kept results are by ack quorum, too."""
     regions = PlacementRule(Policy.REGION)
     around = Surroundings(locations={"a": "/x", "b": "/x", "c": "/y", "d": "/y"})
     assert Adherence.STRICT == adherence(tuple("abcd"), 4, 3, regions, around).adherence
@@ -182,7 +182,7 @@ def test_an_ensemble_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit all is forgotten and judged again, alike."""
+    """Beyond the limit all results are dropped and judged again, with the same outcome."""
     monkeypatch.setattr(module, "ENSEMBLES_REMEMBERED_MAX", 2)
     around = replace(AROUND)
     for _ in range(2):
@@ -196,14 +196,14 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def facts_of(text: str, rule: PlacementRule, around: Surroundings = AROUND) -> PlacementFacts:
-    """The facts of the first finding."""
+    """Return the facts of the first finding."""
     facts = judged(text, rule, around).findings[0].facts
     assert isinstance(facts, PlacementFacts)
     return facts
 
 
 def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
-    """Not on the ledger as a whole."""
+    """A finding is on a segment, not on the ledger as a whole."""
     found = judged("e2 w2 a2 0:[a c] closed 9")
     (finding,) = found.findings
     assert (7, FindingSegment(0, 9, ("a", "c"))) == (finding.ledger_id, finding.segment)
@@ -226,10 +226,10 @@ def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
         ("region", {"reppMinimumRegionsForDurability": "2"}, PlacementRule(Policy.REGION)),
     ],
 )
-def test_the_settings_that_the_policy_looks_at_are_told(
+def test_the_settings_that_the_policy_looks_at_are_reported(
     policy: str, parameters: dict[str, str], rule: PlacementRule
 ) -> None:
-    """By BookKeeper's names, and no others."""
+    """Only these settings are facts, by BookKeeper's names."""
     facts = facts_of("e2 w2 a2 0:[a c] closed 9", rule)
     assert (policy, tuple(parameters.items())) == (facts.policy, facts.parameters)
 
@@ -262,15 +262,15 @@ def test_the_settings_that_the_policy_looks_at_are_told(
 def test_a_write_set_that_decides_is_shown(
     shown: WriteSetFacts, text: str, rule: PlacementRule
 ) -> None:
-    """Where it begins, who is in it and where they are, and why it decides; None for the ensemble
-    as a whole.
+    """The fact has where it begins, its members with their locations, and why it decides; None for
+    the ensemble as a whole.
     """
     facts = facts_of(f"{text} closed 9", rule)
     assert (shown, rule.java_compatible) == (facts.shown[0], facts.java_mode)
 
 
 def test_where_regions_of_an_ensemble_are_too_few_its_members_are_shown() -> None:
-    """All of them, with their locations or that they have none."""
+    """All members are shown, with their locations or without one."""
     rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=9)
     names = tuple(f"b{n}" for n in range(14))
     around = Surroundings(locations={name: "/a/r" for name in names if name != "b11"})
@@ -281,7 +281,7 @@ def test_where_regions_of_an_ensemble_are_too_few_its_members_are_shown() -> Non
 
 
 def test_where_it_is_not_known_where_a_ledger_ends_its_last_segment_ends_before_entry_0() -> None:
-    """As Java judges it; also where metadata lets it begin before that."""
+    """Java judges it so; also if the metadata lets the segment begin before that."""
     metadata = ledger("e2 w2 a2 0:[a c] closed")
     metadata = replace(metadata, segments=(replace(metadata.segments[0], first_entry_id=-5),))
     (finding,) = placement(7, metadata, Terms(0, 0, 4, 3, placement=JAVA, around=AROUND)).findings

@@ -1,5 +1,5 @@
-"""Whether an ensemble adheres: the truth tables of the Java classes, and what is right by assigned
-location.
+"""Whether an ensemble adheres: the truth tables of the Java classes, and the right results by
+assigned location.
 """
 
 import pytest
@@ -12,8 +12,8 @@ WORDS = {"S": Adherence.STRICT, "s": Adherence.SOFT, "F": Adherence.FAIL, "U": A
 
 
 def adhering(locations, rule, ensemble, write_quorum, ack_quorum=2, writable=None, readonly=""):
-    """Judge the bookies of `ensemble`, words apart; all that have or could have a location are
-    writable unless said.
+    """Judge the bookies of `ensemble`, given as words; all that have or could have a location are
+    writable by default.
     """
     up = frozenset(locations) | {"6"} if writable is None else frozenset(writable.split())
     around = Surroundings(writable=up, readonly=frozenset(readonly.split()), locations=locations)
@@ -25,7 +25,7 @@ def adhering(locations, rule, ensemble, write_quorum, ack_quorum=2, writable=Non
     [(400, 250, "S"), (400, 251, "U"), (401, 401, "S"), (100_001, 100_001, "U"), (100_001, 1, "U")],
 )
 def test_an_ensemble_with_too_many_write_sets_is_unknown(size, write_quorum, expected):
-    """More than 100,000 members in all of them together; with a write quorum as large as the
+    """The limit is 100,000 members in all write sets together. With a write quorum as large as the
     ensemble there is one set.
     """
     names = tuple(str(n) for n in range(size))
@@ -37,7 +37,7 @@ def test_an_ensemble_with_too_many_write_sets_is_unknown(size, write_quorum, exp
 
 
 def test_what_an_ensemble_lacks_as_a_whole_is_found_however_many_write_sets_it_has():
-    """Regions that it spans, and sizes that the zone-aware policy asks for, cost nothing to see."""
+    """Regions spanned, and the sizes that the zone-aware policy requires, need no write sets."""
     names = " ".join(str(n) for n in range(1_000))
     one_region = {str(n): "/g/r" for n in range(1_000)}
     assert (
@@ -51,8 +51,8 @@ def test_what_an_ensemble_lacks_as_a_whole_is_found_however_many_write_sets_it_h
 RACKS = {"1": "/r1", "2": "/r2", "3": "/r1", "4": "/r2", "5": "/r3", "7": "/default-rack"}
 RACK_COLUMNS = [(2, False), (2, True), (3, False), (1, False), (1, True)]
 
-# what the Java class gives, what is right by assigned location: 6 is up and without location, 99 is
-# gone and without location
+# what the Java class returns, what is right by assigned location: 6 is up without location, 99 is
+# gone without location
 RACK_TABLE = [
     ("1 2", 2, "SSSSS", "SSSSS"),
     ("1 3", 2, "FFFSS", "FFFSS"),
@@ -66,22 +66,22 @@ RACK_TABLE = [
         2,
         "SFSSF",
         "UUUSU",
-    ),  # 6 may be in /r1; one rack is there wherever it is, unless it is the default one
+    ),  # 6 may be in /r1; one rack is certain wherever it is, unless it is the default one
     (
         "1 7",
         2,
         "SFSSF",
         "SFSSF",
-    ),  # assigned to the default rack: a rack like others until that is enforced
-    ("6 7", 2, "FFFSF", "UFUSF"),  # 6 may be elsewhere, 7 is in the default rack for sure
+    ),  # assigned to the default rack: an ordinary rack unless the minimum is enforced
+    ("6 7", 2, "FFFSF", "UFUSF"),  # 6 may be elsewhere, 7 is certainly in the default rack
     ("1 99", 2, "FFFSS", "UUUSU"),
     (
         "1 2 99",
         3,
         "SSFSS",
         "SUUSU",
-    ),  # two racks without 99; a third one, or the default one, nobody knows
-    ("99", 1, "FFFFF", "SUSSU"),  # wherever it is, that is one rack
+    ),  # two racks without 99, which may be in a third or in the default one
+    ("99", 1, "FFFFF", "SUSSU"),  # wherever 6 is, that is one rack
     ("", 2, "FFFFF", "FFFFF"),
     ("1", 0, "SSSSS", "SSSSS"),
 ]
@@ -102,8 +102,8 @@ def test_racks_are_counted_as_java_does_or_as_they_are_assigned(
 @pytest.mark.parametrize("readonly", ["2", ""])
 @pytest.mark.parametrize("column", range(5))
 def test_a_bookie_that_is_read_only_or_gone_keeps_its_rack(readonly, column):
-    """Java counts writable bookies only, so it calls a well placed ensemble a failure; by assigned
-    location it is none.
+    """Java counts only writable bookies and calls a well placed ensemble a failure. By assigned
+    location it is not one.
     """
     least, enforce = RACK_COLUMNS[column]
     for as_java, expected in ((True, "FFFSS"), (False, "SSSSS")):
@@ -113,7 +113,7 @@ def test_a_bookie_that_is_read_only_or_gone_keeps_its_rack(readonly, column):
 
 
 def test_whole_locations_are_racks():
-    """/region1/r1 and /region2/r1 differ; a slash at the end does not."""
+    """/region1/r1 and /region2/r1 differ; a trailing slash does not matter."""
     rule = PlacementRule(Policy.RACK)
     assert (
         Adherence.STRICT
@@ -131,9 +131,7 @@ def test_a_failing_window_is_shown_with_its_members_and_their_racks():
 
 
 def test_only_the_windows_that_decided_are_shown():
-    """Where one window fails, those that are only unknown are not told; where none fails, they
-    are.
-    """
+    """If one window fails, the unknown ones are not shown; if none fails, they are."""
     judged = adhering(RACKS, PlacementRule(Policy.RACK), "1 3 99", 2)
     assert (Adherence.FAIL, [0]) == (judged.adherence, [window.index for window in judged.windows])
     judged = adhering(RACKS, PlacementRule(Policy.RACK), "1 2 99", 2)
@@ -144,14 +142,16 @@ def test_only_the_windows_that_decided_are_shown():
 
 
 def test_windows_beyond_the_limit_are_counted():
-    """An ensemble on one rack fails everywhere; a few windows show it."""
+    """An ensemble on one rack fails in every window; a few are shown."""
     locations = {str(k): "/r1" for k in range(40)}
     judged = adhering(locations, PlacementRule(Policy.RACK), " ".join(locations), 2)
     assert (WINDOWS_SHOWN_MAX, 40) == (len(judged.windows), judged.deciding)
 
 
 def test_different_depths_are_said():
-    """Whole locations are compared, and where they differ in depth that is seldom meant so."""
+    """Whole locations are compared. Different depths are rarely intended, so the clause mentions
+    them.
+    """
     (window,) = adhering(
         {"1": "/r1", "2": "/region/r1"}, PlacementRule(Policy.RACK, False, 3), "1 2 1", 3
     ).windows
@@ -235,12 +235,12 @@ def test_zones_are_counted_as_java_does_or_as_they_are_assigned(
             "1 5 99",
             "F",
             "F",
-        ),  # 5 and 99 share Java's extra zone and its only upgrade domain; z1 is crowded in truth
+        ),  # 5 and 99 share Java's extra zone and its only upgrade domain; z1 is in truth too full
     ],
 )
 def test_to_java_an_offline_bookie_is_an_extra_zone(ensemble, java, assigned):
-    """A bookie that is not registered resolves to /default-region/default-rack there; its assigned
-    zone is the right one.
+    """Java resolves an unregistered bookie to /default-region/default-rack; its assigned zone is
+    the right one.
     """
     for as_java, expected in ((True, java), (False, assigned)):
         judged = adhering(
@@ -278,14 +278,16 @@ def test_a_read_only_bookie_keeps_its_zone_in_java_too():
     ],
 )
 def test_why_zones_do_not_adhere_is_said(ensemble, write_quorum, words):
-    """With the numbers that do not fit."""
+    """The clause has the numbers that do not fit."""
     assert (
         words in adhering(ZONES, PlacementRule(Policy.ZONE), ensemble, write_quorum).windows[0].why
     )
 
 
 def test_the_default_zone_is_no_zone():
-    """What BookKeeper could not resolve is in no zone, in both modes, also if a table says so."""
+    """A bookie that BookKeeper could not resolve is in no zone, in both modes, also if a table
+    names the default zone.
+    """
     locations = ZONES | {"3": "/default-zone/default-upgradedomain"}
     for as_java in (True, False):
         judged = adhering(locations, PlacementRule(Policy.ZONE, as_java), "1 2 3", 3)
@@ -316,7 +318,7 @@ REGION_TABLE = [
     ("a1 a2 a3", 3, 2, 0, "S"),
     ("", 3, 2, 2, "F"),
     ("a1 b1", 2, 1, 2, "F"),  # with ack quorum 1 any region can acknowledge alone
-    ("a1 b1 x1", 3, 2, 2, "U"),  # a region of its own would do
+    ("a1 b1 x1", 3, 2, 2, "U"),  # a region of its own would be right
     ("a1 a2 x1", 3, 2, 2, "F"),  # a has two, wherever x1 is
     ("a1 a2 b1 x1", 4, 3, 2, "U"),  # in a it would be the third
     ("a1 b1 c1 x1", 4, 3, 2, "S"),  # it would be the second at most
@@ -326,7 +328,7 @@ REGION_TABLE = [
         3,
         2,
         "U",
-    ),  # one bookie twice is twice in its region; x1 in a region of its own would do
+    ),  # one bookie twice counts twice in its region; x1 in a region of its own would be right
     ("x1 x1 x1 a1", 4, 3, 2, "F"),  # x1 three times is three in one region
     ("x1 x2 x3", 3, 2, 2, "U"),
     ("a1 x1", 2, 3, 3, "F"),  # two bookies never span three regions
@@ -344,7 +346,7 @@ REGION_TABLE = [
     ("ensemble", "write_quorum", "ack_quorum", "least", "expected"), REGION_TABLE
 )
 def test_no_few_regions_may_acknowledge_alone(ensemble, write_quorum, ack_quorum, least, expected):
-    """The rule by which BookKeeper chooses bookies, which its auditor does not check: there every
+    """BookKeeper chooses bookies by this rule, but its auditor does not check it: there every
     ensemble is STRICT.
     """
     for as_java, word in ((True, "S"), (False, expected)):
@@ -353,7 +355,7 @@ def test_no_few_regions_may_acknowledge_alone(ensemble, write_quorum, ack_quorum
 
 
 def test_a_region_is_the_first_part_of_the_path():
-    """Whatever follows; and the default location is BookKeeper's UnknownRegion."""
+    """The rest of the path does not matter. The default location is BookKeeper's UnknownRegion."""
     locations = {"1": "/a", "2": "/a/r2", "3": "/a/r3/deeper", "4": "/default-region/default-rack"}
     judged = adhering(locations, PlacementRule(Policy.REGION), "1 2 3", 3)
     assert "spans 1 region (a) and needs 2" == judged.windows[0].why
@@ -365,7 +367,9 @@ def test_a_region_is_the_first_part_of_the_path():
 
 
 def test_without_a_policy_everything_adheres():
-    """As DefaultEnsemblePlacementPolicy says: also an empty list and the same bookie twice."""
+    """DefaultEnsemblePlacementPolicy accepts everything, also an empty list and the same bookie
+    twice.
+    """
     for as_java in (True, False):
         for ensemble in ("", "1 1", "99"):
             assert (
@@ -378,22 +382,22 @@ def test_without_a_policy_everything_adheres():
 @pytest.mark.parametrize("as_java", [True, False])
 @pytest.mark.parametrize("write_quorum", [-(2**31), -1, 0, 2**31 - 1])
 def test_quorums_that_make_no_sense_are_judged_too(policy, as_java, write_quorum):
-    """Metadata may claim anything; it is neither raised at nor counted out."""
+    """Metadata may claim anything. Such quorums are judged without an error."""
     judged = adhering(ZONES, PlacementRule(policy, as_java), "1 2 6", write_quorum, -1)
     assert judged.adherence in Adherence
 
 
-# What is told, whole
+# Whole results
 
 
-def test_an_ensemble_of_nobody_is_told_as_such():
-    """One window, of no position and nobody."""
+def test_an_ensemble_of_nobody_is_reported_as_such():
+    """There is one window, without a position and without members."""
     window = Window(None, (), (), Adherence.FAIL, "names no bookie")
     assert Judged(Adherence.FAIL, (window,), 1) == adhering({}, PlacementRule(Policy.RACK), "", 2)
 
 
-def test_too_many_write_sets_are_told_as_such():
-    """No members: there would be too many to show."""
+def test_too_many_write_sets_are_reported_as_such():
+    """The result shows no members: there would be too many."""
     names = tuple(str(n) for n in range(100_001))
     window = Window(
         None, (), (), Adherence.UNKNOWN, "has 100001 write sets of 3, too many to look at"
@@ -402,8 +406,8 @@ def test_too_many_write_sets_are_told_as_such():
     assert expected == judge(names, 3, 2, PlacementRule(Policy.RACK), Surroundings())
 
 
-def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
-    """No position: no write set is to blame; and the write sets are not told beside it."""
+def test_an_ensemble_that_fails_as_a_whole_is_reported_with_all_its_members():
+    """The result has no position, because no write set is at fault, and no write sets."""
     why = "has 4 bookies, which is not a multiple of the write quorum 3"
     window = Window(
         None,
@@ -438,7 +442,9 @@ def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
     ],
 )
 def test_why_racks_do_not_suffice_is_said_in_full(why, ensemble, write_quorum, least, enforce):
-    """How many there are, which, who could be in another, and how many are wanted."""
+    """The clause has the number of racks, their names, who could be in another one, and the number
+    required.
+    """
     rule = PlacementRule(Policy.RACK, False, least, enforce)
     assert why == adhering({**RACKS, "8": "/deep/r1"}, rule, ensemble, write_quorum).windows[0].why
 
@@ -462,7 +468,9 @@ def test_why_racks_do_not_suffice_is_said_in_full(why, ensemble, write_quorum, l
     ],
 )
 def test_why_zones_do_not_suffice_is_said_in_full(why, ensemble, least):
-    """The first member that is nowhere, the first crowded zone, or the zones there are."""
+    """The clause has the first member without a zone, the first zone that is too full, or the
+    existing zones.
+    """
     rule = PlacementRule(Policy.ZONE, min_num_zones_per_write_quorum=least)
     locations = {**ZONES, "d": "/default-zone/default-upgradedomain"}
     assert why == adhering(locations, rule, ensemble, 3).windows[0].why
@@ -503,7 +511,9 @@ def test_why_zones_do_not_suffice_is_said_in_full(why, ensemble, least):
     ],
 )
 def test_why_regions_do_not_suffice_is_said_in_full(whys, ensemble, ack_quorum, least):
-    """Of the ensemble as a whole, and of each write set: here there is one."""
+    """There is a clause for the ensemble as a whole, and one for each write set: here there is one
+    set.
+    """
     rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=least)
     size = len(ensemble.split())
     assert whys == [
@@ -513,5 +523,5 @@ def test_why_regions_do_not_suffice_is_said_in_full(whys, ensemble, ack_quorum, 
 
 @pytest.mark.parametrize(("expected", "ensemble"), [("U", "6 99"), ("S", "6 1 2")])
 def test_members_without_location_are_one_rack_at_least_and_no_more(expected, ensemble):
-    """Two of them may be in one rack; beside two racks it does not matter where they are."""
+    """Two of them may share a rack. Beside two racks it does not matter where they are."""
     assert WORDS[expected] == adhering(RACKS, PlacementRule(Policy.RACK), ensemble, 3).adherence

@@ -1,4 +1,4 @@
-"""The population of ledgers: found where two listings are below the line, and there alone."""
+"""A drop of the population of ledgers: reported only if two listings are below the limit."""
 
 from __future__ import annotations
 
@@ -40,19 +40,21 @@ FEW, ENOUGH = Listing(1_000, 499), Listing(61_000, 500)
 def test_the_line_is_a_share_of_the_last_run(
     dropped: bool, then: int, now: int, percent: int
 ) -> None:
-    """Fewer than (100 - percent) % is a drop; just as many is none; 0 and 100 % find nothing."""
+    """Fewer than (100 - percent) % is a drop, exactly as many is not; 0 and 100 % report
+    nothing.
+    """
     assert dropped == has_dropped(replace(LAST, listed=then, drop_percent=percent), now)
 
 
 def test_a_small_cluster_has_no_population() -> None:
-    """Three ledgers are one tomorrow, and nobody is paged for it."""
+    """Three ledgers may be one tomorrow; nobody is paged for that."""
     assert not has_dropped(replace(LAST, listed=3), 1)
     assert not has_dropped(replace(LAST, listed=POPULATION_MIN - 1), 0)
     assert has_dropped(replace(LAST, listed=POPULATION_MIN), 0)
 
 
 def test_without_a_last_run_nothing_has_dropped() -> None:
-    """The first run of a cluster says nothing about its number of ledgers."""
+    """The first run of a cluster reports nothing about its number of ledgers."""
     assert not has_dropped(None, 0)
     assert judge_population(None, [FEW, FEW], [], "id") is None
 
@@ -61,13 +63,13 @@ def test_without_a_last_run_nothing_has_dropped() -> None:
     "listings", [[], [FEW], [ENOUGH], [FEW, ENOUGH], [ENOUGH, FEW], [ENOUGH, ENOUGH]]
 )
 def test_one_listing_below_the_line_is_no_finding(listings: list[Listing]) -> None:
-    """Both must be, or nothing is said."""
+    """Both listings must be below it."""
     assert judge_population(LAST, listings, [7], "id") is None
 
 
 def test_two_listings_below_the_line_are_found() -> None:
-    """On the cluster: no ledger, no bookie; the facts are the counts, the runs, and some of the
-    ids.
+    """The finding is on the cluster, not on a ledger or bookie. The facts are the counts, the runs,
+    and some of the ids.
     """
     finding = judge_population(LAST, [FEW, Listing(61_500, 480)], range(50), "id")
     assert finding is not None
@@ -88,9 +90,7 @@ def test_two_listings_below_the_line_are_found() -> None:
 
 
 def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
-    """The first listing and the last one, whatever lies between; a cluster without an instance id
-    has none.
-    """
+    """It has the first listing and the last one; a cluster without an instance id has none."""
     listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_000, 489)]
     facts = PopulationFacts(
         previous_run=LAST.run_id,

@@ -1,5 +1,5 @@
-"""What a run's number of ledgers is held against, carried from run to run: a drop does not become
-its own measure.
+"""The baseline of a run's number of ledgers, carried from run to run: a drop does not become its
+own baseline.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ def listings(*counts: int) -> list[Listing]:
 
 
 def played(*counts: int, then: int = 1_000) -> list[tuple[bool, int]]:
-    """Runs one after the other: whether each has the finding, and what the next one is held
-    against.
-    """
+    """Apply runs one after another; return whether each has the finding, and the next baseline."""
     baseline = replace(BASELINE, listed=then)
     reported = []
     for number, count in enumerate(counts):
@@ -40,14 +38,14 @@ def played(*counts: int, then: int = 1_000) -> list[tuple[bool, int]]:
 
 
 def test_a_drop_is_found_until_three_runs_agree() -> None:
-    """The third of them still says so; from the fourth on its number is the measure."""
+    """The third of them still reports it; from the fourth on its number is the baseline."""
     assert 3 == RUNS_TO_AGREE
     assert [(True, 1_000), (True, 1_000), (True, 400), (False, 410)] == played(400, 405, 400, 410)
 
 
 def test_runs_that_do_not_agree_begin_anew() -> None:
-    """A further drop below the first of them by more than the share: nobody knows the number
-    yet.
+    """A further drop by more than the share, below the first of the runs, means that the number is
+    not yet stable.
     """
     assert [(True, 1_000)] * 4 + [(True, 100)] == played(400, 390, 150, 140, 100)
     assert [(True, 1_000), (True, 1_000), (True, 200)] == played(400, 200, 200), (
@@ -56,8 +54,8 @@ def test_runs_that_do_not_agree_begin_anew() -> None:
 
 
 def test_runs_agree_neither_far_below_nor_far_above_each_other() -> None:
-    """Where one of them listed a quarter of the others, nobody knows the number: a rise breaks the
-    row as a drop does.
+    """If one run listed a quarter of the others, the number is not stable: a rise breaks the
+    sequence as a drop does.
     """
     assert [(True, 1_000)] * 3 + [(True, 400)] == played(100, 400, 400, 400)
     assert [(True, 1_000)] * 3 == played(100, 60, 180), "each against the first would do"
@@ -67,15 +65,15 @@ def test_runs_agree_neither_far_below_nor_far_above_each_other() -> None:
 
 
 def test_a_number_that_recovers_is_the_measure_at_once() -> None:
-    """Nothing is left of the drop: a new one has three runs of its own."""
+    """The drop is forgotten: a new one needs three runs of its own."""
     assert [(True, 1_000), (False, 900), (True, 900), (True, 900), (True, 300)] == played(
         400, 900, 300, 300, 300
     )
 
 
 def test_a_run_that_was_not_sure_leaves_the_measure_where_it_is() -> None:
-    """A listing that was short for a moment is no number of ledgers; the next run is held against
-    the old one.
+    """A listing that was short for a moment is not a number of ledgers; the next run is compared
+    with the old baseline.
     """
     low = replace(BASELINE, low_listed=(400, 405))
     assert replace(BASELINE, low_listed=()) == kept_baseline(low, listings(400, 1_000)), (
@@ -92,17 +90,17 @@ def test_a_run_that_was_not_sure_leaves_the_measure_where_it_is() -> None:
 def test_where_nothing_can_drop_each_run_is_the_next_ones_measure(
     last: LastPopulation | None,
 ) -> None:
-    """The first run, a cluster that is too small, or nobody wants to know."""
+    """The first run, a cluster that is too small, or a run with the check switched off."""
     assert kept_baseline(last, listings(1, 1)) is None
 
 
 def test_few_ledgers_agree_with_any_number() -> None:
-    """Below the smallest population there is no share to speak of."""
+    """Below the smallest population there is no share to compare."""
     assert [(True, 1_000), (True, 1_000), (True, 0), (False, 7)] == played(3, 1, 0, 7)
 
 
 def test_the_finding_says_how_often_it_was_so() -> None:
-    """Which run in a row it is."""
+    """It has the position of the run in the sequence."""
     found = judge_population(
         replace(BASELINE, low_listed=(400,), low_runs=1), listings(400, 400), [], "id"
     )

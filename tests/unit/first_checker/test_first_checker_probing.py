@@ -1,6 +1,4 @@
-"""Which entries are probed on a bookie that cannot list, and what the probes say of the whole of
-it.
-"""
+"""Which entries are probed on a bookie that cannot list, and what the probes prove."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def unsupported(*bookies: str) -> dict[str, Answer]:
 def probes_of(
     metadata: LedgerMetadata, bookie: str = "b1", plan: ProbePlan = PLAN
 ) -> tuple[int, ...]:
-    """All that is planned for the bookie."""
+    """Return everything that is planned for the bookie."""
     return coverage(metadata, unsupported(bookie), {}, probing=plan).probed[bookie].planned.all
 
 
@@ -60,7 +58,9 @@ def reads_on(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
 
 
 def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later: Reads) -> Coverage:
-    """b1 cannot list; its planned probes are all there unless `said` says otherwise."""
+    """Judge a ledger of which b1 cannot list; its planned probes all read back unless `said`
+    differs.
+    """
     reads = reads_on("b1", {**dict.fromkeys(probes_of(metadata), PRESENT), **said})
     for more in later.values():
         reads |= more
@@ -68,12 +68,12 @@ def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later:
 
 
 def absent(found: Coverage) -> set[int]:
-    """Every entry that is absent on some bookie."""
+    """Return every entry that is absent on some bookie."""
     return _entries(share.absent for one in found.extents for share in one.shares)
 
 
 def unknown(found: Coverage) -> set[int]:
-    """Every entry that is unknown on some bookie."""
+    """Return every entry that is unknown on some bookie."""
     return _entries(share.unknown for one in found.extents for share in one.shares)
 
 
@@ -85,8 +85,8 @@ def _entries(sets: Iterable[EntrySet]) -> set[int]:
 
 
 def test_the_ends_of_each_segment_are_probed_and_a_sample_of_the_rest() -> None:
-    """First and last entry expected of the bookie in each segment: both sides of each ensemble
-    change.
+    """The ends are the first and last entry expected of the bookie in each segment, so both sides
+    of each ensemble change.
     """
     found = plan_probes(PLAN, "b1", shares((0, 9), (20, 29), (50, 50)))
     assert (0, 9, 20, 29, 50) == found.ends
@@ -95,7 +95,7 @@ def test_the_ends_of_each_segment_are_probed_and_a_sample_of_the_rest() -> None:
 
 
 def test_the_ends_are_those_of_the_bookies_own_stripe() -> None:
-    """E=3 W=1: the second bookie's first entry is not the segment's."""
+    """E=3 W=1: the second bookie's first entry is not that of the segment."""
     metadata = ledger("e3 w1 0:[b1 b2 b3] 10:[b1 b2 b4] closed 19")
     mine = sorted(expected_on(metadata)["b2"])
     assert {1, 7, 10, 19} == {
@@ -110,7 +110,7 @@ def test_the_ends_are_those_of_the_bookies_own_stripe() -> None:
 
 
 def test_a_small_share_is_probed_whole() -> None:
-    """What is not an end is sampled without replacement, until nothing is left."""
+    """The entries between the ends are sampled without replacement, until none is left."""
     for entries in (3, 4, 100):
         assert (0, 4, 1, 2, 3) == plan_probes(
             ProbePlan(LEDGER, entries, 0), "b1", shares((0, 4))
@@ -120,7 +120,7 @@ def test_a_small_share_is_probed_whole() -> None:
 
 
 def test_the_sample_is_the_same_for_whoever_judges_again() -> None:
-    """Seed, ledger and bookie fix it, each of them; and it stays this one: later versions replay
+    """Seed, ledger and bookie determine it, each of them. It stays the same: later versions replay
     stored runs.
     """
     wants = shares((0, 10**6))
@@ -160,7 +160,9 @@ def test_an_exabyte_of_entries_costs_no_more() -> None:
 
 
 def test_ends_are_bounded_and_those_of_the_ledger_are_always_among_them() -> None:
-    """Of thousands of segments a seeded choice of ends is probed, another one for another seed."""
+    """Of thousands of segments a seeded choice of ends is probed; another seed gives another
+    choice.
+    """
     wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
     some, others = (plan_probes(ProbePlan(LEDGER, 3, seed), "b1", wants) for seed in (1, 2))
     ends = {end for want in wants for end in (want.first(), want.last())}
@@ -173,8 +175,8 @@ def test_ends_are_bounded_and_those_of_the_ledger_are_always_among_them() -> Non
 
 
 def test_the_ends_chosen_of_many_are_those_of_one_bookie_and_one_ledger() -> None:
-    """Another bookie, ledger or seed has others: together they see more of the changes of an
-    ensemble.
+    """Another bookie, ledger or seed has others, so that together they cover more ensemble
+    changes.
     """
     wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
     plans = (PLAN, ProbePlan(LEDGER + 1, 3, 11), ProbePlan(LEDGER, 3, 12))
@@ -187,19 +189,19 @@ def test_the_ends_chosen_of_many_are_those_of_one_bookie_and_one_ledger() -> Non
 
 
 def test_the_ends_chosen_are_the_same_for_whoever_judges_again() -> None:
-    """Of 130 ends two are left out, and they stay these: later versions replay stored runs."""
+    """Two of 130 ends are left out, always the same ones: later versions replay stored runs."""
     wants = shares(*((10 * n, 10 * n + 5) for n in range(65)))
     ends = {end for want in wants for end in (want.first(), want.last())}
     assert {550, 605} == ends - set(plan_probes(PLAN, "b1", wants).ends)
 
 
 def test_one_entry_is_sampled_where_one_is_allowed() -> None:
-    """The least that may be allowed."""
+    """One sampled entry is the smallest sample."""
     assert ProbePlan(LEDGER, 1, 0) == ProbePlan.of(Terms(NOW_MS, 0, 16, 5, probe_entries=1), LEDGER)
 
 
 def test_nothing_is_probed_where_the_terms_say_so() -> None:
-    """probe_entries 0: the bookie stays unknown."""
+    """With probe_entries 0 the bookie stays unknown."""
     assert ProbePlan.of(Terms(NOW_MS, 0, 16, 5), LEDGER) is None
     assert ProbePlan(LEDGER, 4, 9) == ProbePlan.of(
         Terms(NOW_MS, 0, 16, 5, probe_entries=4, probe_seed=9), LEDGER
@@ -208,11 +210,11 @@ def test_nothing_is_probed_where_the_terms_say_so() -> None:
     assert ((Unknown.BOOKIE_UNSUPPORTED,), None, {}) == (found.unknowns, found.probes, found.probed)
 
 
-# What the probes say
+# What the probes prove
 
 
 def test_before_its_probes_are_made_a_bookie_is_unknown() -> None:
-    """Also when all but one are made: the ledger is never sound before."""
+    """This also holds if all probes but one are made: the ledger is never sound before."""
     assert (set(range(100)), (Unknown.BOOKIE_UNSUPPORTED,)) == (
         unknown(found := coverage(ONE, unsupported("b1"), {}, probing=PLAN)),
         found.unknowns,
@@ -228,7 +230,7 @@ def test_before_its_probes_are_made_a_bookie_is_unknown() -> None:
 
 
 def test_when_every_probe_is_there_nothing_is_absent_and_nothing_unknown() -> None:
-    """The rest is assumed to be held; the verdict says how much was read."""
+    """The rest is assumed to be held; the verdict has how much was read."""
     found = judged({})
     assert (set(), set(), ()) == (absent(found), unknown(found), found.unknowns)
     assert Probes(read=5, random=3) == found.probes
@@ -236,8 +238,8 @@ def test_when_every_probe_is_there_nothing_is_absent_and_nothing_unknown() -> No
 
 
 def test_an_unknown_ledger_is_proof_for_all_of_it() -> None:
-    """One ENOLEDGER, and no other word: every entry is absent, whatever else failed or was not
-    asked yet.
+    """One ENOLEDGER without a contrary word makes every entry absent, whatever else failed or was
+    not asked yet.
     """
     for said in (
         {0: NO_LEDGER, 99: ReadStatus.TIMED_OUT},
@@ -249,7 +251,7 @@ def test_an_unknown_ledger_is_proof_for_all_of_it() -> None:
 
 
 def test_an_entry_that_is_not_there_is_absent_and_the_rest_is_not() -> None:
-    """ENOENTRY speaks of one entry."""
+    """ENOENTRY is about one entry."""
     found = judged({99: NO_ENTRY})
     assert ({99}, set(), ()) == (absent(found), unknown(found), found.unknowns)
     assert (BookieLack("b1", 100, 1),) == found.lacks
@@ -259,7 +261,9 @@ def test_an_entry_that_is_not_there_is_absent_and_the_rest_is_not() -> None:
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_READ))
 def test_a_probe_that_failed_leaves_that_entry_unknown(status: ReadStatus) -> None:
-    """With the reason of its own; a corrupt copy was answered, and is none."""
+    """The entry is unknown for the read's reason. A corrupt copy was answered, but is not a
+    copy.
+    """
     found = judged({0: status})
     assert ({0}, set(), (REASON_OF_READ[status],)) == (
         unknown(found),
@@ -271,8 +275,8 @@ def test_a_probe_that_failed_leaves_that_entry_unknown(status: ReadStatus) -> No
 
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_READ))
-def test_when_no_probe_told_anything_the_whole_bookie_is_unknown(status: ReadStatus) -> None:
-    """Nothing may be assumed of a bookie that showed no entry."""
+def test_when_no_probe_was_conclusive_the_whole_bookie_is_unknown(status: ReadStatus) -> None:
+    """Nothing is assumed of a bookie that returned no entry."""
     found = judged(dict.fromkeys(probes_of(ONE), status))
     assert (set(range(100)), set(), (REASON_OF_READ[status],)) == (
         unknown(found),
@@ -282,7 +286,9 @@ def test_when_no_probe_told_anything_the_whole_bookie_is_unknown(status: ReadSta
 
 
 def test_the_newest_look_decides_what_enoledger_speaks_of() -> None:
-    """A copy restored since is there; a ledger lost since is gone, whatever was read before."""
+    """A copy that was restored since is there. A ledger that was lost since is gone, whatever was
+    read before.
+    """
     back = judged({}, later=reads_on("b1", {50: NO_LEDGER}, look=0))
     assert {50} == absent(back)
     lost = judged(
@@ -294,7 +300,7 @@ def test_the_newest_look_decides_what_enoledger_speaks_of() -> None:
 
 
 def test_reads_of_entries_that_the_bookie_need_not_hold_say_nothing() -> None:
-    """A read of a copy outside its stripe proves neither presence nor absence of what should be
+    """A read outside the bookie's stripe proves neither presence nor absence of what should be
     there.
     """
     metadata = ledger("e2 w1 0:[b1 b2] closed 9")
@@ -305,7 +311,7 @@ def test_reads_of_entries_that_the_bookie_need_not_hold_say_nothing() -> None:
 
 
 def test_bookies_that_list_are_not_probed() -> None:
-    """Only who said that it cannot list; a silent one stays silent."""
+    """Only a bookie that said that it cannot list is probed; a silent one stays silent."""
     metadata = ledger("e3 w3 0:[b1 b2 b3] closed 9")
     said = {**unsupported("b1"), "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.NO_SUCH_LEDGER)}
     found = coverage(metadata, said, {}, probing=PLAN)
@@ -318,7 +324,7 @@ def test_bookies_that_list_are_not_probed() -> None:
 
 
 def test_a_bookie_that_should_hold_nothing_is_not_probed() -> None:
-    """There would be nothing to read."""
+    """A bookie that should hold nothing has no entry to read."""
     assert (
         {}
         == coverage(
@@ -337,8 +343,8 @@ def test_the_bound_is_three_in_n_and_never_more_than_all(probes: int, bound: flo
 
 
 def test_a_loss_larger_than_the_bound_is_nearly_always_noticed() -> None:
-    """Of bookies that lost a share of missing_bound(n) at random, fewer than one in twenty keep all
-    n probes.
+    """Of bookies that lost a share of missing_bound(n) at random, fewer than one in twenty return
+    all n probes.
     """
     draw = random.Random(20_260_101)
     unnoticed = 0

@@ -1,4 +1,4 @@
-"""Findings on bookies: silent though registered, lost and nobody noticed."""
+"""Findings on bookies: silent though registered, and lost unnoticed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ def bookie(
     greeting: Greeting | None = Greeting.ANSWERED,
     **more: object,
 ) -> BookieRecord:
-    """One bookie at one look."""
+    """Return one bookie at one look."""
     return replace(BookieRecord(name, 0, 0, registration, "h", 3181, greeting=greeting), **more)
 
 
@@ -53,7 +53,7 @@ LOST_FOUND = (Kind.BOOKIE_LOST_UNNOTICED, "lost")
 
 
 def test_a_registered_bookie_silent_at_both_looks_is_found() -> None:
-    """Registered, writable or read-only, and silent each time it was asked."""
+    """It is registered, writable or read-only, and silent each time it was asked."""
     assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(WELL, MUTE)])
     assert [SILENT_FOUND] == kinds(
         [look(WELL, MUTE), look(WELL, replace(MUTE, registration=READONLY))]
@@ -71,8 +71,8 @@ def test_a_registered_bookie_silent_at_both_looks_is_found() -> None:
     ],
 )
 def test_one_other_word_and_it_is_not_silent(second: BookieRecord) -> None:
-    """Answered, gone, refused, unable or not asked at the other look: no finding, in either
-    order.
+    """If it answered, was gone, refused, was unable or was not asked at the other look, in either
+    order, there is no finding.
     """
     assert [] == kinds([look(WELL, MUTE), look(WELL, second)])
     assert [] == kinds([look(WELL, second), look(WELL, MUTE)])
@@ -88,7 +88,7 @@ def test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent() -> None:
     assert [] == kinds([look(WELL, UNDIALLED), look(WELL, MUTE)])
 
 
-def test_bookies_that_were_not_dialled_in_the_end_are_told_in_one_sentence() -> None:
+def test_bookies_that_were_not_dialled_in_the_end_are_named_in_one_sentence() -> None:
     """With the first, and why; not those that were dialled later, or are silent or refuse."""
     refused = bookie("never", greeting=Greeting.REFUSED, greeting_detail=f"{NOT_DIALLED}x")
     [said] = not_dialled([look(WELL), look(WELL, UNDIALLED, refused)])
@@ -102,13 +102,13 @@ def test_bookies_that_were_not_dialled_in_the_end_are_told_in_one_sentence() -> 
 
 
 def test_one_look_is_no_finding() -> None:
-    """Nothing is said of a bookie that was seen once."""
+    """Nothing is reported of a bookie that was seen once."""
     assert [] == kinds([look(WELL, MUTE, LOST)])
     assert [] == kinds([look(WELL), look(WELL, MUTE, LOST)])
 
 
 def test_where_no_bookie_answered_nothing_is_said_of_any() -> None:
-    """All silent or refusing: our network or our credentials, not theirs."""
+    """If all are silent or refuse, our network or our credentials are at fault."""
     refused = bookie("refusing", greeting=Greeting.REFUSED)
     looks = [look(MUTE, refused, LOST), look(MUTE, refused, LOST)]
     assert nobody_answered(looks)
@@ -116,8 +116,8 @@ def test_where_no_bookie_answered_nothing_is_said_of_any() -> None:
 
 
 def test_a_bookie_without_an_address_was_not_asked() -> None:
-    """Its greeting is no answer: with all the others silent nobody answered, whatever its
-    registration says.
+    """Without an address its greeting is not an answer. If all others are silent, no bookie
+    answered, whatever its registration says.
     """
     nameless = bookie("nameless", greeting=Greeting.ADDRESS_UNKNOWN, host=None)
     looks = [look(MUTE, nameless), look(MUTE, nameless)]
@@ -126,8 +126,8 @@ def test_a_bookie_without_an_address_was_not_asked() -> None:
 
 
 def test_one_answer_at_one_look_is_an_answer() -> None:
-    """Also from a bookie that cannot list; a cluster in which nobody had to be asked is not
-    mute.
+    """This includes an answer of a bookie that cannot list. A cluster in which no bookie had to be
+    asked is not silent.
     """
     assert not nobody_answered(
         [look(MUTE, WELL), look(MUTE, replace(WELL, greeting=Greeting.SILENT))]
@@ -138,19 +138,19 @@ def test_one_answer_at_one_look_is_an_answer() -> None:
 
 
 def test_a_lost_bookie_whose_ledgers_are_unmarked_is_found() -> None:
-    """Not registered at both looks, still named by closed ledgers that are not marked."""
+    """It is not registered at both looks, and closed ledgers without a mark still name it."""
     assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST)])
     assert [LOST_FOUND, SILENT_FOUND] == kinds([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)])
 
 
 def test_a_lost_bookie_that_nothing_unmarked_names_is_no_finding() -> None:
-    """The cluster knows, or nobody misses it."""
+    """The cluster knows of it, or no ledger needs it."""
     gone = replace(LOST, bookie_id="nobody's")
     assert [] == kinds([look(WELL, gone), look(WELL, gone)])
 
 
 def test_a_bookie_that_came_back_or_went_between_the_looks_is_not_lost() -> None:
-    """Both looks must find it unregistered."""
+    """It must be unregistered at both looks."""
     back = bookie("lost")
     assert [] == kinds([look(WELL, LOST), look(WELL, back)])
     assert [] == kinds([look(WELL, back), look(WELL, LOST)])
@@ -163,7 +163,9 @@ def test_a_bookie_that_came_back_or_went_between_the_looks_is_not_lost() -> None
 def test_while_it_has_a_cookie_the_looks_must_lie_apart(
     delay_s: int | None, apart_ms: int, found: bool
 ) -> None:
-    """lostBookieRecoveryDelay and a session time-out, so that a slow restart is no page."""
+    """The looks must be lostBookieRecoveryDelay and a session time-out apart, so that a slow
+    restart does not page anybody.
+    """
     facts = replace(FACTS, lost_bookie_recovery_delay_s=delay_s)
     first = replace(LOST, has_cookie=True, read_at_ms=10**6)
     second = replace(first, look=1, read_at_ms=10**6 + apart_ms)
@@ -178,7 +180,7 @@ def test_without_a_cookie_there_is_nothing_to_wait_for() -> None:
 
 
 def test_the_finding_names_some_ledgers_and_counts_all() -> None:
-    """At most LEDGERS_NAMED_MAX are named."""
+    """At most LEDGERS_NAMED_MAX ledgers are named."""
     looks = [look(WELL, LOST), look(WELL, LOST)]
     (found,) = judge_bookies(looks, {"lost": Missed(40_000, tuple(range(50)))}, FACTS)
     assert isinstance(found.facts, LostFacts)
@@ -189,8 +191,8 @@ def test_the_finding_names_some_ledgers_and_counts_all() -> None:
 
 
 def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
-    """Without a cookie only ledgers know it: a third look, taken for another ledger's sake, does
-    not make it well.
+    """Only ledgers know a bookie without a cookie. A third look, taken for another ledger, does not
+    clear it.
     """
     assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST), look(WELL)])
     assert [] == kinds([look(WELL, LOST), look(WELL), look(WELL)]), "once is not twice"
@@ -199,8 +201,8 @@ def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
 
 
 def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
-    """Gone with a cookie, and the looks too close together: no finding, and a sentence that says
-    so.
+    """If it is gone with a cookie and the looks are too close together, there is a sentence instead
+    of a finding.
     """
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=9_999))]
@@ -223,7 +225,7 @@ def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
     ],
 )
 def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> None:
-    """Silent or lost: known to be. The others are found as ever."""
+    """A bookie in maintenance is known to be silent or lost. All others are reported as usual."""
     looks = [look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)]
     found = [
         (finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, FACTS, away)
@@ -231,8 +233,8 @@ def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> No
     assert [one for one in (LOST_FOUND, SILENT_FOUND) if one[1] not in away] == found
 
 
-def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> None:
-    """No sentence on looks that lie too close together."""
+def test_a_bookie_in_maintenance_need_not_be_distinguished_from_a_restarting_one() -> None:
+    """There is no sentence on looks that are too close together."""
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, cooked)]
     assert (1, 0) == (
@@ -243,7 +245,9 @@ def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> Non
 
 @pytest.mark.parametrize("kind", [SILENT_FOUND[0], LOST_FOUND[0]])
 def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None:
-    """Whether auto-recovery is disabled, and how long the cluster's own auditor waits."""
+    """The facts are whether auto-recovery is disabled, and how long the cluster's own auditor
+    waits.
+    """
     facts = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=900)
     found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, facts)
     (witness,) = [
@@ -262,7 +266,9 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
 
 
 def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
-    """As it was at the last look; how often; and what the cluster will do about it."""
+    """The facts are the bookie as of the last look, how often it was silent, and what the cluster
+    will do about it.
+    """
     last = replace(MUTE, registration=READONLY, host="g", port=1, greeting_detail="no route")
     facts = SilentFacts("readonly", "g:1", 3, "no route", None, False)
     expected = [Finding(SILENT_FOUND[0], facts, bookie_id="mute")]
@@ -272,7 +278,9 @@ def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
 
 
 def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
-    """Its cookie, the ledgers that miss it, how long it is gone from first look to last."""
+    """The facts are its cookie, the ledgers that need it, and how long it is gone, from the first
+    look to the last.
+    """
     looks = [
         look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at))
         for at in (2_000, 4_000, 905_000)
@@ -286,14 +294,16 @@ def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
 
 
 def test_behind_a_bookie_that_was_seen_once_the_others_are_judged() -> None:
-    """In order of their ids: what is not known of one says nothing of the next."""
+    """Bookies are judged in order of their ids. A bookie that was seen once does not stop the
+    others from being judged.
+    """
     once = bookie("a", greeting=Greeting.SILENT)
     assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(once, WELL, MUTE)])
 
 
 @pytest.mark.parametrize("looks", [[NONE], [NONE, WRITABLE], [WRITABLE, WRITABLE]])
 def test_a_bookie_that_is_not_gone_at_two_looks_is_not_withheld(looks: list[Registration]) -> None:
-    """Seen once, or registered: there is nothing that a wider gap would tell."""
+    """A bookie that was seen once, or is registered: looks further apart would not show more."""
     records = [bookie("lost", registration, has_cookie=True) for registration in looks]
     assert [] == withheld([look(WELL, record) for record in records], MISSED, FACTS)
 
@@ -308,8 +318,8 @@ GONE_TWICE = [look(WELL, LOST), look(WELL, LOST)]
 def test_while_the_cluster_is_marking_nobody_is_accused(
     marked_first: int, marked_last: int, found: bool
 ) -> None:
-    """More ledgers marked than at the first look: it knows. As many as then: it knows of these, and
-    not of the rest.
+    """If more ledgers are marked than at the first look, the cluster is at work. If as many are, it
+    knows of these, and not of the rest.
     """
     missed = {"lost": Missed(1, (4,), marked_first, marked_last)}
     assert ([LOST_FOUND] if found else []) == [
@@ -324,7 +334,7 @@ def test_while_the_cluster_is_marking_nobody_is_accused(
 
 
 def test_a_bookie_whose_ledgers_are_all_marked_is_no_matter() -> None:
-    """Marked before or while we looked: neither a finding nor a sentence."""
+    """Whether they were marked before or while we looked: neither a finding nor a sentence."""
     missed = {"lost": Missed(0, (), 3, 40)}
     assert ([], []) == (
         judge_bookies(GONE_TWICE, missed, FACTS),
@@ -339,7 +349,7 @@ def test_a_bookie_whose_ledgers_are_all_marked_is_no_matter() -> None:
 def test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused(
     disabled: bool, has_cookie: bool, found: bool
 ) -> None:
-    """An upgrade looks like that, however long it takes; without a cookie the bookie does not come
+    """An upgrade looks the same, however long it takes. A bookie without a cookie does not come
     back.
     """
     facts = replace(FACTS, replication_disabled=disabled)
@@ -356,8 +366,8 @@ def test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused(
     ("before_ms", "found"), [(None, False), (290_001, False), (290_000, True), (10_000_000, False)]
 )
 def test_what_earlier_runs_saw_counts_for_the_delay(before_ms: int | None, found: bool) -> None:
-    """Unregistered since long enough, as runs remember it: accused, however close this run's looks
-    lie. A time in the future, from a clock that was put back, makes it no younger.
+    """If earlier runs saw it unregistered for long enough, it is reported, however close this run's
+    looks are. A time in the future, from a clock that was set back, does not shorten its absence.
     """
     facts = replace(FACTS, lost_bookie_recovery_delay_s=300)
     first = replace(LOST, has_cookie=True, read_at_ms=595_000)
@@ -377,7 +387,9 @@ def test_what_earlier_runs_saw_counts_for_the_delay(before_ms: int | None, found
 
 
 def test_the_witness_has_the_marked_ledgers_and_the_new_name() -> None:
-    """Both are facts of the finding; a copy of what is there under another name is not proposed."""
+    """Both are facts of the finding. No copy is proposed for data that exists under another
+    name.
+    """
     missed = {"lost": Missed(1, (4,), 39, 39, renamed_to="new")}
     (found,) = judge_bookies(GONE_TWICE, missed, FACTS)
     testimony = bookie_testimony(found, [WELL], FACTS)

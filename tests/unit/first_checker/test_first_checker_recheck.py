@@ -1,7 +1,9 @@
-"""When a verdict may stand: every transition of the second look, in a notation of one word a look.
+"""When a verdict is final: every transition of the second look, in a notation of one word for each
+look.
 
-A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable
-bytes, U unreadable, G gone. `!` the bookies were asked at this look, `+` the ledger was marked.
+A letter is what ZooKeeper said: A to F metadata (another letter means another write), M N
+undecodable bytes, U unreadable, G gone. `!` means that the bookies were asked at this look, `+`
+that the ledger was marked.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ LOOKS_MAX = 3
         ("A! A!", True, NONE, COMMIT),
         ("A! A! A", True, CURABLE, COMMIT),
         ("A! A! A", True, NONE, COMMIT),
-        # it changed: what was seen before counts no more
+        # it changed: what was seen before no longer counts
         ("A! B", True, CURABLE, ASK),
         ("A! B!", True, NONE, COMMIT),
         ("A! B!", True, CURABLE, AGAIN_LATER),
@@ -58,7 +60,7 @@ LOOKS_MAX = 3
         ("A! B! B!", True, CURABLE, CLOSE),
         ("A! B! B! B", True, CURABLE, COMMIT),
         ("A! A! B", True, CURABLE, ASK),
-        ("A! A! B!", True, CURABLE, UNSETTLED),  # a third delay would have to go by
+        ("A! A! B!", True, CURABLE, UNSETTLED),  # a third delay would be necessary
         # and changed until the looks were used up
         ("A! B! C", True, CURABLE, ASK),
         ("A! B! C!", True, CURABLE, UNSETTLED),
@@ -67,8 +69,8 @@ LOOKS_MAX = 3
         ("A! B! C! C", True, CURABLE, UNSETTLED),
         ("A! B! C! D", True, CURABLE, UNSETTLED),
         ("A! A! B! B", True, CURABLE, UNSETTLED),
-        ("A! B! A! A", True, CURABLE, UNSETTLED),  # back to what it was is a change too
-        # at looks at which nobody was asked it changed too: one look more than may ask, and no
+        ("A! B! A! A", True, CURABLE, UNSETTLED),  # a change back is a change, too
+        # it also changed at looks without questions: one look more than those that ask, and no
         # further
         ("M N M", True, CURABLE, ASK),
         ("M N M A", True, CURABLE, ASK),
@@ -94,7 +96,7 @@ LOOKS_MAX = 3
             MARKED,
             COMMIT,
         ),  # a ledger that is being repaired changes; its mark stands
-        ("A+ B+", False, CURABLE, AGAIN_LATER),  # what else it is accused of was read once only
+        ("A+ B+", False, CURABLE, AGAIN_LATER),  # what else it is accused of was read only once
         ("A+", False, MARKED, AGAIN_LATER),
         ("A! A+", False, NONE, COMMIT),
         ("A! A+", False, CURABLE, COMMIT),
@@ -106,14 +108,14 @@ LOOKS_MAX = 3
         ("A+!", True, NONE, COMMIT),
         ("A+!", True, MARKED, AGAIN_LATER),
         ("A+! A+", True, MARKED, COMMIT),
-        ("A+! B+", True, MARKED, ASK),  # nobody was asked about it as it is now
+        ("A+! B+", True, MARKED, ASK),  # nothing was asked about its present state
         ("A+! B+!", True, MARKED, COMMIT),
         ("A! A+", True, NONE, COMMIT),
         ("A! A+", True, MARKED, ASK),  # marked at one look only
         ("A! A+!", True, MARKED, CLOSE),
-        ("A! A+! A!", True, MARKED, CLOSE),  # marked at the look before only
+        ("A! A+! A!", True, MARKED, CLOSE),  # marked only at the look before
         ("A+! B+! C+! D+", True, MARKED, UNSETTLED),
-        # what metadata alone says: read twice alike, asked about once
+        # what metadata alone shows: read twice alike, asked about once
         ("A!", True, STATIC, AGAIN_LATER),
         ("A! A", True, STATIC, COMMIT),
         ("A! B", True, STATIC, ASK),
@@ -122,7 +124,7 @@ LOOKS_MAX = 3
         ("A", False, STATIC, AGAIN_LATER),
         ("A A", False, STATIC, COMMIT),
         ("A B", False, STATIC, AGAIN_LATER),
-        # a remark: once more, and never waited for
+        # a remark: one more look, without a delay
         ("A!", True, REMARK, CLOSE),
         ("A! A", True, REMARK, COMMIT),
         ("A", False, REMARK, CLOSE),
@@ -150,8 +152,8 @@ LOOKS_MAX = 3
             True,
             CURABLE,
             UNSETTLED,
-        ),  # what lies behind the gap may be another incarnation
-        # nothing to ask and nothing suspected
+        ),  # the state after the gap may be another incarnation
+        # nothing to ask and no suspicion
         ("A", False, NONE, COMMIT),
         ("A", False, CURABLE, AGAIN_LATER),
         ("A A", False, CURABLE, COMMIT),
@@ -173,18 +175,18 @@ def test_what_the_looks_so_far_demand(
     [("A", 0), ("A A", 0), ("A B", 1), ("A B B", 1), ("B A B", 2), ("A U U", 1), ("A M", 1)],
 )
 def test_what_was_seen_counts_from_the_last_change_on(text: str, index: int) -> None:
-    """The first of the newest looks that saw one and the same metadata."""
+    """The first of the newest looks with the same metadata."""
     assert index == newest_state_start(looks(text))
 
 
 def test_a_mark_is_no_change_of_the_metadata() -> None:
-    """It is another znode."""
+    """The mark is another znode."""
     before, after = looks("A A+")
     assert same_state(before.record, after.record)
 
 
 def test_another_incarnation_of_a_ledger_is_a_change() -> None:
-    """Deleted and made anew: the version is the same, the czxid is not."""
+    """If a ledger was deleted and recreated, the version is the same but the czxid is not."""
     one = LedgerRecord(7, 0, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0))
     other = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(2, 0, 0))
     assert not same_state(one, other)
@@ -225,7 +227,7 @@ def test_every_sequence_of_looks_ends(looks_max: int) -> None:
         assert sum("!" in word for word in taken) <= looks_max, (words, taken)
 
 
-# The same with verdicts: what becomes of whole stories
+# The same with verdicts: the outcome of whole stories
 
 METADATA = ledger("e2 w2 a1 0:[b1 b2] closed 9")
 ALL = frozenset(range(10))
@@ -397,7 +399,7 @@ def test_what_becomes_of_a_story(
     kinds: list[Kind],
     look_count: int,
 ) -> None:
-    """From the first look to the verdict that stands, with as many looks as that takes."""
+    """From the first look to the final verdict, with as many looks as that takes."""
     driven = drive(Story(name, tuple(states)))
     verdict = driven.step.verdict
     assert standing == verdict.standing.word
@@ -407,7 +409,7 @@ def test_what_becomes_of_a_story(
 
 
 def test_only_a_second_opinion_waits() -> None:
-    """The look that merely closes a verdict comes at once."""
+    """The look that only closes a verdict comes without a delay."""
     driven = drive(Story("short", (SHORT,)))
     assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
     assert driven.step.verdict.standing is Standing.VIOLATED
@@ -415,7 +417,9 @@ def test_only_a_second_opinion_waits() -> None:
 
 @pytest.mark.parametrize("looks_max", [2, 3, 5, 20])
 def test_a_ledger_that_keeps_changing_is_waited_for_twice_at_most(looks_max: int) -> None:
-    """However many looks are allowed, and whatever it changes to: a run has two delays."""
+    """A run waits at most two delays for a ledger, however many looks are allowed and whatever it
+    changes to.
+    """
     for words in ("A B", "A A B", "M N", "A U", "A B C D E F", "A M", "U A"):
         alphabet, taken, waits = words.split(), list[str](), list[int]()
         for number in range(looks_max + 2):
@@ -436,8 +440,8 @@ def test_a_ledger_that_keeps_changing_is_waited_for_twice_at_most(looks_max: int
 
 @pytest.mark.parametrize("seed", range(300))
 def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
-    """Metadata that changes, marks that come and go, at every look at will: `looks_max` + 2 looks
-    at most.
+    """Metadata may change and marks may come and go at every look: it takes at most `looks_max` + 2
+    looks.
     """
     chance = random.Random(seed)
     instructions: list[str] = []

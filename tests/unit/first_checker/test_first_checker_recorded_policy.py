@@ -1,4 +1,4 @@
-"""The placement policy a ledger's writer recorded, read as far as it can be."""
+"""The placement policy that a ledger's writer recorded, as far as it is readable."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def recorded(value: bytes) -> str:
 
 
 def written(**properties: object) -> bytes:
-    """As Pulsar's pretty printer writes it."""
+    """Return it as Pulsar's pretty printer writes it."""
     return json.dumps({"policyClass": ISOLATED, "properties": properties}, indent=2).encode()
 
 
@@ -66,13 +66,15 @@ def written(**properties: object) -> bytes:
         ("My?Policy", b'{"policyClass": "My\\nPolicy"}'),
     ],
 )
-def test_what_was_recorded_is_told_as_far_as_it_can_be_read(expected: str, value: bytes) -> None:
-    """Anybody may write anything there: it is shown in words, or why it cannot be."""
+def test_what_was_recorded_is_reported_as_far_as_it_can_be_read(
+    expected: str, value: bytes
+) -> None:
+    """Any text may be recorded. It is shown in words, or with the reason why it cannot be read."""
     assert expected == recorded(value)
 
 
 def test_a_ledger_that_records_none_says_nothing() -> None:
-    """Every ledger that is not Pulsar's."""
+    """This is every ledger that is not Pulsar's."""
     assert "" == recorded_policy(ledger("e3 w2 a2 0:[a b c] closed 9"))
 
 
@@ -86,5 +88,5 @@ def test_what_is_shown_is_bounded() -> None:
     ("size", "shown"), [(RECORDED_CHARS_MAX, "x" * RECORDED_CHARS_MAX), (201, "x" * 200 + "…")]
 )
 def test_an_ellipsis_says_that_there_is_more(size: int, shown: str) -> None:
-    """And stands nowhere else."""
+    """There is an ellipsis only if text was cut."""
     assert shown == recorded(b'{"policyClass": "' + b"x" * size + b'"}')

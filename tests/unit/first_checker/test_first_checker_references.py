@@ -1,4 +1,4 @@
-"""What two looks at a referenced ledger show. The laws of findings are in
+"""What two looks at a referenced ledger prove. The laws of findings are in
 test_summary_reference_findings.
 """
 
@@ -38,7 +38,7 @@ def gone(look: int) -> LedgerRecord:
 
 
 def test_what_a_missing_ledger_held_is_the_most_that_was_recorded() -> None:
-    """By any topic; a schema's entries are no messages."""
+    """The largest record of any topic counts; entries of a schema are not messages."""
     more = replace(
         TOPIC, topic=NAME._replace(local_name="y"), managed_ledger=ManagedLedger((closed(5, 12),))
     )
@@ -55,7 +55,7 @@ def test_what_a_missing_ledger_held_is_the_most_that_was_recorded() -> None:
 
 
 def test_a_ledger_that_nobody_uses_is_nothing() -> None:
-    """However gone it is."""
+    """A ledger that no topic uses has no finding, however gone it is."""
     assert NOTHING == judge_reference(SeenReference(5, gone(1), gone(2), ()))
 
 
@@ -67,7 +67,7 @@ def seen(
     *,
     is_counted: bool = False,
 ) -> SeenReference:
-    """Ledger 5, with the one topic as both looks read it."""
+    """Return ledger 5 with the one topic as both looks read it."""
     pair = pair_uses(topic, later).get(5)
     return SeenReference(5, first, again, () if pair is None else (pair,), is_counted)
 
@@ -151,8 +151,8 @@ READ = replace(
 def test_what_two_looks_show_of_a_ledger_without_a_finding(
     case: SeenReference, expected: Judged
 ) -> None:
-    """Unknown where a loss is possible: topic 5 has ten entries there, and schemas up to entry
-    6.
+    """The state is unknown if a loss is possible: topic 5 has ten entries there, and schemas up to
+    entry 6.
     """
     assert expected == judge_reference(case)
 
@@ -172,14 +172,14 @@ COMPACTED = Subscription("c", Cursor(8, Position(4, 2), (), 5))
 def test_only_compacted_ledgers_of_cursors_in_use_are_outdated(
     subscriptions: tuple[Subscription, ...], schemas: tuple[SchemaVersion, ...], expected: Judged
 ) -> None:
-    """Whoever else uses the ledger wants it; whoever has it elsewhere does not count."""
+    """Any other use needs the ledger; a use of another copy does not count."""
     offloaded = ManagedLedger((closed(5, offloaded=True), closed(6)))
     topic = replace(TOPIC, managed_ledger=offloaded, subscriptions=subscriptions, schemas=schemas)
     assert expected == judge_reference(seen(gone(1), None, topic, topic))
 
 
 def test_the_newest_ledger_without_a_record_is_outdated_by_nothing() -> None:
-    """It is no compacted ledger; one that was seen at the second look alone counts too."""
+    """It is not a compacted ledger; one that only the second look saw counts as well."""
     both = replace(NEWEST, subscriptions=(COMPACTED,))
     assert UNKNOWN == judge_reference(seen(gone(1), gone(2), both, both))
     assert UNKNOWN == judge_reference(
@@ -188,7 +188,7 @@ def test_the_newest_ledger_without_a_record_is_outdated_by_nothing() -> None:
 
 
 def test_an_older_ledger_without_a_record_is_missed() -> None:
-    """A newer one follows, so it was in use; how much it held is not known."""
+    """A newer ledger follows, so it was in use; how much it held is unknown."""
     topic = replace(
         NEWEST, managed_ledger=ManagedLedger((DataLedger(5), DataLedger(6), DataLedger(7)))
     )
@@ -199,9 +199,7 @@ def test_an_older_ledger_without_a_record_is_missed() -> None:
 
 
 def test_a_truncated_ledger_tells_what_each_use_loses() -> None:
-    """Of two topics, in order: the first entry that is lost of messages, and the entry of a
-    schema.
-    """
+    """For two topics, in order: the first lost entry of messages, and the entry of a schema."""
     uses = (
         replace(
             TOPIC,

@@ -1,4 +1,4 @@
-"""Whether a gone bookie is there under another name."""
+"""Whether a gone bookie exists under another name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENSEMBLE = ("gone", "b2", "b3")
 
 
 def ledger(*ensembles: tuple[str, ...], write_quorum: int = 2) -> LedgerMetadata:
-    """Segments of 10 entries each, closed."""
+    """Return a closed ledger with segments of 10 entries each."""
     segments = tuple(Segment(10 * n, ensemble) for n, ensemble in enumerate(ensembles))
     return LedgerMetadata(
         3, LedgerState.CLOSED, 3, write_quorum, 2, 10 * len(segments) - 1, 99, segments
@@ -59,14 +59,16 @@ def test_what_the_gone_bookie_should_hold_is_its_share_of_each_segment_that_name
 
 
 def test_a_list_with_all_of_it_needs_no_read():
-    """More than what is due does not matter."""
+    """More entries than those due do not matter."""
     assert () == reads_due(due(LEDGER), listed("new", 1, DUE))
     assert holds(due(LEDGER), listed("new", 1, sorted({*DUE, 1, 77})), {})
 
 
 @pytest.mark.parametrize("lacking", [1, RENAME_READS_MAX])
 def test_few_entries_that_a_list_lacks_are_read(lacking: int):
-    """Bookies leave entries out of lists: what reads back is held. Each must."""
+    """Bookies omit entries from lists: each entry that reads back is held. Every missing one must
+    read back.
+    """
     answered, missing = listed("new", 1, DUE[:-lacking]), tuple(DUE[-lacking:])
     assert missing == reads_due(due(LEDGER), answered)
     assert holds(due(LEDGER), answered, dict.fromkeys(missing, ReadStatus.PRESENT))
@@ -79,7 +81,7 @@ def test_few_entries_that_a_list_lacks_are_read(lacking: int):
 
 
 def test_a_list_that_lacks_more_is_not_read_after():
-    """That bookie does not hold what is due."""
+    """Such a bookie does not hold what is due."""
     answered = listed("new", 1, DUE[: -RENAME_READS_MAX - 1])
     assert () == reads_due(due(LEDGER), answered)
     assert not holds(due(LEDGER), answered, dict.fromkeys(DUE, ReadStatus.PRESENT))
@@ -101,7 +103,7 @@ def test_where_a_bookie_cannot_list_three_entries_decide():
     "status", [s for s in AnswerStatus if s not in (AnswerStatus.HELD, AnswerStatus.UNSUPPORTED)]
 )
 def test_whoever_gave_no_list_holds_nothing(status: AnswerStatus):
-    """Silent, refusing, without the ledger: nothing is read there."""
+    """Silent, refusing, or without the ledger: nothing is read there."""
     assert () == reads_due(due(LEDGER), answer(status))
     assert not holds(due(LEDGER), answer(status), dict.fromkeys(DUE, ReadStatus.PRESENT))
 
@@ -114,7 +116,7 @@ def said(*lists: Answer) -> dict[tuple[str, int], Answer]:
 
 
 def test_the_one_bookie_that_holds_all_of_each_ledger_is_the_new_name():
-    """Another that holds nothing, or one ledger only, does not stand in its way."""
+    """Another bookie that holds nothing, or only one ledger, does not prevent this."""
     answers = said(
         listed("new", 1, DUE),
         listed("new", 2, DUE),
@@ -125,20 +127,20 @@ def test_the_one_bookie_that_holds_all_of_each_ledger_is_the_new_name():
 
 
 def test_two_that_hold_it_are_no_new_name():
-    """Nobody knows which."""
+    """The new name is ambiguous."""
     assert None is find_new_name(
         CASE, said(*(listed(b, i, DUE) for b in ("new", "too") for i in (1, 2))), {}
     )
 
 
 def test_one_ledger_less_and_it_is_no_new_name():
-    """Also where it was not asked about one."""
+    """This includes a bookie that was not asked about one ledger."""
     assert None is find_new_name(CASE, said(listed("new", 1, DUE)), {})
     assert None is find_new_name(CASE, {}, {})
     assert None is find_new_name(RenameCase("gone", {}), said(listed("new", 1, DUE)), {})
 
 
 def test_a_bookie_that_some_segment_names_is_not_the_new_name():
-    """What it holds it may hold in its own right."""
+    """It may hold the entries as itself."""
     assert CASE.is_named("b4") and not CASE.is_named("new")
     assert None is find_new_name(CASE, said(listed("b4", 1, DUE), listed("b4", 2, DUE)), {})

@@ -29,12 +29,14 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 22, 40)
 
 
 def belongs(entry: int, position: int, e: int, w: int) -> bool:
-    """BookKeeper's definition: entry n is written to positions n, n+1, ..., n+W-1, modulo E."""
+    """Return whether BookKeeper writes entry n to the position: it uses positions n, n+1, ...,
+    n+W-1, modulo E.
+    """
     return position in {(entry + i) % e for i in range(w)}
 
 
 def window(first: int, last: int, position: int, e: int, w: int) -> EntrySet:
-    """What a bookie at one position should hold."""
+    """Return what a bookie at one position should hold."""
     return expected_entries(Extent(Segment(first, ()), last), (position,), e, w)
 
 
@@ -81,7 +83,7 @@ def test_expected_groups_are_the_canonical_form(e: int, w: int) -> None:
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
 def test_expected_groups_of_any_length_hold_what_the_window_holds(e: int, w: int) -> None:
-    """A billion entries cost three groups at most, and these are the window."""
+    """A billion entries need at most three groups, and these are the window."""
     for position in range(e):
         groups = expected_groups(7, 10**9, position, e, w)
         assert groups is not None
@@ -91,15 +93,15 @@ def test_expected_groups_of_any_length_hold_what_the_window_holds(e: int, w: int
 
 
 def test_a_run_too_long_for_a_group_has_no_expected_form() -> None:
-    """2^31 - 1 entries fit in one group; one more, and the closer look decides."""
+    """2^31 - 1 entries fit into one group; with one more, the closer look decides."""
     assert struct.pack(">qqii", 5, 5, 2**31 - 1, 0) == expected_groups(5, 5 + 2**31 - 2, 0, 3, 3)
     assert expected_groups(5, 5 + 2**31 - 1, 0, 3, 3) is None
 
 
 @pytest.mark.parametrize("last", [100, 10**9])
 def test_a_bookie_at_thousands_of_positions_costs_positions(last: int) -> None:
-    """Four times the positions of one bookie take no more than five times the calls, and its share
-    is one piece.
+    """Four times the positions of one bookie cost at most five times the calls, and its share is
+    one piece.
     """
 
     def share(size: int) -> EntrySet:
@@ -125,7 +127,7 @@ def test_a_bookie_at_two_positions_should_hold_both_windows(e: int, w: int) -> N
 
 
 def test_positions_come_in_the_order_of_first_appearance() -> None:
-    """Each distinct bookie once, with every position it stands at."""
+    """Each bookie occurs once, with every position it has."""
     assert {"b2": (0, 2), "b1": (1,), "b3": (3,)} == positions(("b2", "b1", "b2", "b3"))
     assert ["b2", "b1", "b3"] == list(positions(("b2", "b1", "b2", "b3")))
 
@@ -155,7 +157,7 @@ def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int,
         (
             "e3 w2 0:[a b c] 4:[a b d] closed",
             [(0, 3)],
-        ),  # no lastEntryId: all but the last segment is clear
+        ),  # no lastEntryId: all segments but the last are clear
         ("e3 w2 0:[a b c] closed", []),
         ("e3 w2 5:[a b c] closed 9", [(5, 9)]),  # an uncovered head
         ("e3 w2 0:[a b c] 12:[a b d] closed 9", [(0, 9)]),  # a segment beyond the end
@@ -164,7 +166,7 @@ def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int,
             "e3 w2 0:[a b c] 4:[a b] 7:[a b d] closed 9",
             [(0, 3), (7, 9)],
         ),  # one ensemble of another size
-        ("e3 w2 0:[a b c] 6:[a b d] 6:[a b e] closed 9", [(0, 5)]),  # which of the two?
+        ("e3 w2 0:[a b c] 6:[a b d] 6:[a b e] closed 9", [(0, 5)]),  # one of the two, unknown which
         ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] closed 9", [(0, 2)]),  # from 3 on, either of them
         ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] 8:[a b f] closed 9", [(0, 2), (8, 9)]),
         ("e3 w2 0:[a b c] 2:[a b d] 2:[a b e] 8:[a b f] closed", [(0, 1)]),
@@ -181,7 +183,7 @@ def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int,
 def test_extents_of_metadata_that_contradicts_itself(
     text: str, wanted: list[tuple[int, int]]
 ) -> None:
-    """What is clear is kept, what is not is left out; nothing is guessed."""
+    """Clear segments are kept, unclear ones are left out; nothing is guessed."""
     assert wanted == [(one.first_entry_id, one.last_entry_id) for one in extents(ledger(text))]
 
 
@@ -198,14 +200,18 @@ def test_extents_of_metadata_that_contradicts_itself(
     ],
 )
 def test_each_bookie_with_an_entry_is_asked_once(text: str) -> None:
-    """Whoever should hold an entry, once, however many segments name it; and nobody else."""
+    """Each bookie that should hold an entry is asked once, however many segments name it; no other
+    bookie is asked.
+    """
     wanted = {bookie for bookie, entries in expected_on(ledger(text)).items() if entries}
     asked = [question.bookie_id for question in questions(ledger(text))]
     assert sorted(wanted) == sorted(asked)
 
 
 def test_the_bytes_expected_of_an_answer_bound_what_a_healthy_bookie_sends() -> None:
-    """64 and 24 a run, as real bookies send them: one run a group; within one run a segment."""
+    """64 bytes, and 24 for each run, as real bookies send them: one run for each group, or one for
+    each segment.
+    """
     metadata = ledger("e3 w2 0:[a b c] 50:[a b d] closed 99")
     for bookie, wanted in expected_on(metadata).items():
         runs = sum(n - 1 not in wanted for n in wanted)
@@ -251,20 +257,20 @@ def test_held_entries_are_those_of_the_groups() -> None:
         ((0, 7 * 16, 2, 7), 17),
         ((5, 5, 1000, 0), 0),
         ((0, 999 * 7, 7, 7), 0),  # touching runs are one run
-        ((0, 999 * 48, 2, 48), 0),  # sixteen times the ensemble is kin
+        ((0, 999 * 48, 2, 48), 0),  # sixteen times the ensemble still counts as striping
         ((0, 999 * 51, 2, 51), 1000),  # seventeen times is not
-        ((0, 4 * 2**60, 1, 4), 2**60 + 1),  # to the last one, however many
+        ((0, 4 * 2**60, 1, 4), 2**60 + 1),  # up to the last one, however many
     ],
 )
-def test_runs_told_by_a_period_foreign_to_striping_are_counted(
+def test_runs_with_a_period_foreign_to_striping_are_counted(
     group: tuple[int, int, int, int], wanted: int
 ) -> None:
-    """For E=3: long progressions of a period that is no small multiple of 3."""
+    """For E=3: long progressions with a period that is not a small multiple of 3."""
     assert wanted == foreign_runs(struct.pack(">qqii", *group), 3)
 
 
 def test_the_reference_above_counts_as_the_definition_does() -> None:
-    """The entry-by-entry reference used in these tests is itself the definition."""
+    """The entry-by-entry reference of these tests agrees with the definition."""
     metadata = ledger("e4 w2 0:[a b c d] 5:[a e c d] closed 9")
     for entry, segment in entries_of(metadata):
         for position, bookie in enumerate(segment.ensemble):
@@ -275,8 +281,8 @@ def test_the_reference_above_counts_as_the_definition_does() -> None:
 def test_an_answer_is_expected_to_have_a_run_for_each_round_and_one_more(
     last: int, runs: int
 ) -> None:
-    """A header of 64 bytes, and 24 for each run: a whole round of the ensemble may touch one run
-    more than there are rounds.
+    """A header of 64 bytes, and 24 for each run. An incomplete round of the ensemble may add one
+    run.
     """
     asked = questions(ledger(f"e3 w2 0:[b1 b2 b3] closed {last}"))
     assert {64 + 24 * runs} == {question.expected_bytes for question in asked}
@@ -288,12 +294,12 @@ def test_an_answer_is_expected_to_have_a_run_for_each_round_and_one_more(
 def test_where_every_bookie_holds_every_entry_a_run_for_each_segment_is_expected(
     shape: str, runs: int
 ) -> None:
-    """However long the segments are."""
+    """This holds for segments of any length."""
     asked = questions(ledger(f"e2 w2 {shape}"))
     assert {64 + 24 * runs} == {question.expected_bytes for question in asked}
 
 
 def test_whatever_a_ledger_claims_to_hold_what_is_expected_of_an_answer_is_bounded() -> None:
-    """2^63 entries striped over three bookies: a number that fits its column, not a crash."""
+    """2^63 entries striped over three bookies give a number that fits its column."""
     asked = questions(ledger(f"e3 w2 0:[b1 b2 b3] closed {2**63 - 1}"))
     assert [EXPECTED_BYTES_MAX] * 3 == [question.expected_bytes for question in asked]

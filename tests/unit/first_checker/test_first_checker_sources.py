@@ -1,4 +1,4 @@
-"""Which lists are believed, and which are too many runs to judge."""
+"""Which lists are believed, and which have too many runs to judge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _listed(bookie: str, group: SequenceGroup, received_bytes: int = 0) -> Answe
 
 
 def test_a_list_foreign_to_striping_and_endless_is_invalid() -> None:
-    """A few bytes that speak of more runs than could be judged are no answer; what a broken bookie
-    can hold is one.
+    """A few bytes that stand for more runs than can be judged are not an answer. A list that a
+    broken bookie can really have is one.
     """
     metadata = ledger(f"e5 w3 0:[b1 b2 b3 b4 b5] closed {2**62}")
     period, many = 2**31 - 1, FOREIGN_RUNS_MAX
@@ -32,7 +32,7 @@ def test_a_list_foreign_to_striping_and_endless_is_invalid() -> None:
 
 def test_runs_that_were_sent_one_by_one_are_believed_however_regular() -> None:
     """A bookie that lost every hundredth entry of two million really sends 20,000 runs: that is a
-    loss, not a lie.
+    loss, not a false list.
     """
     metadata = ledger("e3 w3 0:[b1 b2 b3] closed 1999999")
     regular = SequenceGroup(0, 1_999_900, 99, 100)

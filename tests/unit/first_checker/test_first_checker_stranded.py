@@ -1,4 +1,4 @@
-"""Where entries without a copy are looked for, and what came of it."""
+"""Where entries without a copy are looked for, and the result of the search."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def outside(
     around: Surroundings = AROUND,
     lists: dict[str, set[int]] | None = None,
 ) -> Outside:
-    """The search of a ledger in which each bookie of `lists` listed these entries, and no other
-    gave a list.
+    """Return the search for a ledger in which each bookie of `lists` listed these entries, and no
+    other gave a list.
     """
     answers = {
         b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(held)) for b, held in (lists or {}).items()
@@ -37,7 +37,7 @@ def outside(
 
 
 def reads(**said: dict[EntryId, ReadStatus]) -> Reads:
-    """By bookie, entry by entry."""
+    """Return reads by bookie, entry by entry."""
     found: dict[tuple[BookieId, EntryId], EntryRead] = {}
     for bookie, by_entry in said.items():
         for entry, status in by_entry.items():
@@ -62,8 +62,8 @@ def result(
 
 
 def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_write_set() -> None:
-    """Writable or read-only, and though another segment names it: b3 should hold 10 to 19, so it is
-    asked for 0 to 9.
+    """This includes writable, read-only and named bookies: b3 should hold 10 to 19, so it is asked
+    for 0 to 9.
     """
     around = Surroundings(writable=frozenset({"b1", "b2", "x2"}), readonly=frozenset({"b3", "x1"}))
     scopes = outside(EntrySet.span(8, 11), "e2 w2 a2 0:[b1 b2] 10:[b1 b3] closed 19", around).scopes
@@ -72,7 +72,7 @@ def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_wri
 
 
 def test_a_bookie_that_is_gone_is_not_looked_at() -> None:
-    """It was registered when the run began, and has neither registration nor cookie by now."""
+    """It was registered when the run began, and now has neither registration nor cookie."""
     text = "e2 w1 a1 0:[b1 b2] closed 3"
     answers = {
         b: Answer(b, 7, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for b in ("b1", "b2")
@@ -96,15 +96,15 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
     "text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"]
 )
 def test_a_bookie_that_is_named_and_should_hold_nothing_is_looked_at(text: str) -> None:
-    """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may
-    hold what others lack.
+    """It is named by a segment without entries, or one too short to reach it. No list was requested
+    from it, and it may hold what others lack.
     """
     assert "x1" in outside(EntrySet.span(0, 1), text).scopes
     assert "x1" in ensemble_bookies(ledger(text))
 
 
 def test_a_bookie_that_gave_a_list_is_not_read() -> None:
-    """It has spoken for the whole ledger; one that another segment names and that cannot list is
+    """Its list covers the whole ledger; a bookie that another segment names and that cannot list is
     read.
     """
     text = "e2 w2 a2 0:[b1 b2] 10:[b3 b4] closed 19"
@@ -116,12 +116,12 @@ def test_a_bookie_that_gave_a_list_is_not_read() -> None:
 
 
 def test_first_the_lowest_lost_entry_is_read_everywhere() -> None:
-    """One read a bookie tells who may hold anything of the ledger."""
+    """One read for each bookie shows which may hold anything of the ledger."""
     assert (("x1", 10), ("x2", 10)) == wanted({})
 
 
 def test_who_does_not_know_the_ledger_is_not_read_again() -> None:
-    """ENOLEDGER speaks for all of its entries; ENOENTRY for one."""
+    """ENOLEDGER is about all entries of the ledger; ENOENTRY about one."""
     first = reads(x1={10: ReadStatus.NO_ENTRY}, x2={10: ReadStatus.NO_LEDGER})
     assert tuple(("x1", entry) for entry in range(11, 20)) == wanted(first)
 
@@ -130,26 +130,28 @@ def test_who_does_not_know_the_ledger_is_not_read_again() -> None:
     ("entries_max", "more"), [(0, 0), (1, 0), (2, 1), (3, 2), (10, 9), (50, 9)]
 )
 def test_no_more_entries_are_read_than_allowed(entries_max: int, more: int) -> None:
-    """The first one counts."""
+    """The first entry counts towards the limit."""
     assert more == len(wanted(reads(x1={10: ReadStatus.PRESENT}), entries_max, only="x1"))
 
 
 def test_the_ends_are_among_the_entries_read() -> None:
-    """Of a million lost entries the first and the last, and others spread evenly between."""
+    """Of a million lost entries the first and the last are read, and others spread evenly
+    between.
+    """
     made = reads(x1={0: ReadStatus.PRESENT})
     chosen = [entry for _, entry in wanted(made, 5, EntrySet.span(0, 999_999), "x1")]
     assert [200_000, 400_000, 600_000, 999_999] == chosen
 
 
 def test_entries_that_cannot_be_spread_evenly_are_entries_all_the_same() -> None:
-    """Ten lost entries in quarters: the lower neighbour, never a fraction."""
+    """Ten lost entries in quarters: the lower neighbour is taken, never a fraction."""
     assert (("x1", 12), ("x1", 15), ("x1", 19)) == wanted(
         reads(x1={10: ReadStatus.PRESENT}), 4, only="x1"
     )
 
 
 def test_nothing_is_wanted_once_everything_was_read() -> None:
-    """Asked again with its own answers it asks for no more, whatever they were."""
+    """With all its own reads answered it wants no more, whatever the answers were."""
     for status in ReadStatus:
         made = reads(x1={10: status}, x2={10: status})
         more = {key: EntryRead(key[0], 7, key[1], 1, 0, status) for key in wanted(made, 4)}
@@ -157,7 +159,7 @@ def test_nothing_is_wanted_once_everything_was_read() -> None:
 
 
 def test_nobody_is_read_where_nothing_is_lost_or_nobody_is_left() -> None:
-    """And none where it is switched off."""
+    """Nothing is read either if the search is switched off."""
     assert () == wanted({}, lost=EMPTY)
     assert () == wanted({}, only="")
     assert () == wanted({}, 0)
@@ -165,7 +167,7 @@ def test_nobody_is_read_where_nothing_is_lost_or_nobody_is_left() -> None:
 
 
 def test_what_the_ledgers_own_bookies_were_read_for_is_no_first_round() -> None:
-    """That they lack the entries is why these are looked for."""
+    """That the ledger's own bookies lack the entries is why these are looked for."""
     assert (("x1", 10), ("x2", 10)) == wanted(reads(b1={10: ReadStatus.NO_ENTRY}))
 
 
@@ -173,8 +175,8 @@ PRESENT, NO_ENTRY, NO_LEDGER = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStat
 
 
 def test_an_entry_is_found_where_some_bookie_holds_it() -> None:
-    """Entries that nobody was read for are left; holders and those that lack everything are told
-    apart.
+    """Entries that no bookie was read for are left; holders and bookies that lack everything are
+    distinguished.
     """
     made = reads(x1={10: PRESENT, 19: NO_ENTRY}, x2={10: PRESENT, 19: PRESENT})
     assert Search(
@@ -185,7 +187,7 @@ def test_an_entry_is_found_where_some_bookie_holds_it() -> None:
 
 
 def test_where_every_other_bookie_spoke_for_the_whole_ledger_every_entry_was_looked_for() -> None:
-    """By ENOLEDGER, or by a list, which may name some of them."""
+    """It spoke by ENOLEDGER, or by a list, which may name some of them."""
     assert Search(10, 0, 0, 0, ("x1", "x2")) == result(
         reads(x1={10: NO_LEDGER}, x2={10: NO_LEDGER})
     )
@@ -198,8 +200,8 @@ def test_where_every_other_bookie_spoke_for_the_whole_ledger_every_entry_was_loo
 
 
 def test_an_entry_that_two_bookies_list_is_one_entry() -> None:
-    """Each other bookie gave a list, and two of them name entry 0: one entry is found of the two
-    looked for.
+    """Each other bookie gave a list, and two of them name entry 0: one of the two entries is
+    found.
     """
     text = "e4 w1 a1 0:[b1 b2 x1 x2] closed 3"
     lists = {"b1": {1}, "b2": {0, 2}, "x1": {0, 3}, "x2": set[int]()}
@@ -214,8 +216,8 @@ def test_an_entry_that_two_bookies_list_is_one_entry() -> None:
 
 
 def test_only_lost_entries_on_other_bookies_count() -> None:
-    """What the ledger's own bookies were read for, and what is not lost, says nothing of copies
-    elsewhere.
+    """Reads on the ledger's own bookies, and of entries that are not lost, prove nothing about
+    copies elsewhere.
     """
     made = reads(b1={10: PRESENT}, x1={99: PRESENT})
     assert Search(1, 0, 0, 9, unheard=("x1", "x2")) == result(made)
@@ -226,21 +228,21 @@ CONCLUSIVE = {PRESENT, NO_ENTRY, NO_LEDGER, ReadStatus.CORRUPT, ReadStatus.INVAL
 
 @pytest.mark.parametrize("status", sorted(set(ReadStatus) - CONCLUSIVE - {ReadStatus.NOT_ASKED}))
 def test_a_bookie_that_gave_no_conclusive_answer_is_unheard(status: ReadStatus) -> None:
-    """Silence is no absence."""
+    """Silence does not prove absence."""
     assert Search(1, 0, 0, 9, ("x2",), unheard=("x1",)) == result(
         reads(x1={10: status}, x2={10: NO_LEDGER})
     )
 
 
-def test_a_bookie_that_was_not_asked_because_of_its_bound_is_told_apart() -> None:
-    """It is no bookie that was silent."""
+def test_a_bookie_that_was_not_asked_because_of_its_bound_is_distinguished() -> None:
+    """Such a bookie was not silent."""
     made = reads(x1={10: ReadStatus.NOT_ASKED}, x2={10: NO_LEDGER})
     assert Search(1, 0, 0, 9, ("x2",), not_asked=("x1",)) == result(made)
 
 
 @pytest.mark.parametrize("status", [ReadStatus.CORRUPT, ReadStatus.INVALID])
-def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart(status: ReadStatus) -> None:
-    """It is neither a copy nor nothing."""
+def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_distinguished(status: ReadStatus) -> None:
+    """Such a copy is neither a copy nor nothing."""
     assert Search(1, 0, 0, 9, ("x1", "x2"), corrupt_on=("x1",)) == result(
         reads(x1={10: status}, x2={10: NO_LEDGER})
     )
@@ -260,8 +262,8 @@ def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart(status: ReadStatu
 def test_a_copy_is_gone_when_its_bookie_said_later_that_it_knows_no_such_ledger(
     holders: tuple[str, ...], read_at: int, gone_at: tuple[int, ...]
 ) -> None:
-    """The look of its newest such word counts, whatever it was asked for; what another bookie says
-    does not.
+    """Its newest such word counts, whatever entry it was asked for. Another bookie's word does not
+    matter.
     """
     made = {("x1", 10): EntryRead("x1", 7, 10, read_at, 0, PRESENT)}
     for entry, look in enumerate(gone_at, 11):

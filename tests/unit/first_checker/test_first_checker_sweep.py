@@ -1,4 +1,4 @@
-"""The sweep: which ranks a run reads, and with what probability it hits a run of lost entries."""
+"""The sweep: which ranks a run reads, and the probability that it hits a run of lost entries."""
 
 from __future__ import annotations
 
@@ -29,20 +29,24 @@ LENGTHS = (1, 2, 3, 5, 8, 10, 16, 40)
 
 
 def hits(draws: Iterable[Draw], start: int, first: int, length: int) -> bool:
-    """Whether some run reads one of `length` ranks from `first` on, by the definition of a draw."""
+    """Return whether some run reads one of `length` ranks from `first` on, by the definition of a
+    draw.
+    """
     lost = range(first, first + length)
     return any((rank - start - place(draw)) % draw.step == 0 for draw in draws for rank in lost)
 
 
 def enumerated(draws: list[Draw], length: int, first: int) -> Fraction:
-    """The share of all places where counting may start at which this run of ranks is hit."""
+    """Return the share of all starting ranks with which this run of lost ranks is hit."""
     circle = max(draw.step for draw in draws)
     return Fraction(sum(hits(draws, start, first, length) for start in range(circle)), circle)
 
 
 @pytest.mark.parametrize("step", [1, 2, 4, 8, 32])
 def test_one_run_hits_a_run_of_lost_entries_as_often_as_promised(step: int):
-    """min(1, L / step) over every place to start from, wherever the loss lies: enumerated."""
+    """The probability is min(1, L / step) over every starting rank, wherever the loss lies:
+    enumerated.
+    """
     for turn, length, first in itertools.product((0, 1, 5), LENGTHS, (0, 1, 17)):
         due = min(Fraction(1), Fraction(length, step))
         assert due == enumerated([Draw(step, turn)], length, first)
@@ -51,8 +55,8 @@ def test_one_run_hits_a_run_of_lost_entries_as_often_as_promised(step: int):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_runs_together_hit_as_often_as_promised(seed: int):
-    """Whatever runs there were, of whatever steps, with gaps and repetitions: enumerated, for
-    losses at any place.
+    """This holds for any runs with any steps, gaps and repetitions: enumerated, for losses at any
+    place.
     """
     draw = Random(f"draws {seed}")
     draws = [Draw(2 ** draw.randrange(7), draw.randrange(200)) for _ in range(draw.randrange(1, 9))]
@@ -67,7 +71,7 @@ def test_runs_together_hit_as_often_as_promised(seed: int):
 
 @pytest.mark.parametrize("step", [1, 2, 8, 64])
 def test_as_many_turns_as_the_step_read_every_entry(step: int):
-    """From any turn on, and a run of half of them finds two neighbours for sure."""
+    """This holds from any turn on. Half as many turns find two neighbours for certain."""
     for begin in (0, 1, 5, 1_000_003):
         turns = [Draw(step, begin + n) for n in range(step)]
         assert list(range(step)) == sorted(map(place, turns))
@@ -77,7 +81,7 @@ def test_as_many_turns_as_the_step_read_every_entry(step: int):
 
 
 def test_further_runs_never_lower_the_probability_and_longer_losses_never_do():
-    """A bound that is added up over runs only tightens."""
+    """A bound that adds up over runs only becomes tighter."""
     draw = Random("monotone")
     for _ in range(50):
         draws = [Draw(2 ** draw.randrange(9), draw.randrange(300)) for _ in range(6)]
@@ -87,8 +91,8 @@ def test_further_runs_never_lower_the_probability_and_longer_losses_never_do():
 
 
 def test_turns_in_a_row_beat_independent_draws():
-    """After half a series a single entry was read with 1/2; independent draws would give 1 -
-    1/sqrt(e) at most.
+    """After half a series a single entry was read with probability 1/2; independent draws would
+    give at most 1 - 1/sqrt(e).
     """
     assert 0.5 == hit_probability([Draw(1024, n) for n in range(512)], 1)
     assert 1 - (1 - 1 / 1024) ** 512 < 0.4
@@ -99,7 +103,7 @@ def test_without_runs_nothing_is_hit():
 
 
 def test_what_is_read_is_what_the_draw_says():
-    """Every step-th entry that the bookie should hold, in stripes and across segments."""
+    """Every step-th entry that the bookie should hold is read, in stripes and across segments."""
     share = EntrySet.join([EntrySet.stripe(0, 59, 3, [(0, 2)]), EntrySet.span(100, 139)])
     entries = [entry for first, last in share.runs() for entry in range(first, last + 1)]
     for step, turn in itertools.product((1, 2, 8, 32), (0, 1, 7)):
@@ -129,14 +133,14 @@ def test_counting_starts_everywhere_equally_often():
 
 
 def test_an_upgrade_does_not_change_where_counting_starts():
-    """Or the runs of a series would not add up: a bound states what all of them read."""
+    """Otherwise the runs of a series would not add up: a bound is about what all of them read."""
     seen = [first_rank(Sweep(11, turn, 100, 1 << 20), LEDGER, BOOKIE) for turn in (0, 1, 6)]
     assert [550482, 26194, 943698] == seen
 
 
 def test_losses_of_simulated_clusters_are_found_as_often_as_promised():
-    """A fixed loss, many series: the share of those that read it in their first three turns, within
-    five sigma.
+    """A fixed loss and many series: the share that reads it in the first three turns is right
+    within five sigma.
     """
     share, step, length, series = EntrySet.span(0, 999), 128, 10, 3_000
     lost, found = range(333, 333 + length), 0
@@ -154,7 +158,7 @@ def test_losses_of_simulated_clusters_are_found_as_often_as_promised():
 
 
 def test_a_ledger_that_claims_too_many_entries_is_not_swept():
-    """Or metadata that is wrong by a few bits would use up what all ledgers may cost."""
+    """Otherwise metadata with a few wrong bits could use up the budget of all ledgers."""
     assert [] == list(
         swept_entries(Sweep(1, 0, 1, STEP_MAX), 1, "b", EntrySet.span(0, SWEPT_ENTRIES_MAX))
     )
@@ -175,14 +179,14 @@ def test_a_ledger_that_claims_too_many_entries_is_not_swept():
     ],
 )  # fmt: skip
 def test_the_step_is_the_smallest_that_keeps_the_budget(budget: int, copies: float, step: int):
-    """Each entry where they fit; else as dense a sweep as stays within with all but certainty; or
-    none.
+    """The step is 1 if the entries fit; otherwise the densest sweep that stays within the budget
+    almost certainly; or none.
     """
     assert step == step_within(budget, copies)
 
 
 def test_draws_stay_within_the_budget():
-    """Of ledgers of all sizes, by whole sweeps of one bookie."""
+    """For ledgers of all sizes, by whole sweeps of one bookie."""
     draw, sizes = Random("budget"), [1, 3, 10, 50, 300, 2_000]
     for budget in (50, 200, 1_000):
         shares = [EntrySet.span(0, draw.choice(sizes)) for _ in range(200)]

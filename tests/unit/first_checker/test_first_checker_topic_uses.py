@@ -11,8 +11,8 @@ from auditor.first_checker.topic_uses import pair_uses, uses_by_ledger
 from auditor.model.topic import Position, Role, TopicRecord, TopicStatus
 
 
-def test_every_use_of_a_ledger_is_told() -> None:
-    """By ledger: what for, how many entries, and whether its absence proves a loss."""
+def test_every_use_of_a_ledger_is_reported() -> None:
+    """By ledger: the purpose, the number of entries, and whether its absence proves a loss."""
     found = uses_by_ledger(TOPIC)
     assert [5, 6, 7, 8, 9] == sorted(found)
     assert [(Role.DATA, 10), (Role.SCHEMA, 7)] == [(use.role, use.entries) for use in found[5]]
@@ -35,6 +35,6 @@ def test_every_use_of_a_ledger_is_told() -> None:
 def test_a_second_look_that_read_all_misses_nothing(
     again: TopicRecord | None, may_miss: bool
 ) -> None:
-    """A topic that is gone references nothing, unless its schema could not be read again."""
+    """A deleted topic references nothing, unless its schema could not be read again."""
     pairs = pair_uses(TOPIC, again).values()
     assert {(NAME, may_miss)} == {(one.topic, one.may_miss) for one in pairs}

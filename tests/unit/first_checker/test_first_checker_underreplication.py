@@ -32,7 +32,7 @@ from auditor.sandbox.notation import ledger
         (1_000, 6_000, 9_000),  # the mark's own time restarts when a replica is added
         (6_000, 1_000, 9_000),  # a mark that was written again keeps its own time
         (10_000, 10_000, 0),
-        (12_000, None, 0),  # a clock that runs ahead makes no negative age
+        (12_000, None, 0),  # a clock that runs ahead gives no negative age
         (12_000, 11_000, 0),
         (0, None, 10_000),
         (9_000, 0, 10_000),  # a time of 0 is a time
@@ -47,19 +47,19 @@ def test_the_age_is_that_of_the_older_time_and_never_negative(
 
 @pytest.mark.parametrize(("now_ms", "wanted"), [(4_999, False), (5_000, False), (5_001, True)])
 def test_exactly_at_its_grace_a_mark_is_acceptable(now_ms: int, wanted: bool) -> None:
-    """Beyond means more than."""
+    """Beyond grace means older than the grace."""
     assert wanted == is_beyond_grace(Mark(0), now_ms, 5_000)
 
 
 def test_without_grace_any_age_is_too_much_and_none_is_not() -> None:
-    """A grace of 0 still accepts a mark of this very millisecond."""
+    """A grace of 0 still accepts a mark of this millisecond."""
     assert not is_beyond_grace(Mark(7), 7, 0)
     assert is_beyond_grace(Mark(7), 8, 0)
 
 
 def test_the_facts_of_a_mark_are_what_its_znodes_say() -> None:
-    """Its age and the grace, both times, the replicas it misses, what is wrong with its bytes, who
-    holds its lock.
+    """They are its age and the grace, both times, the missing replicas, what is wrong with its
+    bytes, and the holder of its lock.
     """
     terms = Terms(
         judged_at_ms=70_999,
@@ -80,9 +80,7 @@ def test_the_facts_of_a_mark_are_what_its_znodes_say() -> None:
 
 
 def test_what_a_mark_does_not_say_is_none() -> None:
-    """No time of its own, no replica, no problem; and without a lock nobody is named as its
-    holder.
-    """
+    """Without a time of its own, a replica, a problem or a lock these facts are None or empty."""
     facts = mark_facts(marked(Mark(10_000)), None, TERMS, has_loss=False)
     assert (None, (), "", None, None) == (
         facts.changed_ms,
@@ -101,7 +99,7 @@ WELL = Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
 
 
 def marked(mark: Mark, text: str = E2) -> LedgerRecord:
-    """A ledger with a mark, as ZooKeeper has it."""
+    """Return a ledger with a mark, as ZooKeeper has it."""
     return LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text), mark=mark)
 
 
@@ -114,8 +112,8 @@ def reasons(
     not_heard_as: AnswerStatus = AnswerStatus.SILENT,
     has_loss: bool = False,
 ) -> set[str]:
-    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the
-    `silent` bookies, which were `not_heard_as` that.
+    """Return the reasons for a ledger of which b2 lacks the entries `missing`, while nothing is
+    known from the `silent` bookies, with the status `not_heard_as`.
     """
     metadata = ledger(text)
     absent = {"b1": set[int](), "b2": {int(entry) for entry in missing.split()}}
@@ -138,8 +136,8 @@ def reasons(
 
 
 def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
-    """An auditor is elected, replication is on, a spare bookie is there: it is being worked on, or
-    waits its turn.
+    """An auditor is elected, replication is on, and a spare bookie exists: the ledger is being
+    repaired, or waits its turn.
     """
     assert set() == reasons()
 
@@ -161,8 +159,10 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
         ("stale", {"missing": ""}),
     ],
 )
-def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[str, Any]) -> None:
-    """One fact changed, one reason more."""
+def test_each_reason_for_a_mark_to_stand_is_reported_alone(
+    reason: str, given: dict[str, Any]
+) -> None:
+    """One changed fact gives one more reason."""
     assert {reason} == reasons(**given)
 
 
@@ -171,9 +171,7 @@ def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[
     [AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.INVALID, AnswerStatus.TIMED_OUT],
 )
 def test_only_who_is_not_there_is_out_of_reach(status: AnswerStatus) -> None:
-    """Of what another bookie has nothing may be known either, and yet it is there to be read
-    from.
-    """
+    """Other bookies may also be unknown, but they can be read from."""
     out_of_reach = {"no_copy_in_reach"} if status is AnswerStatus.UNREGISTERED else set()
     assert out_of_reach == reasons(silent=("b1",), not_heard_as=status)
 
@@ -184,7 +182,7 @@ def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
 
 
 def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
-    """b2 cannot list: its probes were all there, and what was not read is assumed, not seen."""
+    """b2 cannot list. Its probes all read back, but the rest is assumed, not seen."""
     metadata, plan = ledger(E2), ProbePlan(7, 2, 11)
     due = plan_probes(plan, "b2", [EntrySet.span(0, 9)]).all
     answers = {
@@ -199,7 +197,7 @@ def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
 
 
 def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong() -> None:
-    """Two segments begin at entry 4: nothing is known of the copies from there on."""
+    """Two segments begin at entry 4: the copies from there on are unknown."""
     metadata = ledger("e2 w2 a2 0:[b1 b2] 4:[b1 b2] 4:[b1 b3] closed 9")
     answers = {
         b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2")
@@ -208,6 +206,6 @@ def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong() -> Non
 
 
 def test_before_its_bookies_were_heard_nothing_is_said_of_copies() -> None:
-    """Neither that they are back nor that there is no place for them."""
+    """Neither that the copies are back, nor that there is no bookie for them."""
     terms = replace(TERMS, around=replace(WELL, writable=frozenset()))
     assert () == mark_facts(marked(Mark(0)), None, terms, has_loss=False).why

@@ -1,4 +1,4 @@
-"""The worst entry, against counting entry by entry."""
+"""The worst entry in closed form, against a count of each entry."""
 
 import random
 
@@ -7,14 +7,14 @@ from auditor.first_checker.worst import Worst, levels, worst_entry
 
 
 def some(draw: random.Random) -> tuple[EntrySet, set[int]]:
-    """A few of forty entries, as both kinds of set."""
+    """Return a few of forty entries, as both kinds of set."""
     plain = {e for e in range(40) if draw.random() < draw.choice((0.05, 0.3, 0.8))}
     return EntrySet.of_entries(plain), plain
 
 
 def test_levels_count_in_how_many_sets_an_entry_lies() -> None:
-    """levels(sets)[n-1] holds exactly the entries that lie in n sets or more; the last level is not
-    empty.
+    """levels(sets)[n-1] holds exactly the entries that are in at least n sets; the last level is
+    not empty.
     """
     for seed in range(100):
         draw = random.Random(seed)
@@ -29,8 +29,8 @@ def test_levels_count_in_how_many_sets_an_entry_lies() -> None:
 
 
 def test_the_worst_entry_is_the_one_counting_finds() -> None:
-    """Fewest possible copies, then fewest confirmed, then the lowest id, among entries that lost a
-    copy.
+    """The worst entry lost a copy, and has the fewest possible copies, then the fewest confirmed
+    ones, then the lowest id.
     """
     for seed in range(200):
         draw = random.Random(seed)
@@ -48,5 +48,5 @@ def test_the_worst_entry_is_the_one_counting_finds() -> None:
 
 
 def test_where_nothing_is_lost_nothing_is_worst() -> None:
-    """Unknown copies alone make no worst entry."""
+    """Unknown copies alone give no worst entry."""
     assert worst_entry(levels([EMPTY, EMPTY]), [EntrySet.span(0, 9)], 3) is None

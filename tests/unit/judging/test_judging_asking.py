@@ -85,7 +85,7 @@ def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(
 def test_a_ledger_on_which_asking_raises_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """Whatever it raises, the rows of all other ledgers are kept."""
+    """The rows of all other ledgers are kept, for any exception."""
     sound = verdicts.lists_demanded
 
     def demanded(evidence: LedgerEvidence) -> Any:

@@ -75,7 +75,7 @@ def judged(ledger: int | str) -> str:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
+def test_what_ends_a_child_is_reported_only_on_its_ledger(end: str) -> None:
     """Whether it is the first ledger, one in between, one of two in a row, or the last."""
     ledgers = [end, 1, end, end, 2, end]
     stopped = Stopped(ENDS[end][1])

@@ -51,7 +51,7 @@ def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
     return {**named, "looks": 2, "mark_age_ms": age_ms, "detail": detail}
 
 
-def test_a_ledger_that_was_judged_is_told_by_its_verdict() -> None:
+def test_a_ledger_that_was_judged_is_described_by_its_verdict() -> None:
     """The row has the terms of the run, and no detail."""
     step, row = rows.judge_to_row(seen(), TERMS, FACTS)
     assert (DELETED, expected("exempt", [], "")) == (step, verdict_fields(row))
@@ -149,7 +149,7 @@ def test_a_ledger_on_which_the_checkers_differ_says_in_what(
     )
 
 
-def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
+def test_what_the_checkers_differ_on_is_reported_unchanged() -> None:
     """The ledger is not judged again."""
     step, row = rows.withheld(seen(), "the second one says otherwise", TERMS, FACTS)
     assert expected(
@@ -171,7 +171,9 @@ def test_a_ledger_that_is_set_aside_says_why() -> None:
     assert settling.is_stopped(detail) and not settling.is_stopped("ValueError: odd")
 
 
-def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_is_reported_with_the_facts_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Witnesses name the cluster."""
     given: list[object] = []
     monkeypatch.setattr(rows, "verdict_row", lambda *these: given.append(these[3]))

@@ -232,7 +232,7 @@ def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -
     assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
-def test_each_gone_bookie_that_should_hold_an_entry_is_told() -> None:
+def test_each_gone_bookie_that_should_hold_an_entry_is_reported() -> None:
     """Entry 6 has no copy on b1 and b2. b3 is gone and lacks other entries. b4 is gone too, but
     should hold no entry.
     """
@@ -557,7 +557,7 @@ def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
 
 
 @pytest.mark.parametrize(("holders", "known"), [("x2", "x2"), ("x1 x2", "x2"), ("x1", "")])
-def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(
+def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_reported_and_no_stray(
     holders: str, known: str
 ) -> None:
     """x2 should hold nothing, but a segment names it: it is read, and will not collect the ledger.
@@ -618,7 +618,7 @@ def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
-def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:
+def test_a_silent_bookie_outside_the_ensemble_is_reported_and_accuses_nobody_less() -> None:
     """Every bookie of the write set answered: the loss is reported, and the finding names the
     bookie that could not be searched.
     """

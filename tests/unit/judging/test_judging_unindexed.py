@@ -65,9 +65,7 @@ def test_without_metadata_nothing_is_known_of_its_age() -> None:
 
 
 def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
-    """That lister may read the index of another directory, for whichever ledger and at whichever
-    look its bookie showed it.
-    """
+    """Its lister may read the index of another directory, whatever ledger and look showed it."""
     sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.UNSUPPORTED, read_unlisted=(4,))
     denied = Answer("b1", 8, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0))

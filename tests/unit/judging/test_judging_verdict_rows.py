@@ -70,7 +70,7 @@ def test_a_bookie_may_lack_more_than_a_column_can_count() -> None:
     ]
 
 
-def test_planned_maintenance_is_told() -> None:
+def test_planned_maintenance_is_reported() -> None:
     """The column says whether only maintenance prevented judging the ledger."""
     verdict = Verdict(
         7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
@@ -78,7 +78,7 @@ def test_planned_maintenance_is_told() -> None:
     assert row_of(verdict)["only_maintenance"]
 
 
-def test_findings_are_told_of_a_verdict_that_stands() -> None:
+def test_findings_are_reported_of_a_verdict_that_stands() -> None:
     """As long as anything is left to do, they are provisional."""
     verdict = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.METADATA_MALFORMED),))
     counts = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
@@ -118,7 +118,7 @@ def test_a_finding_says_what_it_rests_on() -> None:
     ]
 
 
-def test_copies_are_told_as_far_as_sums_over_them_can_be_held() -> None:
+def test_copies_are_reported_as_far_as_sums_over_them_can_be_held() -> None:
     """Four counts, each at most 2^53; null if no bookie had to be asked."""
     names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
     row = row_of(Verdict(7, Standing.SOUND, copies=CopyCounts(2**63 - 1, 2**53, 3, 0)))

@@ -1,6 +1,4 @@
-"""The bookie's own configuration file, and the cookie by which its directories say whose they
-are.
-"""
+"""The bookie's own configuration file, and the cookie that names the bookie of a directory."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ def test_the_configured_id_goes_before_the_address() -> None:
 def test_a_configuration_that_no_lister_can_read_is_refused(
     properties: dict[str, str], says: str
 ) -> None:
-    """With the key that is wrong."""
+    """The error names the wrong key."""
     with pytest.raises(ConfigError, match=says):
         configuration_of(properties, "conf")
 
@@ -117,7 +115,9 @@ def test_what_is_no_cookie_is_refused(text: str) -> None:
 
 
 def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Path) -> None:
-    """Its id, its directories in their order, and one cookie in all of them."""
+    """They must agree on its id and on its directories in their order, and be equal to each
+    other.
+    """
     one, two = tmp_path / "1", tmp_path / "2"
     pair = (one, two)
     for directory in pair:
@@ -144,7 +144,7 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
 
 
 def test_a_cookie_of_another_port_is_refused(tmp_path: Path) -> None:
-    """Without bookieId and advertisedAddress the file leaves the host open, and not the port."""
+    """Without bookieId and advertisedAddress the file leaves the host open, but not the port."""
     write_cookie(tmp_path, "b1.example:3181")
     assert (
         "b1.example:3181"
@@ -185,7 +185,7 @@ def test_only_one_storage_has_an_index_that_can_be_read(storage: str, is_read: b
             configuration_of({"ledgerStorageClass": storage}, "conf")
 
 
-def test_what_is_wrong_is_told_with_its_file(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_file(tmp_path: Path) -> None:
     """Whichever key it is."""
     for text, says in (
         ("bookiePort=x", "bookiePort is 'x'"),
@@ -222,20 +222,20 @@ def test_a_port_is_digits(port: str) -> None:
     ],
 )
 def test_lines_are_joined_and_cut_as_java_does(text: str, expected: dict[str, str]) -> None:
-    """An odd number of backslashes goes on in the next line, whatever that begins with; a comment
+    """A line with an odd number of backslashes at its end continues in the next one; a comment
     never does.
     """
     assert expected == parse_properties(text)
 
 
 def test_bytes_that_are_no_utf_8_are_in_nobodys_way(tmp_path: Path) -> None:
-    """In a comment, or in a value that no lister reads."""
+    """They may be in a comment, or in a value that no lister reads."""
     (tmp_path / "conf").write_bytes(b"# caf\xe9\nledgerDirectories=/gr\xc3\xb6\xc3\x9fe\nx=\xff\n")
     assert (Path("/gr\u00f6\u00dfe"),) == read_configuration(tmp_path / "conf").ledger_directories
 
 
 def test_a_cookie_is_read_only_so_far(tmp_path: Path) -> None:
-    """What makes it longer is no cookie. It is the reason that is told, with the file."""
+    """What makes it longer is not a cookie. The error has the reason, with the file."""
     write_cookie(tmp_path, "b1")
     path = tmp_path / "current" / "VERSION"
     whole = path.read_text()
@@ -250,7 +250,7 @@ def test_a_cookie_is_read_only_so_far(tmp_path: Path) -> None:
 
 
 def test_a_cookie_without_a_cluster_has_none() -> None:
-    """An empty id is none. Lines that are no fields are passed over, and blanks around them."""
+    """An empty id counts as none. Lines that are not fields are skipped."""
     text = ' 5 \nbookieHost: "b1"\nversion: 5\n  ledgerDirs: "1\\t/l"  \ninstanceId: ""\n'
     assert Cookie("b1", None, ("/l",), None) == parse_cookie(text)
 
@@ -306,7 +306,7 @@ def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
 
 
 def test_what_a_cookie_says_is_escaped_in_errors(tmp_path: Path):
-    """Whoever can write into a directory of the bookie chooses these names."""
+    """Any user who can write into a directory of the bookie chooses these names."""
     text = '4\nbookieHost: "b\\n\\033[2J:3181"\nledgerDirs: "1\\t/\\033[2J\\nauditor: fine"\n'
     (tmp_path / "current").mkdir()
     (tmp_path / "current" / "VERSION").write_text(text)

@@ -31,7 +31,7 @@ LIST_S = 1.0
 
 
 class Writer:
-    """Takes what is sent, with its time; the client needs `drain_s` to take it from us."""
+    """Records what is sent, with its time; the client needs `drain_s` to read it."""
 
     def __init__(self, drain_s: float = 0.0) -> None:
         self.sent: list[tuple[float, bytes]] = []
@@ -125,7 +125,7 @@ class Client:
 
 
 def test_lists_are_made_in_order_and_as_they_are_made_they_leave() -> None:
-    """What the desk did not get to is asked for again, before what came later."""
+    """Lists that the desk did not make are asked for again, before later ones."""
     client = Client(Desk(), lists(1, 2, 3, 4, 5))
     assert [(float(n), b"list %d" % n) for n in range(1, 6)] == client.talk()
     assert [(0, [1, 2]), (0, [2]), (0, [3, 4]), (0, [4]), (0, [5])] == client.desk.asked
@@ -156,7 +156,7 @@ def test_many_lists_are_handed_over_in_two_halves() -> None:
 
 
 def test_a_half_that_is_made_leaves_while_the_other_is_in_work() -> None:
-    """The client asks for more meanwhile, so that nobody waits for anybody."""
+    """The client asks for more meanwhile."""
     client = Client(Desk(takes=99), lists(*range(HALVES_FROM)), in_work_max=HALVES_FROM)
     client.desk.turn = asyncio.Lock()
     half = HALVES_FROM // 2
@@ -204,7 +204,7 @@ def test_requests_are_answered_whether_or_not_more_are_to_come() -> None:
 
 
 def test_a_client_that_asks_nothing_is_left_after_its_time() -> None:
-    """It holds one of few connections. Its time begins with the last it said."""
+    """It holds one of few connections. Its time begins with its last request."""
     client = Client(Desk(), 10.0, INFO)
     client.stays = True
     assert [(10.0, b"info")] == client.talk()
@@ -227,7 +227,7 @@ def errors_of(work: Callable[[], Any]) -> list[BaseException]:
 
 
 def test_a_client_that_takes_nothing_is_left_after_its_time() -> None:
-    """What it owes us would hold a reply for ever."""
+    """Otherwise its unread answers would hold a reply for ever."""
     client = Client(Desk(), INFO)
     client.writer.drain_s = SEND_TIMEOUT_S + 1
     (error,) = errors_of(client.talk)
@@ -235,7 +235,7 @@ def test_a_client_that_takes_nothing_is_left_after_its_time() -> None:
 
 
 def test_a_client_that_takes_nothing_holds_one_reply_a_directory() -> None:
-    """Those that wait for their turn would hold what other clients need."""
+    """More would keep replies from other clients."""
     client = Client(Desk(directories=3, takes=99), lists(*range(180)), in_work_max=30)
     client.writer.drain_s = SEND_TIMEOUT_S + 1
     errors_of(client.talk)
@@ -274,7 +274,7 @@ def test_a_request_of_the_largest_size_is_waited_for() -> None:
 
 
 def test_an_error_of_the_desk_ends_the_conversation() -> None:
-    """Whoever made the connection must know."""
+    """The caller must handle it."""
     client = Client(Desk(), lists(1))
     client.stays, client.desk.error = True, OSError("no more")
     assert [client.desk.error] == errors_of(client.talk)

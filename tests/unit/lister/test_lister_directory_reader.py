@@ -178,7 +178,7 @@ def test_a_process_that_is_silent_is_ended_in_time(reading: Reading) -> None:
 
 
 def test_a_silent_process_is_ended_while_a_request_is_written_to_it(reading: Reading) -> None:
-    """One longer than the pipe: who writes it waits for a process that does not read."""
+    """The request is longer than the pipe, so the writer waits for a process that does not read."""
     reading.reader._timeout_s = 0.5
     reading.script("wait")
 
@@ -252,7 +252,7 @@ def test_closing_ends_the_process_and_the_request_at_work(reading: Reading) -> N
 
 
 def test_closing_waits_for_the_request_at_work(reading: Reading) -> None:
-    """Whoever closes may take apart what it stands on."""
+    """After `close` the caller may remove what the reader uses."""
     done: list[Lists] = []
     real = reading.reader._ask
 
@@ -278,7 +278,7 @@ def test_closing_waits_for_the_request_at_work(reading: Reading) -> None:
 
 
 def test_a_process_that_died_meanwhile_is_started_again(reading: Reading) -> None:
-    """What was written to it has nowhere to go."""
+    """What was written to it is lost."""
     reading.script(answer(b"a"))
     assert [LedgerList(b"a")] == reading.lists(7)
     process = reading.reader._process

@@ -201,9 +201,7 @@ def test_a_stamp_that_changes_makes_no_list(
 def test_a_table_that_cannot_be_read_makes_no_list(
     index: LocationIndex, lists: LedgerLists, harm: str
 ) -> None:
-    """RocksDB then shows an older version without an error: tables on disk that it lacks give it
-    away.
-    """
+    """RocksDB then silently shows an older version, which lacks tables that are on the disk."""
     for number in range(3):
         index.put(7, range(1000 * number, 1000 * (number + 1)))
         index.flush()
@@ -280,7 +278,7 @@ def test_entries_in_a_lost_entry_log_are_left_out(index: LocationIndex, lists: L
 def test_a_ledger_that_goes_on_in_another_log_is_one_run(
     index: LocationIndex, lists: LedgerLists
 ) -> None:
-    """Nobody who reads the list sees the bookie's files in it."""
+    """The list does not depend on the bookie's files."""
     for first, log in ((0, 5), (10, 7), (20, 1), (30, 5)):
         index.put(7, range(first, first + 10), log=log)
     found = lists.list_ledger(7)
@@ -393,7 +391,7 @@ def test_entry_logs_that_cannot_be_listed_make_no_list(
 
 
 def test_keys_are_read_at_the_rate(index: LocationIndex, lists: LedgerLists) -> None:
-    """What is read beyond the burst is slept for."""
+    """The reader sleeps for what it reads beyond the burst."""
     now, slept = [0.0], []
 
     def sleep(seconds: float) -> None:

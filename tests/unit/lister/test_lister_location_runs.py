@@ -243,7 +243,7 @@ def test_an_iteration_that_ends_before_the_last_key_is_in_doubt(
 
 
 def test_an_iteration_that_failed_once_is_begun_anew(index: LocationIndex, view: IndexView) -> None:
-    """The doubt is about that try: whoever asks for the ledger again gets its runs."""
+    """The doubt is about that try: a second request for the ledger returns its runs."""
     index.put(7, range(5))
     view.refresh()
     whole, view._db = view._db, EndsEarly(view._db, 0)
@@ -256,7 +256,7 @@ def test_an_iteration_that_failed_once_is_begun_anew(index: LocationIndex, view:
 def test_the_key_that_no_entry_of_the_next_ledger_has_ends_the_ledger(
     index: LocationIndex, view: IndexView
 ) -> None:
-    """Its id alone is behind all entries of this ledger, and not one of them."""
+    """Its id is above all entries of this ledger."""
     index.put(7, [0, 1])
     index.put_raw(struct.pack(">q", 8), struct.pack(">II", 0, 0))
     assert [(0, 2, 0)] == runs(view, 7)

@@ -100,7 +100,7 @@ def test_nothing_is_said_while_the_bookie_does_not_serve(
 def test_a_list_made_while_the_bookie_ended_is_not_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long ledgers take minutes at the rate. What was read after the bookie's end proves
+    """Long ledgers take minutes at the configured rate. What was read after the bookie ended proves
     nothing.
     """
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
@@ -169,7 +169,7 @@ def test_a_client_that_asks_nothing_is_hung_up_on(
 def test_few_replies_are_held_however_many_clients_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So memory is bounded: the reader is asked for no more before a client has taken what was made
+    """This bounds memory: the reader gets no further request before a client has read what was made
     for it.
     """
     with lister_in_process(tmp_path) as lister:

@@ -1,4 +1,4 @@
-"""What a lister's server says, between readers and a bookie that say what they are told to."""
+"""The answers of a lister's server, with readers and a bookie whose answers a test sets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Noted:
 
 
 class Reader:
-    """Makes the lists it is told to make."""
+    """Makes the lists that a test sets."""
 
     def __init__(self, *makes: LedgerList | None, view_age_ms: int | None = None) -> None:
         self.makes, self.view_age_ms = list(makes), view_age_ms
@@ -163,7 +163,7 @@ AUTH = wire.Authenticate(3, "p", b"x")
 def test_what_a_lister_does_not_do_is_a_bad_request(
     request_: wire.Request | wire.WrongVersion, expected: bytes
 ) -> None:
-    """It neither reads nor adds; whoever logs in is let in."""
+    """It neither reads nor adds entries; it accepts every login."""
     assert expected == Scene(Reader()).answer(request_)
 
 
@@ -173,7 +173,9 @@ def test_what_a_lister_does_not_do_is_a_bad_request(
 def test_it_says_who_it_is_and_how_old_its_oldest_view_is(
     ages: tuple[int | None, ...], oldest: int | None
 ) -> None:
-    """To whoever asks, and to its metrics; the disks are those of all ledger directories."""
+    """It says so to every client, and to its metrics; the disks are those of all ledger
+    directories.
+    """
     scene = Scene(*(Reader(view_age_ms=age) for age in ages))
     said = wire.encode_info(INFO, Status.EOK, 107, 43)
     assert with_identity(said, ListerIdentity("b1", "i", oldest)) == scene.answer(INFO)
@@ -373,7 +375,7 @@ def test_its_readers_are_closed_when_nobody_uses_them_any_more() -> None:
     assert [0, 0] == connected
 
 
-def test_it_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its streams hold no more than is read at a time."""
     addresses: list[tuple[Any, ...]] = []
 

@@ -132,7 +132,7 @@ def test_a_client_without_a_certificate_of_the_right_ca_is_refused(
 
 
 def test_a_lister_of_another_ca_is_not_asked(lister: ListerUnderTest, pki: Pki) -> None:
-    """Whoever answers in its place could hide a loss."""
+    """Another server in its place could hide a loss."""
     greeting, why, _ = ask(lister, BookieAccess(lister_tls=client_files(pki, ca="other")))
     assert (greeting, "not from a CA in --bookie-tls-ca" in why) == (Greeting.REFUSED, True)
 
@@ -157,7 +157,7 @@ def test_a_certificate_is_asked_for_only_where_it_is_wanted(pki: Pki, tmp_path: 
 def test_what_comes_in_clear_behind_start_tls_ends_the_connection(
     lister: ListerUnderTest, behind: bytes
 ) -> None:
-    """Whoever put it there is not who does the handshake. No request of it is answered."""
+    """It may come from another sender than the handshake. No request of it is answered."""
     with RawBookie(lister.host, lister.port) as connection:
         connection.send_bytes(frame(request("START_TLS", 1)) + behind)
         assert connection.is_closed_by_peer()

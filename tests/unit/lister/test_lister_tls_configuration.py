@@ -105,7 +105,7 @@ def test_files_of_its_own_go_before_the_bookies() -> None:
 def test_what_would_secure_nothing_is_refused(
     flags: dict[str, str], bookie: dict[str, str], why: str
 ) -> None:
-    """Nobody may believe in a security that there is not."""
+    """Such settings suggest a protection that does not exist."""
     with pytest.raises(ConfigError, match=why):
         tls_configuration(settings(**flags), bookie, "conf")
 
@@ -131,7 +131,7 @@ def test_a_key_store_of_java_is_refused_with_the_lines_that_convert_it(tmp_path:
 
 
 def test_the_password_of_the_bookies_key_is_used(tmp_path: Path) -> None:
-    """A wrong one is told with the key that names it, and never shown."""
+    """The error on a wrong one has the key that names it, and never shows it."""
     pki = Pki(tmp_path)
     issued = pki.issue("bookie")
     pem = {

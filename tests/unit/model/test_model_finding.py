@@ -58,7 +58,7 @@ def test_severities_are_ordered() -> None:
 
 
 def test_a_finding_knows_its_severity_and_family_by_its_kind() -> None:
-    """They are not told twice."""
+    """They are not reported twice."""
     finding = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
     assert (Severity.CRITICAL, Family.ENTRY) == (finding.severity, finding.family)
 

@@ -97,7 +97,7 @@ def test_facts_on_the_entries_of_a_marked_ledger_are_found():
 
 
 def test_bookies_that_lack_entries_come_first_and_none_twice():
-    """Then those of the ensemble, then whoever answered."""
+    """Then those of the ensemble, then others that answered."""
     finding = of_ledger(
         looks=[
             {

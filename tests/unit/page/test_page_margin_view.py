@@ -102,14 +102,14 @@ def test_other_numbers_than_those_of_the_first_screen_are_explained():
 
 
 def test_a_run_without_an_earlier_one_says_so():
-    """Or that the earlier one could not be read, or that nobody compared."""
+    """It says also if the earlier one could not be read, or if nothing was compared."""
     assert any("no earlier run" in line for line in _left_out(changes=None))
     problem = {"since": None, "problem": "gone"}
     assert any("not known: gone" in line for line in _left_out(problem))
     summary = report_stories.summary()
     summary.pop("changes", None)
-    told_nothing = page_view(replace(sound(), summary=summary))["left_out"]
-    assert any("did not compare" in line for line in told_nothing)
+    sentences = page_view(replace(sound(), summary=summary))["left_out"]
+    assert any("did not compare" in line for line in sentences)
 
 
 def test_muted_findings_are_counted():

@@ -11,8 +11,8 @@ from auditor.page.selection import choose_in_full, choose_listed, share_fairly
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))
 def test_shares_are_fair(wanted: list[int], limit: int):
-    """At most the limit together, nobody more than wanted, and who gets less than wanted gets as
-    much as anybody, but one.
+    """All shares together are at most the limit, and none exceeds its group. A group that is not
+    taken whole gets as much as any other, or one less.
     """
     shares = share_fairly(wanted, limit)
     assert sum(shares) <= limit and all(
@@ -42,7 +42,7 @@ def test_above_the_limit_each_kind_keeps_its_worst():
 
 
 def test_the_worst_of_each_kind_is_held_in_full():
-    """Whoever looks at the worst of a kind finds its witness."""
+    """A reader of the worst finding of a kind finds its witness."""
     listed = many(40, 4)
     chosen = choose_in_full(listed, 8)
     assert [0, 1, 10, 11, 20, 21, 30, 31] == sorted(chosen)

@@ -1,4 +1,4 @@
-"""The parts of a page: numbers, pictures and what is said of them."""
+"""The parts of a page: numbers, pictures and their sentences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_gap_in_the_history_is_a_gap():
 
 
 def test_a_picture_says_its_numbers():
-    """In its label: whoever does not see it reads the same."""
+    """Its label has the numbers for readers who do not see it."""
     view = page_view(contents())
     assert (
         'aria-label="18 violated, 10 indeterminate, 12 exempt, 60 sound"'

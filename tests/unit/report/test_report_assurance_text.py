@@ -91,7 +91,7 @@ def test_how_sure_a_loss_was_found_is_on_the_first_screen():
 
 
 def test_where_every_entry_was_read_no_chance_is_given():
-    """Nor where none was: then the reader is told which setting to change."""
+    """The same holds if none was read: then the report names the setting to change."""
     whole = {
         "budget": 10_000,
         "step": 1,

@@ -49,7 +49,7 @@ def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
 
 
 def test_causes_beyond_a_screenful_are_counted():
-    """At most ten are told, and of the others how many there are and how much they explain."""
+    """At most ten are shown; of the others there are the number and what they explain."""
     bookies = [f"b{n:02}" for n in range(CAUSES_MAX + 3)]
     found = [
         stories.finding(BELOW, n, missing_on={bookies[n % len(bookies)]: [[0, 0]]})

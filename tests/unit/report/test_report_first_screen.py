@@ -210,7 +210,7 @@ def test_without_findings_the_next_step_is_that_of_the_reason():
     ("name", "width"), list(itertools.product(("everything", "sound", "wiped"), (80, 100, 200)))
 )
 def test_colour_adds_nothing_but_colour(name: str, width: int):
-    """On a terminal the same letters stand in the same places."""
+    """On a terminal the same letters are in the same places."""
     plain = render_first_screen(*runs()[name], HERE, width=width)
     coloured = render_first_screen(*runs()[name], HERE, width=width, color=True)
     assert "\x1b[" in coloured and "\x1b" not in plain
@@ -220,7 +220,7 @@ def test_colour_adds_nothing_but_colour(name: str, width: int):
 
 
 def test_text_from_outside_forges_no_line():
-    """Owners and bookie ids come from whoever writes to the cluster."""
+    """Any client of the cluster chooses owners and bookie ids."""
     forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7) | {
         "owner": {"name": "x\nauditor: SOUND \x1b[2J[red]"}
     }

@@ -25,8 +25,8 @@ def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
     return {"bookies": [{"bookie_id": b, "found": found} for b, found in pairs], "ledgers": ledgers}
 
 
-def test_bookies_in_maintenance_are_told_with_how_they_were_found():
-    """And what that costs; one that answers is said to be back."""
+def test_bookies_in_maintenance_are_reported_with_how_they_were_found():
+    """The sentence has the cost; one that answers is described as back."""
     text = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
     said = flat(maintenance=text)
     assert (
@@ -45,8 +45,8 @@ def test_a_name_that_no_bookie_has_is_a_warning():
 
 
 def test_there_is_nothing_to_do_about_what_is_in_maintenance():
-    """Nobody is told to re-replicate a bookie that will be back; others in the same plight are
-    still named.
+    """The report does not propose to re-replicate a bookie that will be back; other such bookies
+    are still named.
     """
     silent = Unknown.BOOKIE_SILENT
     unheard = {"silent": ["b1"], "unregistered": ["b2"]}
@@ -101,7 +101,7 @@ def test_names_are_bounded():
     assert f"and {40 - BOOKIES_NAMED_MAX} more" in name_some([f"b{n}" for n in range(40)])
 
 
-def test_a_finding_on_the_cluster_is_told_as_such():
+def test_a_finding_on_the_cluster_is_reported_as_such():
     """No ledger None, no bookie None; what was listed stands beside the looks."""
     found = stories.finding(
         Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="This run listed 411."

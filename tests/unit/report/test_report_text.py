@@ -56,7 +56,7 @@ def test_a_report_without_counts_ends_without_counts():
     )
 
 
-def test_an_unreachable_cluster_is_told_with_its_reason():
+def test_an_unreachable_cluster_is_reported_with_its_reason():
     """What happened comes first, then what it means for earlier results."""
     text = render_unreachable(RUN, "ZooKeeper at zk1:2181 did not answer within 15s: is it up?")
     assert text.startswith(
@@ -89,7 +89,7 @@ def test_a_wiped_bookie_is_one_cause_and_a_short_report():
 
 @cache
 def everything_wrong(each: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Told once: thousands of findings of every kind take seconds to make up."""
+    """Return a report, made once: thousands of findings of every kind take seconds."""
     return stories.everything_wrong(each)
 
 
@@ -138,7 +138,7 @@ def test_every_critical_kind_has_its_witness_on_the_screen(kind):
 
 
 def test_every_finding_on_a_bookie_says_what_is_the_matter():
-    """A bare name sends nobody anywhere."""
+    """A bare name would not help a person."""
     found = [stories.finding(Kind.BOOKIE_LOST_UNNOTICED, f"b{n}") for n in range(3)]
     text = flat(
         render(
@@ -158,8 +158,8 @@ def test_every_finding_on_a_bookie_says_what_is_the_matter():
     )
 
 
-def test_a_finding_told_in_brief_names_who_lacks_what():
-    """One line of the fact one needs, for the kinds that are not told in full."""
+def test_a_brief_finding_names_who_lacks_what():
+    """A kind that is not shown in full has one line with the essential fact."""
     found = [
         stories.finding(kind, 7)
         for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM)
@@ -268,7 +268,7 @@ def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
 
 
 def test_ten_bookies_named_may_be_more():
-    """The summary names at most ten, so ten are told as some."""
+    """The summary names at most ten, so ten may be only some of them."""
     assert "(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 ... silent)" in unjudged(
         silent=[f"b{n}" for n in range(10)]
     )
@@ -377,7 +377,7 @@ def test_commands_that_change_things_come_last_and_are_marked():
     )
 
 
-def test_commands_are_told_finding_by_finding():
+def test_commands_are_reported_finding_by_finding():
     """What to run for the lost bookie is not mixed with what to run for a ledger."""
     text = render(*stories.wiped_bookie(2))
     expected = (
@@ -392,7 +392,7 @@ def test_commands_are_told_finding_by_finding():
 
 
 def test_no_change_is_shown_whose_looks_were_cut():
-    """Whoever cannot see the whole question is not handed the answer."""
+    """A person who cannot see all looks must not get commands that change something."""
     commands = [f"bookkeeper shell look {n}" for n in range(COMMANDS_OF_A_FINDING_MAX + 1)]
     found = [
         stories.finding(
@@ -454,7 +454,7 @@ def test_color_is_only_paint():
 
 
 def test_every_reason_has_its_words():
-    """Nobody meets a fixed word without its meaning."""
+    """No fixed word is shown without its meaning."""
     assert set(Unknown) == set(UNKNOWN_WORDS) and all(
         words.means and words.do for words in UNKNOWN_WORDS.values()
     )
@@ -481,7 +481,7 @@ def ledger(ledger_id: int, standing: str, **more: object) -> dict[str, object]:
     return {"ledger_id": ledger_id, "standing": standing, "metadata": metadata} | more
 
 
-def test_a_single_ledger_is_told_in_full():
+def test_a_single_ledger_is_reported_in_full():
     """Standing, reasons, metadata, segments, who said what, witness; bookies are not accused."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
     ledgers = [

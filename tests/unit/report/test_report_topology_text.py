@@ -37,8 +37,8 @@ def test_another_depth_than_the_others_is_shown_last():
 
 
 def test_foreign_text_is_printable_and_a_long_source_keeps_its_end():
-    """Names of bookies and racks are others' words: no escape reaches the terminal. Of a path the
-    end tells more.
+    """Names of bookies and racks are foreign text: no escape reaches the terminal. A long path is
+    cut at its beginning.
     """
     text = rendered(
         Located("b\x1b[31m", "/rück", "/very" * 30 + "/racks.txt", "bookie id"),

@@ -75,8 +75,8 @@ def test_nothing_wrong_is_not_said_of_a_mark_that_is_young() -> None:
         assert bool(within_grace) is (beside in headline(counted))
 
 
-def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
-    """The share stands in the first sentence, and what the rest rests on."""
+def test_a_sampled_cluster_is_reported_how_little_was_read() -> None:
+    """The first sentence has the share, and says what the rest rests on."""
     said = (
         "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are"
         " assumed from a sample."
@@ -91,8 +91,8 @@ def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
 
 @pytest.mark.parametrize(("outcome", "code"), [("VIOLATED", 1), ("INCOMPLETE", 3)])
 def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> None:
-    """Three damaged ledgers found among twenty: whoever reads that must know that most copies were
-    not looked at.
+    """Three damaged ledgers found among twenty: a reader must know that most copies were not looked
+    at.
     """
     counts = {"listed": 1000, "sound": 987, "exempt": 10, "indeterminate": 0, "violated": 3}
     text = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
@@ -135,8 +135,8 @@ def single(ledger: dict[str, Any], **changes: Any) -> str:
 def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(
     state: str, last: int | None
 ) -> None:
-    """BookKeeper writes lastEntryId -1 while a ledger is open: nobody may delete it for having no
-    entry.
+    """BookKeeper writes lastEntryId -1 while a ledger is open: a person must not delete it for
+    having no entry.
     """
     text = single(one_ledger("exempt", state, last, exempt=state.lower()))
     assert f"{state}, last entry not known yet," in text and "no entry" not in text

@@ -78,7 +78,9 @@ def test_searches_that_are_left_are_counted_from_what_is_written(
 
 
 def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp_path: Path):
-    """None, not nobody: where no cookie is kept, a missing one says nothing."""
+    """The result is None, not an empty set: where no cookie is kept, a missing one proves
+    nothing.
+    """
     for bookie in cluster.bookie_ids:
         cluster.delete_cookie(bookie)
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
@@ -114,7 +116,9 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(
 def test_silent_so_far_are_those_that_were_silent_when_they_were_asked_last(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """A bookie that answers in a later shard is silent no more; a late list alone is no silence."""
+    """A bookie that answers in a later shard is not silent any more; a late list alone is not
+    silence.
+    """
     shards = (
         [
             greeting_row("b1", 1, 0, Greeting.SILENT, ""),
@@ -154,7 +158,7 @@ def test_each_file_of_answers_and_of_reads_is_read_once(cluster: SandboxCluster,
 
 
 def test_what_spark_has_not_committed_is_not_read(cluster: SandboxCluster, tmp_path: Path):
-    """A task that is at work, or died, leaves files that are nobody's answers."""
+    """A task that is at work, or died, leaves files that do not count as answers."""
     answer = table(ANSWERS, [answer_row(Answer(cluster.bookie_ids[0], 7, 1, 0, AnswerStatus.HELD))])
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         register = register_of(store, tmp_path)
@@ -182,7 +186,7 @@ def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster
 def test_a_lister_that_was_contradicted_is_not_believed_from_then_on(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """It stands in the greeting of its bookie; that of others says nothing of the kind."""
+    """The greeting of its bookie says so; those of other bookies do not."""
     b1, b2, _ = cluster.bookie_ids
     denied = f"{LISTER_CONTRADICTED}it lists entry 3"
     greetings = [

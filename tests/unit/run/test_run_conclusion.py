@@ -183,7 +183,7 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
 
 
-def test_a_bookie_that_was_not_dialled_is_told_and_not_accused(run: Place):
+def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
     """Both checkers hold a bookie that was dialled in vain against it, and only such a one."""
     for detail, kinds, said in (
         ("no connection", ["BOOKIE_SILENT_YET_REGISTERED"], 0),
@@ -228,8 +228,8 @@ def test_a_ledger_that_names_it_no_longer_accuses_nobody(run: Place, last: Ledge
 
 
 def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
-    """Unmarked at the first look, marked since: withheld while another is unmarked, and nothing to
-    say where none is.
+    """Unmarked at the first look, marked since: the finding is withheld while another is unmarked,
+    and there is no sentence if none is.
     """
     marked = seen(4, mark=Mark(0))
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
@@ -334,7 +334,7 @@ def test_entries_that_only_an_index_lost_are_said(
 
 @pytest.mark.parametrize("is_partial", [False, True])
 def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
-    """Also in a run over named ledgers: one file that is gone says so whatever else was asked."""
+    """This includes a run over named ledgers: a missing file proves it by itself."""
     done = concluded(run, BOTH, bookies=lose_log(run), about=replace(ABOUT, partial=is_partial))
     (line,) = done.findings
     assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(
@@ -358,8 +358,8 @@ def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(
 
 
 def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp_path: Path):
-    """All bookies refuse, and the accused one served one search: then nobody else did, and it may
-    be our credentials.
+    """All bookies refuse, and the accused one served one search: no other bookie served any
+    request, so our credentials may be at fault.
     """
     run = place(str(tmp_path / "alone"))
     write(run, "answers", ANSWERS)
@@ -382,7 +382,7 @@ def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
     assert before + 4 == concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
 
 
-def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):
+def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: Place):
     """What registered bookies said of its ledger is in the evidence: the same conclusion whenever
     it is judged.
     """
@@ -475,7 +475,7 @@ def on_marks(done: Conclusion) -> list[dict[str, Any]]:
 
 
 def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
-    """The old one that nobody has metadata of, at both looks; the others are only counted."""
+    """It is on the old mark without metadata at both looks; the others are only counted."""
     done = marked(run)
     (found,) = on_marks(done)
     assert ("MARK_WITHOUT_LEDGER", "mark", "warning", None, None) == tuple(

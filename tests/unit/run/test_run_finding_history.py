@@ -147,9 +147,7 @@ def test_a_replay_that_finds_more_is_not_muted():
     [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}],
 )
 def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
-    """What its fields are was not checked one by one: whatever comes of it, the history is not
-    known.
-    """
+    """Its fields were not checked one by one: if they cause any error, the history is unknown."""
     before = Sighting(keep_compared(LOSS) | damage, BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)

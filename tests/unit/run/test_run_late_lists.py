@@ -40,7 +40,7 @@ LONG = "30s"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Of each ledger b1 holds everything; b2 is whatever a test makes of it."""
+    """Yield a cluster: b1 holds everything of each ledger; each test prepares b2."""
     with SandboxCluster(
         tmp_path_factory.mktemp("late"), 3, storage=[Storage.SORTED, Storage.DB, Storage.DB]
     ) as cluster:
@@ -220,8 +220,8 @@ def output(cluster: SandboxCluster, root: Path, *unable: str) -> str:
 def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """However long an unknown bookie would be waited for; a list is asked for beside, and what was
-    used is said.
+    """Their lists are requested, too, and the output says which run's knowledge was used. An
+    unknown bookie would be waited for.
     """
     monkeypatch.setattr(
         "auditor.run.single_ledger_looks.UNTRIED",

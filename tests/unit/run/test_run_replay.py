@@ -168,7 +168,7 @@ def test_an_answer_less_changes_its_ledger_alone(evidence: Evidence):
     assert "indeterminate" == after[2]
 
 
-def test_a_finding_seen_once_is_not_told(evidence: Evidence):
+def test_a_finding_seen_once_is_not_reported(evidence: Evidence):
     """A run that died behind its first look: the verdict is speculative, and no finding is in
     it.
     """

@@ -19,7 +19,7 @@ NOTHING_ASKED = Costs(0, 0, 0, 0, 0, 0, 0, 0)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """A run that asked nobody yet."""
+    """Return a run without a request."""
     run = place(str(tmp_path / "run-20260101T030000Z-000001"))
     for name, schema in (("ledgers", LEDGERS), ("answers", ANSWERS), ("reads", READS)):
         add_rows(run, name, schema, "none")

@@ -30,7 +30,7 @@ TIMEOUT_S = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b4 cannot list, b5 has a registration nobody can read."""
+    """Yield a cluster: b4 cannot list, b5 has an unreadable registration."""
     storages = [Storage.DB if n == 4 else Storage.SORTED for n in range(1, 6)]
     with SandboxCluster(tmp_path_factory.mktemp("single"), 5, storage=storages) as cluster:
         two = "e2 w2 a2 0:[b1 b2] closed 9"
@@ -179,9 +179,7 @@ def answers_of(cluster: SandboxCluster, ledger_id: int) -> dict[str, list[Answer
 
 
 def test_a_bookie_without_registration_and_cookie_is_gone(cluster: SandboxCluster):
-    """Said at every look; one that left its cookie may come back, and nothing of the kind is
-    said.
-    """
+    """It is gone at every look; one that left its cookie may come back and is not gone."""
     cluster.place(20, cluster.ledger("e3 w2 a2 0:[b1 nobody:3181 away:3181] closed 9"))
     cluster.cookie("away:3181")
     answers = answers_of(cluster, 20)
@@ -194,7 +192,7 @@ def test_a_bookie_without_registration_and_cookie_is_gone(cluster: SandboxCluste
 
 
 def test_where_no_bookie_has_a_cookie_nobody_is_gone(tmp_path: Path):
-    """Cookies that are kept nowhere tell nobody from anybody."""
+    """Without any cookie a missing one proves nothing."""
     with SandboxCluster(tmp_path, 1) as bare:
         bare.delete_cookie("b1")
         bare.place(1, bare.ledger("e2 w2 a2 0:[b1 nobody:3181] closed 9"))

@@ -145,7 +145,7 @@ def test_what_is_found_does_not_fail_where_nothing_is_to_fail(
 
 
 def test_a_ledger_that_is_trimmed_between_the_looks_is_not_missed(cluster: SandboxCluster):
-    """The broker removes the reference, then the ledger: nobody needs it."""
+    """The broker removes the reference, then the ledger: no topic needs it."""
     put_topic(cluster.set_raw, "t/n/trimmed", [closed(GONE), closed(SOUND)])
     trim = Pauses(lambda _: put_topic(cluster.set_raw, "t/n/trimmed", [closed(SOUND)]))
     outcome = audit(cluster, "t/n/trimmed", stop=trim)
@@ -375,7 +375,7 @@ def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: 
 def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(
     cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """It is unreadable, and the loss of the other topic is told."""
+    """It is unreadable, and the loss of the other topic is reported."""
 
     def refuse(store: TopicStore, topic: TopicName) -> Partitions:
         raise StoreUnavailable("the namespace may not be read")

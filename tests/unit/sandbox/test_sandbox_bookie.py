@@ -1,5 +1,5 @@
 """The sandbox's bookies on the wire: the contract that real bookies keep, and the ways they can be
-told to misbehave.
+made to misbehave.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def test_list_cut_short_announces_more_than_it_has() -> None:
         (LedgerFault.WRONG_IDS, BodyCheck.WRONG_IDS),
     ],
 )
-def test_bodies_made_on_demand_are_right_unless_told_otherwise(
+def test_bodies_made_on_demand_are_right_by_default(
     fault: LedgerFault | None, expected: BodyCheck
 ) -> None:
     """An entry that was never stored reads back with its ids and digest, or wrong in the way that
@@ -277,7 +277,7 @@ def test_list_can_be_periodic() -> None:
 
 
 def test_busy_bookie_turns_reads_away_and_recovers() -> None:
-    """ETOOMANYREQUESTS for as many reads as told, then answers."""
+    """ETOOMANYREQUESTS is the answer to as many reads as set; then it answers."""
     bookie = Bookie(Behaviour(busy_reads=2))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
@@ -320,7 +320,7 @@ def test_connection_can_be_closed_after_some_answers() -> None:
 
 
 def test_silent_bookie_accepts_and_says_nothing() -> None:
-    """The connection stands, no question is answered; told to speak again, it does."""
+    """The connection stays, and no question is answered until it is unpaused."""
     bookie = Bookie(Behaviour(silent=True))
     with connected(bookie) as connection:
         connection.send(info_request(3, 1))
@@ -333,7 +333,7 @@ def test_silent_bookie_accepts_and_says_nothing() -> None:
 
 
 def test_questions_that_come_together_are_answered_in_another_order() -> None:
-    """Nobody may count on the order of answers."""
+    """A client must not rely on the order of answers."""
     with connected(Bookie()) as connection:
         connection.send(*[info_request(3, n) for n in range(50)])
         order = [connection.receive().header.txnId for _ in range(50)]

@@ -76,7 +76,7 @@ def test_path_java_is_resolved_to_its_home(tmp_path: Path) -> None:
 
 
 def test_program_that_is_no_java_is_passed_over(tmp_path: Path) -> None:
-    """What fails to describe itself is not taken; what it said is told."""
+    """A Java that fails to describe itself is not used; the error has its output."""
     executable(
         tmp_path / "odd" / "bin" / "java",
         "#!/bin/sh\necho Unrecognized option: --list-modules >&2\nexit 1\n",
@@ -132,7 +132,7 @@ def test_shim_leaves_nothing_half_written(tmp_path: Path) -> None:
 
 
 def test_shim_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """A cache directory that is a file is told, with what to do."""
+    """A cache directory that is a file gives an error, with what to do."""
     (tmp_path / "cache").write_text("")
     with pytest.raises(SparkUnavailable, match="XDG_CACHE_HOME"):
         shim_home(tmp_path / "java", environment(tmp_path))

@@ -59,7 +59,7 @@ def test_states_are_words(text: str, state: LedgerState, last: int | None) -> No
 
 
 def test_format_and_digest_are_words() -> None:
-    """v2 and hmac are told; version 1 has no digest."""
+    """v2 and hmac are written; version 1 has no digest."""
     metadata = ledger("e1 w1 0:[b1] closed 3 v2 hmac")
     assert (metadata.format_version, metadata.digest_type) == (2, DigestType.HMAC)
     assert ledger("e1 w1 0:[b1] closed 3 v1").digest_type is None

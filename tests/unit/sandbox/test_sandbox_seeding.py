@@ -24,7 +24,7 @@ from auditor.wire.layout import LedgerLayout
 
 
 class Demo:
-    """The demo's cluster as ZooKeeper and the bookies tell it, asked by other code than the
+    """The demo's cluster as ZooKeeper and the bookies show it, asked by other code than the
     auditor's.
     """
 
@@ -98,15 +98,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             zk.close()
 
 
-def test_every_kind_of_the_catalogue_is_told(demo: Demo) -> None:
+def test_every_kind_of_the_catalogue_is_reported(demo: Demo) -> None:
     """One story a kind, on what the catalogue says the kind is on, in its order, with those on the
     cluster last.
     """
-    untold = {
+    without_story = {
         Kind.LEDGER_POPULATION_DROPPED: "takes two runs",
         Kind.ENTRY_LOG_LOST: "takes a lister",
     }
-    assert set(Kind) - untold.keys() == set(demo.stories)
+    assert set(Kind) - without_story.keys() == set(demo.stories)
     assert seeding.story_kinds() == list(demo.stories)
     for kind, story in demo.stories.items():
         on = str if CATALOGUE[kind].subject is Subject.BOOKIE else LedgerId
@@ -123,7 +123,7 @@ def test_kind_without_a_story_is_named(demo: Demo, monkeypatch: pytest.MonkeyPat
 
 
 NOT_WHOLE = {Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.LEDGER_STUCK, Kind.ENTRY_CORRUPT}
-"""Kinds whose twins are marked, open, or on a bookie that cannot list: told by tests of their
+"""Kinds whose twins are marked, open, or on a bookie that cannot list: covered by tests of their
 own.
 """
 ON_LEDGERS = [kind for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER]

@@ -88,7 +88,7 @@ def test_password_and_digest_of_the_ledger_make_its_entries(
     assert check_body(body, 41, 3, DigestType.HMAC, password) is BodyCheck.OK
 
 
-def test_raw_bytes_go_where_they_are_told(cluster: SandboxCluster, zk: KazooClient) -> None:
+def test_raw_bytes_are_written_to_the_given_path(cluster: SandboxCluster, zk: KazooClient) -> None:
     """At a path or as a ledger's metadata, new or in place of what is there."""
     cluster.set_raw("/ledgers/00/0000/odd", b"stray")
     cluster.set_raw(42, b"no metadata")

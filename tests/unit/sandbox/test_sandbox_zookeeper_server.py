@@ -68,7 +68,7 @@ def test_server_dies_with_its_parent(tmp_path: Path, end: signal.Signals) -> Non
         parent.communicate(timeout=30)
 
 
-def test_java_that_ends_at_once_is_told_with_its_words(tmp_path: Path) -> None:
+def test_java_that_ends_at_once_is_reported_with_its_words(tmp_path: Path) -> None:
     """A server that cannot start is an error that quotes what it said."""
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)

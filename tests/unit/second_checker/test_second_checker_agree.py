@@ -1,5 +1,5 @@
-"""How the verdict and the second checker's opinion are compared, respect by respect: one fact
-changed, one sentence more.
+"""The comparison of the verdict with the second checker's opinion, respect by respect: each changed
+fact gives one more sentence.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FINDING = Finding(
     missing_on=(("b1", ((3, 5),)), ("b2", ((8, 8),))),
     copies=COPIES,
 )
-TOLD = CrossCheckFinding(
+FOUND = CrossCheckFinding(
     KIND,
     FACTS,
     SEGMENT,
@@ -56,7 +56,7 @@ TOLD = CrossCheckFinding(
     {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)},
     COPIES,
 )
-OPINION = Opinion(Standing.VIOLATED, findings=(TOLD,))
+OPINION = Opinion(Standing.VIOLATED, findings=(FOUND,))
 
 
 def verdict(*findings: Finding) -> Verdict:
@@ -64,12 +64,12 @@ def verdict(*findings: Finding) -> Verdict:
 
 
 def respects(first: Verdict, second: Opinion) -> list[str]:
-    """What differs, without what either side says."""
+    """Return what differs, without what either side says."""
     return [one.partition(": the first checker says ")[0] for one in agree(first, second)]
 
 
 def test_the_same_finding_is_no_difference() -> None:
-    """Every respect of it is the same."""
+    """Findings that are equal in every respect give no difference."""
     assert () == agree(verdict(FINDING), OPINION)
 
 
@@ -83,9 +83,9 @@ def test_the_same_finding_is_no_difference() -> None:
         ({"facts": EXAMPLES[MarkFacts]}, ["facts"]),
         ({"entries": Entries(((3, 4), (8, 8)), 4)}, ["entries"]),
         ({"entries": Entries(((3, 5), (8, 8)), 5)}, ["entries in all"]),
-        ({"missing_on": {"b1": TOLD.missing_on["b1"]}}, ["bookies that lack entries"]),
-        ({"missing_on": {**TOLD.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
-        ({"missing_on": {**TOLD.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
+        ({"missing_on": {"b1": FOUND.missing_on["b1"]}}, ["bookies that lack entries"]),
+        ({"missing_on": {**FOUND.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
+        ({"missing_on": {**FOUND.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
         (
             {"missing_on": {"b1": Entries(((3, 4),), 2), "b2": Entries(((7, 8),), 2)}},
             ["missing on b1", "missing on b2"],
@@ -93,13 +93,13 @@ def test_the_same_finding_is_no_difference() -> None:
     ],
 )
 def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: list[str]) -> None:
-    """And is told with the kind."""
-    second = replace(OPINION, findings=(replace(TOLD, **changed),))
+    """Each difference names the kind."""
+    second = replace(OPINION, findings=(replace(FOUND, **changed),))
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
 
 
 def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
-    """A mark, a remark: the second checker has no entries to tell."""
+    """The second checker has no entries for a mark or a remark."""
     assert () == agree(
         verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),))
     )
@@ -109,8 +109,8 @@ def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compare
     )
 
 
-def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
-    """Both lists, in order; a placement with the segment it is about."""
+def test_a_finding_that_one_of_them_does_not_have_is_named_by_its_kind() -> None:
+    """Both lists are given, in order; a placement with its segment."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
     (sentence,) = agree(verdict(FINDING, late), OPINION)
     assert (
@@ -127,7 +127,7 @@ def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
 
 
 def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
-    """Two segments may be placed badly; two findings of another kind are one too many."""
+    """Two segments may be placed badly. Two findings of any other kind are one too many."""
     both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
     facts = EXAMPLES[PlacementFacts]
     findings = tuple(
@@ -164,12 +164,12 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
     ],
 )
 def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: str) -> None:
-    """Both sides are told, reasons in the order of the catalogue."""
+    """Both sides are given, with reasons in the order of the catalogue."""
     assert (wanted,) == agree(verdict(FINDING), replace(OPINION, **changed))
 
 
-def test_what_was_exempt_is_told_by_its_word() -> None:
-    """From either side."""
+def test_an_exemption_is_named_by_its_word() -> None:
+    """This holds for both sides."""
     first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
     assert () == agree(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
     assert ("exempt: the first checker says deleted, the second open",) == agree(
@@ -178,7 +178,9 @@ def test_what_was_exempt_is_told_by_its_word() -> None:
 
 
 def test_probes_are_compared_as_far_as_both_know_them() -> None:
-    """All, and those of the random sample where the second checker knows which were drawn."""
+    """All probes are compared, and those of the random sample if the second checker knows which
+    were drawn.
+    """
     first = Verdict(7, Standing.SOUND, probes=Probes(read=5, random=2))
     assert () == agree(first, Opinion(Standing.SOUND, probes=(5, 2)))
     assert () == agree(first, Opinion(Standing.SOUND, probes=(5, None)))
@@ -189,17 +191,17 @@ def test_probes_are_compared_as_far_as_both_know_them() -> None:
     assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND))
 
 
-# Where not every entry was looked at
+# Not every entry was looked at
 
 
 def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
-    """The opinion of one who looked at the entries from `low` to `high` alone, and found these
+    """Return an opinion that looked only at the entries from `low` to `high`, and found these
     ranges.
     """
     total = sum(last - first + 1 for first, last in ranges)
     entries = Entries(ranges, total)
     stretch = Stretch(0, 10_000, ENSEMBLE, 2)
-    finding = replace(TOLD, entries=entries, missing_on={})
+    finding = replace(FOUND, entries=entries, missing_on={})
     return replace(
         OPINION, findings=(finding,), is_whole=False, blocks=(Block(stretch, low, high),)
     )
@@ -226,15 +228,15 @@ def claims(*ranges: tuple[int, int]) -> Verdict:
 def test_what_was_not_looked_at_is_not_compared(
     said: tuple[tuple[int, int], ...], seen: tuple[tuple[int, int], ...], wanted: list[str]
 ) -> None:
-    """Entries 10 to 20 were: ranges count with what of them lies there."""
+    """Entries 10 to 20 were looked at: ranges count with their part of them."""
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(
         claims(*said), part(10, 20, *seen)
     )
 
 
-def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
-    """A finding names so many ranges and no more; what it leaves out is no difference, unless it
-    had room for it.
+def test_behind_the_last_range_that_is_reported_nothing_is_compared() -> None:
+    """A finding names a limited number of ranges. What it leaves out is a difference only if it had
+    room for it.
     """
     every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX + 2))
     as_many_as_go = verdict(
@@ -250,8 +252,8 @@ def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
     )
 
 
-def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_told() -> None:
-    """Whatever the second checker looked at."""
+def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_reported() -> None:
+    """The total must be the sum of the ranges, whatever the second checker looked at."""
     wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
     assert [f"{KIND.value}, entries in all"] == respects(wrong, part(10, 20, (12, 14)))
 
@@ -261,7 +263,7 @@ CLAIMED = LONG // 2 + 3
 
 
 def long_ledger() -> LedgerEvidence:
-    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read behind
+    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read after
     them.
     """
     whole = canonical([SequenceGroup(0, 0, LONG + 1, 0)])
@@ -284,7 +286,7 @@ def long_ledger() -> LedgerEvidence:
 
 @pytest.mark.parametrize("extra", ["entries", "missing_on", "worst_entry"])
 def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str) -> None:
-    """An entry in the middle of it, which nothing else leads to, and which is well."""
+    """It is an entry in the middle that nothing else leads to, and which is sound."""
     evidence, terms = long_ledger(), Terms(0, 0, 16, 5)
     right = settle(evidence, terms).verdict
     assert () == differences(right, evidence, terms)
@@ -300,7 +302,7 @@ def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str)
     assert differences(replace(right, findings=(replace(one, **changed),)), evidence, terms)
 
 
-# Placement that is too open for the second checker
+# Placement that the second checker left open
 
 OPEN = Opinion(Standing.SOUND, unjudged=frozenset({10}))
 
@@ -319,7 +321,7 @@ def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_ope
 
 
 def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
-    """Those the second checker has judged itself."""
+    """The second checker has judged the other segments and kinds itself."""
     assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED, SEGMENT), OPEN)
     assert ["standing", "findings"] == respects(verdict(replace(FINDING, segment=LATER)), OPEN)
     assert ["standing", "findings"] == respects(
@@ -328,7 +330,7 @@ def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
 
 
 def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
-    """What else is unknown is not; a violation stays one."""
+    """Other unknown reasons are not accepted. A violation stays a violation."""
     unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
     assert () == agree(unknown, OPEN)
     silent = replace(unknown, unknowns=(Unknown.BOOKIE_SILENT,))
@@ -341,7 +343,7 @@ def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate(
 
 
 def test_a_violation_waits_for_no_maintenance() -> None:
-    """Whatever else it waits for; an indeterminate ledger does."""
+    """A violation is final, whatever else is in maintenance; an indeterminate ledger waits."""
     waits = replace(
         OPEN,
         standing=Standing.INDETERMINATE,
@@ -356,11 +358,11 @@ def test_a_violation_waits_for_no_maintenance() -> None:
     assert () == agree(failed, waits)
 
 
-# What is told, and of whom
+# Texts, and which verdicts are checked
 
 
 def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are_more() -> None:
-    """Each in order, and whole if it is just as long as it may be."""
+    """Each difference is given in order, and whole if it just fits."""
     five = tuple("abcde")
     assert "a; b; c; d; e" == differ_text(five)
     assert "a; b; c; d; e; and 1 more differences" == differ_text((*five, "f"))

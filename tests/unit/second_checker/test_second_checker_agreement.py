@@ -1,4 +1,4 @@
-"""Which verdicts go to the second checker, and how a difference is told."""
+"""Which verdicts the second checker gets, and the text of a difference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 
 
 def test_all_but_the_sound_go_to_the_second_checker() -> None:
-    """But for those that could not be judged at all."""
+    """Every verdict but a sound one is checked, except for ledgers that could not be judged at
+    all.
+    """
     exempt = Verdict(7, Standing.EXEMPT, Exempt.OPEN)
     unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,))
     poison = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.POISON,))
@@ -34,7 +36,7 @@ def test_all_but_the_sound_go_to_the_second_checker() -> None:
 
 
 def test_the_sample_of_the_sound_has_the_share_asked_for_and_differs_between_runs() -> None:
-    """A tenth of 10,000 ledgers, give or take; none at 0, all at 1."""
+    """About a tenth of 10,000 ledgers are chosen; none at 0, all at 1."""
     sound = [Verdict(ledger_id, Standing.SOUND) for ledger_id in range(10_000)]
     tenth, other = (replace(TERMS, sound_sample=0.1, probe_seed=seed) for seed in (1, 2))
     drawn = {one.ledger_id for one in sound if is_due(one, tenth)}
@@ -47,8 +49,8 @@ def test_the_sample_of_the_sound_has_the_share_asked_for_and_differs_between_run
     ]
 
 
-def test_a_difference_is_told_with_both_sides() -> None:
-    """One sentence each."""
+def test_a_difference_is_reported_with_both_sides() -> None:
+    """One sentence has both sides."""
     first = Verdict(
         7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), listing_false_negatives=2
     )
@@ -60,7 +62,9 @@ def test_a_difference_is_told_with_both_sides() -> None:
 
 
 def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
-    """To the entry in a ledger that was looked at whole; in another only which bookies lack any."""
+    """In a ledger that was looked at whole, missing entries are compared to the entry; in any
+    other, only the bookies that lack some.
+    """
     first = Verdict(7, Standing.SOUND, lacks=(BookieLack("b1", expected=10, absent=3),))
     for lacks, whole, part in (
         ({"b1": (10, 3)}, [], []),
@@ -74,8 +78,8 @@ def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
         ]
 
 
-def test_many_differences_are_told_in_a_bounded_text() -> None:
-    """The first few, each cut, and how many more there are."""
+def test_many_differences_are_reported_in_a_bounded_text() -> None:
+    """The text has the first few differences, each shortened, and the number of the others."""
     text = differ_text(("x" * 10_000,) * (DIFFERENCES_TOLD_MAX + 3))
     assert text.endswith("; and 3 more differences")
     assert len(text) < DIFFERENCES_TOLD_MAX * (DIFFERENCE_CHARS_MAX + 10) + 50
@@ -83,7 +87,7 @@ def test_many_differences_are_told_in_a_bounded_text() -> None:
 
 @pytest.mark.parametrize("cut", [1, 2])
 def test_no_entry_is_reported_on_fewer_looks_than_it_takes(cut: int) -> None:
-    """The looks behind a finding are taken away one by one."""
+    """The looks behind a finding are removed one by one."""
     seen = 0
     for story in stories(60):
         driven = drive(story)
@@ -97,7 +101,7 @@ def test_no_entry_is_reported_on_fewer_looks_than_it_takes(cut: int) -> None:
 
 
 def test_a_ledger_is_not_given_up_early() -> None:
-    """`unsettled` after one look is no verdict."""
+    """`unsettled` after one look is not a valid verdict."""
     driven = drive(tell(0))
     given_up = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
     one_look = replace(driven.evidence, looks=driven.evidence.looks[:1])

@@ -24,8 +24,8 @@ LISTS = {
 
 
 def test_entries_that_an_ack_quorum_lists_are_beyond_the_end() -> None:
-    """Entry 12 ends one list and begins another; what one bookie lists alone does not count, nor
-    what a bookie outside the last ensemble lists.
+    """Entry 12 ends one list and begins another. Entries that only one bookie lists do not count,
+    nor those that a bookie outside the last ensemble lists.
     """
     facts = BeyondEndFacts(9, 2, ("b1", "b2"))
     assert Beyond(Entries(((12, 12),), 1), facts) == beyond_end(LISTS, WHOLE)
@@ -42,7 +42,7 @@ def test_entries_that_an_ack_quorum_lists_are_beyond_the_end() -> None:
     ],
 )
 def test_nothing_is_beyond_an_end_that_is_not_known(metadata: LedgerMetadata) -> None:
-    """Nor beyond one behind all that two bookies list."""
+    """Nothing is beyond an end that is above everything two bookies list, either."""
     assert NOTHING == beyond_end(LISTS, metadata)
 
 

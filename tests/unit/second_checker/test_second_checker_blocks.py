@@ -30,8 +30,8 @@ def looked_at(
 
 
 def test_of_many_edges_each_bookie_has_its_part() -> None:
-    """All the edges of one list beside thousands of another, and none of a bookie that is not in
-    the ensemble.
+    """All edges of one list are kept beside thousands of another, and none of a bookie that is not
+    in the ensemble.
     """
     few, many = range(10_000_000, 10_010_000, 100), range(1_000, 9_000_000, 100)
     edges = {"b1": many, "b2": few, "b4": range(20_000_000, 21_000_000, 100)}
@@ -43,7 +43,7 @@ def test_of_many_edges_each_bookie_has_its_part() -> None:
 
 
 def test_what_was_read_or_claimed_is_looked_at_however_much_it_is() -> None:
-    """Unlike edges, of which POINTS_MAX are enough."""
+    """They are not limited, unlike edges, of which POINTS_MAX are enough."""
     read = range(0, 100 * 3 * POINTS_MAX, 100)
     chosen = looked_at(claimed=tuple(read))
     assert all(any(block.low <= entry <= block.high for block in chosen) for entry in read[::50])
@@ -51,28 +51,28 @@ def test_what_was_read_or_claimed_is_looked_at_however_much_it_is() -> None:
 
 
 def test_a_whole_round_of_the_ensemble_is_looked_at_to_both_sides_of_a_point() -> None:
-    """Every bookie has its turn beside each edge, and what touches is one block."""
+    """Each bookie has a turn beside each edge. Rounds that touch are one block."""
     at = {(one.low, one.high) for one in looked_at(edges=(1000,), claimed=(2000, 2007))}
     assert {(997, 1003), (1997, 2010), (0, 3), (LAST - 3, LAST)} <= at
 
 
 def test_points_farther_apart_are_two_blocks() -> None:
-    """One entry between their rounds is not looked at."""
+    """An entry between two rounds is not looked at."""
     assert {(1997, 2003), (2005, 2011)} <= {
         (one.low, one.high) for one in looked_at(claimed=(2000, 2008))
     }
 
 
 def test_another_run_looks_at_other_entries() -> None:
-    """Of the entries drawn nearly all differ; a replay draws the same."""
+    """Nearly all drawn entries differ between runs; a replay draws the same ones."""
     one, other = ({block.low for block in looked_at(seed)} for seed in (1, 2))
     assert one == {block.low for block in looked_at(1)}
     assert len(one & other) <= 2 + DRAWN_POINTS // 10
 
 
 def test_points_are_drawn_of_the_ledger_not_of_each_segment() -> None:
-    """Beside the two ends of each long segment: DRAWN_POINTS in all, or one of each where these are
-    more.
+    """Beside the two ends of each long segment there are DRAWN_POINTS in all, or one for each
+    segment if that is more.
     """
     for segments in (1, 4, 300):
         text = " ".join(f"{n * 10**7}:[b{n % 2} b2 b3]" for n in range(segments))
@@ -83,7 +83,7 @@ def test_points_are_drawn_of_the_ledger_not_of_each_segment() -> None:
 
 
 def test_of_another_ledger_other_entries_are_looked_at() -> None:
-    """One run does not look at the same place of every ledger."""
+    """One run looks at different places in different ledgers."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5)
     one, other = (
         {block.low for block in blocks(ledger_id, PARTS, {}, (), terms)[0]}
@@ -96,7 +96,7 @@ def test_of_another_ledger_other_entries_are_looked_at() -> None:
 def test_a_ledger_is_looked_at_whole_up_to_a_number_of_entries(
     too_many: int, is_whole: bool
 ) -> None:
-    """ENUMERATED_ENTRIES_MAX, and not one more."""
+    """The limit is exactly ENUMERATED_ENTRIES_MAX."""
     parts = stretches(
         ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1 + too_many}")
     )
@@ -107,8 +107,8 @@ def test_a_ledger_is_looked_at_whole_up_to_a_number_of_entries(
 def test_the_segments_of_a_long_ledger_are_looked_at_whole_while_there_is_room(
     too_many: int, is_whole: bool
 ) -> None:
-    """What the first leaves of ENUMERATED_ENTRIES_MAX is for the second, and then there is none for
-    the third.
+    """The second segment gets what the first leaves of ENUMERATED_ENTRIES_MAX. Then none is left
+    for the third.
     """
     third = ENUMERATED_ENTRIES_MAX + too_many
     text = f"e3 w2 a2 0:[b1 b2 b3] 600000:[b4 b2 b3] {third}:[b1 b2 b4] closed {LAST}"

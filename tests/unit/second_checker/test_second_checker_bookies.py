@@ -1,4 +1,4 @@
-"""What the second checker makes of bookies: how they attended the looks, and what came of their
+"""The second checker's findings on bookies: their state at the looks, and the state of their
 ledgers."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNMARKED = NamingLedgers(2, [4, 7], 1, 0)
 def at_looks(
     *greetings: Greeting | None, name: str = "b1", cookie: bool = False
 ) -> list[BookieRecord]:
-    """A bookie at looks 10 s apart; None: not registered."""
+    """Return a bookie at looks 10 s apart; None: not registered."""
     where = {None: Registration.NONE}
     return [
         replace(
@@ -69,7 +69,7 @@ def taken(*records: BookieRecord, away: str = "") -> Attendance:
 def test_a_bookie_is_accused_by_two_looks(
     greetings: tuple[Greeting | None, ...], silent: bool, gone: bool, connected: bool
 ) -> None:
-    """The same at each of them; and none in planned maintenance."""
+    """The state must be the same at both; a bookie in planned maintenance is not accused."""
     for away in ("", "b1"):
         seen = taken(*at_looks(*greetings), away=away)
         accused = [
@@ -90,20 +90,20 @@ def test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent(looks: tuple[i
 
 
 def test_where_no_bookie_answered_none_is_accused() -> None:
-    """That is our network or our credentials."""
+    """Our network or our credentials are at fault."""
     seen = Attendance.from_records(at_looks(Greeting.SILENT, Greeting.SILENT), frozenset())
     assert not seen.is_anyone_serving() and [] == seen.silent()
 
 
 def test_of_a_bookie_seen_twice_at_a_look_the_newer_reading_counts() -> None:
-    """Whatever order the records come in."""
+    """The order of the records does not matter."""
     first, second = at_looks(Greeting.SILENT, Greeting.SILENT)
     again = replace(second, read_at_ms=second.read_at_ms + 1, greeting=Greeting.ANSWERED)
     assert [] == taken(again, first, second).silent() == taken(first, second, again).silent()
 
 
 def test_of_two_readings_at_the_same_time_the_later_record_counts() -> None:
-    """As it does for the first checker, which sorts them by time."""
+    """The first checker, which sorts by time, does the same."""
     first, second = at_looks(Greeting.SILENT, Greeting.SILENT)
     answered = replace(second, greeting=Greeting.ANSWERED)
     assert ([], ["b1"]) == (
@@ -113,13 +113,13 @@ def test_of_two_readings_at_the_same_time_the_later_record_counts() -> None:
 
 
 def test_a_bookie_cannot_list_if_it_was_unable_at_any_look() -> None:
-    """One that nobody saw was not."""
+    """A bookie that was never seen was not unable."""
     seen = taken(*at_looks(Greeting.ANSWERED, Greeting.UNSUPPORTED))
     assert [True, False, False] == [seen.cannot_list(bookie) for bookie in ("b1", "b9", "nobody")]
 
 
-def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
-    """With the number of looks, and what is set for the cluster."""
+def test_a_silent_bookie_is_reported_as_it_was_seen_last() -> None:
+    """The finding has the number of looks, and what is set for the cluster."""
     seen = at_looks(Greeting.SILENT, Greeting.SILENT, Greeting.SILENT)
     last = replace(
         seen[2], registration=Registration.READONLY, host="i", greeting_detail="timed out"
@@ -146,8 +146,8 @@ def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
 def test_a_bookie_is_lost_when_the_cluster_cannot_know(
     cookie: bool, since_ms: int | None, disabled: bool, ledgers: NamingLedgers, gone_ms: int | None
 ) -> None:
-    """Some ledger is unmarked, none became marked, and it will not come back: no cookie, or away
-    for delay and time-out."""
+    """Some ledger is unmarked, none became marked, and the bookie will not come back: it has no
+    cookie, or was away longer than delay and time-out."""
     cluster = replace(CLUSTER, replication_disabled=disabled)
     facts = lost_facts(at_looks(None, None, cookie=cookie), ledgers, cluster, since_ms)
     expected = (
@@ -162,7 +162,7 @@ def test_a_bookie_is_lost_when_the_cluster_cannot_know(
 def test_without_a_recovery_delay_a_bookie_may_return_until_its_session_ends(
     delay_s: int | None,
 ) -> None:
-    """Its last look counts, and no look between."""
+    """Only the last look counts, not those between."""
     cluster = replace(CLUSTER, lost_bookie_recovery_delay_s=delay_s, session_timeout_ms=20_000)
     seen = at_looks(None, None, None, cookie=True)
     assert LostFacts(True, 2, (4, 7), 1, 1, 20_000, 20_000, delay_s, False) == lost_facts(
@@ -172,7 +172,7 @@ def test_without_a_recovery_delay_a_bookie_may_return_until_its_session_ends(
 
 
 def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
-    """Each once, however it was answered."""
+    """Each ledger counts once, however it was answered."""
     lists = [
         Word(1, 1, "held"),
         Word(1, 2, "silent"),
@@ -191,8 +191,8 @@ def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
 def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(
     lost: int, answered: int, found: bool
 ) -> None:
-    """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for
-    went away."""
+    """A ledger that lacks exactly half does not count. A bookie that lacks more ledgers than it
+    answered for went away."""
     losses = Losses()
     for ledger in range(lost):
         losses.add(Lack(ledger, 10, 6))
@@ -215,7 +215,7 @@ def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(
 def test_a_bookie_fails_when_three_ledgers_were_refused_at_two_looks(
     ledgers: int, looks: int, found: bool
 ) -> None:
-    """Errors are counted by their name, the most frequent first; of as many, by name."""
+    """Errors are counted by name, the most frequent first; equally frequent ones by name."""
     refusals = [
         Refusal(ledger, look, detail, is_list)
         for ledger in range(ledgers)

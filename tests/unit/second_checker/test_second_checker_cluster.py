@@ -1,5 +1,5 @@
-"""What the second checker makes of the cluster: marks whose ledgers have no metadata, and a
-population that dropped."""
+"""The second checker's findings on the cluster: marks whose ledgers have no metadata, and a drop of
+the population."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def looked(
     ],
 )
 def test_a_mark_counts_that_was_too_old_at_two_looks_without_metadata(seen: list[MarkSeen]) -> None:
-    """Nothing less does: a mark at its grace is not beyond it."""
+    """Nothing less counts: a mark exactly at its grace is not beyond it."""
     assert marks_without_ledger(seen, TERMS, CLUSTER) is None
 
 
-def test_all_marks_are_told_together_the_oldest_first() -> None:
-    """By the older of two times; of one age by id; those only listed are counted, not one that was
-    looked at once."""
+def test_all_marks_are_reported_together_the_oldest_first() -> None:
+    """Marks are sorted by the older of two times, then by id. Those only listed are counted, and
+    one that was looked at once is not."""
     seen = [
         *looked(3, OLD, OLD),
         *looked(2, OLD, OLD),
@@ -93,7 +93,7 @@ def test_a_mark_lies_where_its_id_says(ledger: int) -> None:
 def test_a_population_dropped_when_two_listings_are_too_short(
     before: int, drop: int, counts: tuple[int, ...], found: bool
 ) -> None:
-    """Below the share that is left, both times, of a run that listed enough."""
+    """Both listings are below the remaining share of a run that listed enough ledgers."""
     listed = dict(enumerate(counts, 1))
     began_ms = {one: one * 60_000 for one in listed}
     facts = population_dropped(
@@ -107,7 +107,7 @@ def test_a_population_dropped_when_two_listings_are_too_short(
 
 @pytest.mark.parametrize("made_at_ms", [10_000, 10_001])
 def test_a_mark_of_this_moment_has_no_age(made_at_ms: int) -> None:
-    """Even without grace it is not too old, and a clock that is ahead of ours changes nothing."""
+    """Without grace it is not too old either, and a clock ahead of ours changes nothing."""
     without_grace = replace(TERMS, underreplication_grace_ms=0)
     assert (
         marks_without_ledger(looked(1, (made_at_ms,), (made_at_ms,)), without_grace, CLUSTER)
@@ -117,7 +117,7 @@ def test_a_mark_of_this_moment_has_no_age(made_at_ms: int) -> None:
 
 @pytest.mark.parametrize("disabled", [False, True])
 def test_a_finding_on_marks_says_whether_anyone_repairs(disabled: bool) -> None:
-    """As the cluster has it."""
+    """The facts say whether auto-recovery runs."""
     facts = marks_without_ledger(
         looked(1, OLD, OLD), TERMS, replace(CLUSTER, replication_disabled=disabled)
     )

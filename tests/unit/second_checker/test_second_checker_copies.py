@@ -1,4 +1,4 @@
-"""What the second checker counts: copies of each entry, what each bookie lacks, and the worst
+"""The second checker's counts: copies of each entry, what each bookie lacks, and the worst
 entry.
 """
 
@@ -24,19 +24,21 @@ FIRST, SECOND = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b4 b2 b3] closed 79"
 
 
 def runs(entries: list[int]) -> tuple[tuple[int, int], ...]:
-    """The maximal runs of some entries, by asking of each whether its neighbours are there."""
+    """Return the maximal runs of some entries: for each entry, check whether its neighbours are in
+    the set.
+    """
     firsts = [entry for entry in entries if entry - 1 not in entries]
     return tuple(zip(firsts, [entry for entry in entries if entry + 1 not in entries], strict=True))
 
 
 def lacking(block: Block, *entries: int) -> Tally:
-    """The tally of one block of PAIR, where b1 lacks these entries."""
+    """Return the tally of one block of PAIR in which b1 lacks these entries."""
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     return tally([block], said, is_whole=True)
 
 
 def counts_of(numbers: list[int]) -> BitCounts:
-    """These numbers, one for each entry of a block."""
+    """Return these numbers, one for each entry of a block."""
     sets = (
         bits_of([at for at, number in enumerate(numbers) if number > copies])
         for copies in range(max(numbers))
@@ -46,7 +48,9 @@ def counts_of(numbers: list[int]) -> BitCounts:
 
 @pytest.mark.parametrize("block", [Block(FIRST, 5, 5), Block(FIRST, 7, 8), Block(SECOND, 41, 79)])
 def test_every_entry_of_a_block_was_written_to_its_write_set(block: Block) -> None:
-    """In a block of one entry, of two, and of many rounds; a bookie may have none of them."""
+    """This holds for a block of one entry, of two, and of many rounds; a bookie may have no entry
+    in it.
+    """
     looked = range(block.low, block.high + 1)
     assert {
         bookie: (bits_of(mine), len(mine))
@@ -57,8 +61,8 @@ def test_every_entry_of_a_block_was_written_to_its_write_set(block: Block) -> No
 
 @pytest.mark.parametrize("seed", range(20))
 def test_copies_are_counted_entry_by_entry(seed: int) -> None:
-    """Any words of any bookies, in blocks of one entry and of many, against a count of each entry
-    alone.
+    """Any words of any bookies, in blocks of one entry and of many, agree with a count of each
+    entry alone.
     """
     draw = Random(seed)
     words = {
@@ -110,7 +114,9 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
 
 
 def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
-    """Each entry's are counted: two, one on a bookie that is away, one that is gone."""
+    """The copies of each entry are counted: two, one on a bookie that is away, and one on a bookie
+    that is gone.
+    """
     said = {
         "b1": Said(HELD, by_entry={1: ABSENT}),
         "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT}),
@@ -126,7 +132,9 @@ def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
 
 
 def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -> None:
-    """At least as many as a finding shows, of a ledger that was looked at whole; far from all."""
+    """In a ledger that was looked at whole, at least as many ranges are kept as a finding shows; by
+    far not all.
+    """
     entries = list(range(1, 2 * 1000, 2))
     found = lacking(Block(PAIR, 0, 9999), *entries).absent["b1"]
     assert (1000, tuple((entry, entry) for entry in entries[:RANGES_MAX])) == (
@@ -137,14 +145,14 @@ def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -
 
 
 def test_a_bookie_that_holds_all_holds_as_much_as_was_written_to_it() -> None:
-    """In two blocks, one of which another bookie has to itself."""
+    """There are two blocks, one of which is only on another bookie."""
     said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
     found = tally([Block(FIRST, 0, 8), Block(SECOND, 40, 41)], said, is_whole=True)
     assert {"b1": 6, "b2": 7, "b3": 8, "b4": 1} == found.held == found.expected
 
 
 def test_entries_with_few_copies_need_not_be_those_that_one_bookie_lacks() -> None:
-    """Of b1 and b4 each lacks entries of one block; there is no entry that both lack."""
+    """b1 and b4 each lack entries of one block, but no entry is missing on both."""
     said = {b: Said(HELD) for b in ("b1", "b2", "b3", "b4")}
     said["b1"] = Said(HELD, by_entry={5: ABSENT})
     said["b4"] = Said(HELD, by_entry={41: ABSENT})
@@ -156,7 +164,7 @@ def test_entries_with_few_copies_need_not_be_those_that_one_bookie_lacks() -> No
 
 
 def test_of_entries_with_few_copies_the_first_ranges_are_kept() -> None:
-    """Two bookies lack them in turn, so that they are not those that one of them lacks."""
+    """Two bookies lack them in turn, so no single bookie lacks all of them."""
     said = {
         b: Said(HELD, by_entry=dict.fromkeys(range(first, 2000, 4), ABSENT))
         for b, first in (("b1", 1), ("b2", 3))
@@ -167,7 +175,9 @@ def test_of_entries_with_few_copies_the_first_ranges_are_kept() -> None:
 
 
 def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
-    """They are compared where both checkers looked, and that is not from the lowest on."""
+    """Both checkers' ranges are compared where both looked, which need not begin at the lowest
+    entry.
+    """
     entries = list(range(1, 2 * 1000, 2))
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     assert (
@@ -177,8 +187,8 @@ def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
 
 
 def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
-    """As many ranges as a finding shows end with one that goes on in the next block, and there is
-    another block.
+    """The last range that a finding shows continues in the next block, which is therefore counted,
+    too.
     """
     entries = [*range(1, 2 * RANGES_MAX, 2), 2 * RANGES_MAX]
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
@@ -191,8 +201,8 @@ def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
 
 
 def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept() -> None:
-    """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a
-    border.
+    """Every block begins and ends with an entry that b1 lacks: two runs for each block, one range
+    for each border.
     """
     blocks = [Block(PAIR, low, low + 3) for low in range(0, 4000, 4)]
     entries = [entry for entry in range(4000) if entry % 4 in (0, 3)]
@@ -204,20 +214,24 @@ def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept(
 
 
 def test_behind_the_blocks_that_bring_enough_ranges_entries_are_only_counted() -> None:
-    """One range a block: no block is taken apart that can change none of the ranges compared."""
+    """There is one range for each block: no block is split if it cannot change the ranges that are
+    compared.
+    """
     blocks = [Block(PAIR, low, low + 1) for low in range(0, 200, 2)]
     said = {"b1": Said(HELD, by_entry=dict.fromkeys(range(0, 200, 2), ABSENT)), "b2": Said(HELD)}
     found = tally(blocks, said, is_whole=True).absent["b1"]
     assert (RANGES_MAX + 1, 100) == (len(found.ranges), found.total)
 
 
-def test_some_entries_are_told_by_their_runs() -> None:
-    """In whatever order, and however often, they are given."""
+def test_some_entries_are_given_as_their_runs() -> None:
+    """Entries may be given in any order, with repetitions."""
     assert Entries(((1, 3), (5, 5), (8, 9)), 6) == Entries.of([9, 5, 1, 3, 2, 8, 8])
 
 
 def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_counted() -> None:
-    """Fewest that can exist, then fewest confirmed, then the lowest."""
+    """The worst entry has the fewest possible copies, then the fewest confirmed ones, then the
+    lowest id.
+    """
 
     def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
         sure, counts = counts_of(confirmed), counts_of(possible)

@@ -1,4 +1,4 @@
-"""What judging a ledger of many segments again costs, in calls."""
+"""The cost of the second judging of a ledger of many segments, in calls."""
 
 import pytest
 from support.many_segments import HARMS, calls, story
@@ -9,8 +9,8 @@ from auditor.second_checker.agreement import differences
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_judging_again_costs_what_its_segments_cost(harm: str) -> None:
-    """Five times the segments take no more than seven times the work, whatever is lost: nobody
-    walks through all segments for each bookie's segments, nor for each of its reads.
+    """Five times the segments cost at most seven times the calls, whatever is lost: the segments
+    are not scanned once for each bookie's segments, nor for each read.
     """
 
     def judged_again(segments: int) -> int:

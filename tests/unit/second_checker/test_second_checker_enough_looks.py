@@ -1,5 +1,5 @@
-"""Whether a verdict had enough looks behind it, in the notation of test_first_checker_recheck.py:
-one word a look.
+"""Whether a verdict rests on enough looks, in the notation of test_first_checker_recheck.py: one
+word for each look.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from auditor.second_checker.enough_looks import unsupported_claims
 TERMS = Terms(
     judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3
 )
-"""A mark of the notation is of the time 0, and so beyond grace."""
+"""A mark of the notation is of time 0, and so beyond grace."""
 
 LOST = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
 LATE = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
@@ -41,7 +41,7 @@ NOT_BEHIND = (
 
 
 def said(text: str, verdict: Verdict, terms: Terms = TERMS) -> list[str]:
-    """What is said against the verdict on the looks that the text tells."""
+    """Return the objections to the verdict on the looks that the text describes."""
     return list(unsupported_claims(verdict, LedgerEvidence(7, looks(text)), terms))
 
 
@@ -67,19 +67,19 @@ def asked_at(count: int) -> str:
 def test_a_lost_entry_takes_two_looks_that_asked_and_one_behind_them(
     text: str, wanted: list[str]
 ) -> None:
-    """All three of the same metadata; each that is missing is a sentence."""
+    """All three must see the same metadata; each missing look gives a sentence."""
     assert wanted == said(text, LOSS)
 
 
 def test_a_loss_behind_a_mark_takes_as_many_looks() -> None:
-    """It is no finding of the family of entries, and stands on the same reads."""
+    """Such a loss is not in the entry family, but rests on the same reads."""
     assert [] == said("A+! A+! A+", HIDDEN_LOSS)
     assert 1 == len(said("A+! A+", HIDDEN_LOSS))
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("A+ A+", []), ("A+ B+", []), ("A+", [SINGLE])])
 def test_a_mark_takes_two_looks(text: str, wanted: list[str]) -> None:
-    """Whatever else changed between them."""
+    """Other changes between them do not matter."""
     assert wanted == said(text, MARKED)
 
 
@@ -94,12 +94,12 @@ def test_a_mark_takes_two_looks(text: str, wanted: list[str]) -> None:
     ],
 )
 def test_a_remark_takes_metadata_read_twice_alike(text: str, wanted: list[str]) -> None:
-    """At the two newest looks."""
+    """The two newest looks read it."""
     assert wanted == said(text, REMARKED)
 
 
 def test_a_remark_beside_a_violation_stands_on_what_the_violation_stands_on() -> None:
-    """A mark that stood while the ledger changed may have a remark beside it."""
+    """If the ledger changed while its mark stood, there may be a remark beside the mark."""
     assert [] == said("A+ B+", Verdict(7, Standing.VIOLATED, findings=(LATE, REMARK)))
 
 
@@ -113,7 +113,7 @@ def test_a_remark_beside_a_violation_stands_on_what_the_violation_stands_on() ->
     ],
 )
 def test_no_ledger_is_looked_at_more_often_than_allowed(text: str, wanted: list[str]) -> None:
-    """`looks_max` looks that ask, and two more."""
+    """`looks_max` looks ask, and two more may follow."""
     assert wanted == said(text, SOUND)
 
 
@@ -129,12 +129,14 @@ def test_no_ledger_is_looked_at_more_often_than_allowed(text: str, wanted: list[
     ],
 )
 def test_a_ledger_is_given_up_when_its_looks_are_used_up(text: str, wanted: list[str]) -> None:
-    """As many as are allowed, or three where the newest metadata would take a third delay."""
+    """It is given up after the permitted number of looks, or after three if the newest metadata
+    needs a third delay.
+    """
     assert wanted == said(text, GIVEN_UP)
 
 
 def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothing_else() -> None:
-    """Marked at the two newest looks, and beyond grace."""
+    """The mark is reported if it is there at the two newest looks, and beyond grace."""
     late = replace(GIVEN_UP, standing=Standing.VIOLATED, findings=(LATE,))
     lost = replace(late, findings=(LOST,))
     prefix = "of a ledger that kept changing it reports "
@@ -155,14 +157,14 @@ def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothin
     )
 
 
-def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_look() -> None:
-    """A mark that was made anew is within its grace again."""
+def test_the_newest_look_says_how_long_a_ledger_that_kept_changing_is_marked() -> None:
+    """A mark that was created anew is within its grace again."""
     *before, newest = looks("A! B! C+! D+")
     made_anew = replace(newest, record=replace(newest.record, mark=Mark(9_000)))
     assert () == unsupported_claims(GIVEN_UP, LedgerEvidence(7, (*before, made_anew)), TERMS)
 
 
 def test_a_ledger_that_kept_changing_is_indeterminate() -> None:
-    """Or violated, by its mark; nothing else."""
+    """A mark can make it violated; nothing else can."""
     exempt = Verdict(7, Standing.EXEMPT, Exempt.OPEN, unknowns=(Unknown.UNSETTLED,))
     assert ["a ledger that kept changing is called exempt"] == said("A! B! C! D", exempt)

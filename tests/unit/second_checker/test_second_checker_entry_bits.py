@@ -25,7 +25,9 @@ SEEDS = range(100)
 
 
 def runs(entries: set[int]) -> list[tuple[int, int]]:
-    """The maximal runs of some entries, by asking of each whether its neighbours are there."""
+    """Return the maximal runs of some entries: for each entry, check whether its neighbours are in
+    the set.
+    """
     firsts = sorted(entry for entry in entries if entry - 1 not in entries)
     lasts = sorted(entry for entry in entries if entry + 1 not in entries)
     return list(zip(firsts, lasts, strict=True))
@@ -33,7 +35,7 @@ def runs(entries: set[int]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("period", [1, 2, 3, 7, 64, 257])
 def test_a_pattern_begins_again_every_period(period: int) -> None:
-    """As far as the length, whether that is shorter than a period or many of them."""
+    """It repeats up to the length, whether that is shorter than a period or many periods."""
     for seed in range(20):
         draw = Random(seed)
         pattern = draw.getrandbits(period)
@@ -44,7 +46,7 @@ def test_a_pattern_begins_again_every_period(period: int) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, FEW, FEW + 1, 99])
 def test_positions_in_any_order_are_a_set_and_come_back_ascending(count: int) -> None:
-    """Few and many of them."""
+    """This holds for few positions and for many."""
     for seed in range(20):
         positions = Random(seed).sample(range(100), count)
         found = bits_at(positions, 100)
@@ -54,7 +56,9 @@ def test_positions_in_any_order_are_a_set_and_come_back_ascending(count: int) ->
 
 
 def test_the_first_runs_of_a_set_are_whole() -> None:
-    """As many as are asked for, of sets whose runs lie at every place of the first windows."""
+    """As many as are requested are returned, for sets with runs at every place of the first
+    windows.
+    """
     for seed in SEEDS:
         draw = Random(seed)
         bits = draw.getrandbits(300) & draw.choice([draw.getrandbits(300), (1 << 300) - 1])
@@ -66,8 +70,8 @@ def test_the_first_runs_of_a_set_are_whole() -> None:
 
 
 def test_the_runs_of_a_set_are_maximal_and_ascend() -> None:
-    """Runs within the first windows, across their borders and far behind them; gaps far longer than
-    a window; and none.
+    """Runs are within the first windows, across their borders and far behind them, with gaps longer
+    than a window; or there are none.
     """
     assert [] == runs_of(0)
     for seed in SEEDS:
@@ -83,14 +87,14 @@ def test_the_runs_of_a_set_are_maximal_and_ascend() -> None:
 
 @pytest.mark.parametrize("shift", [0, 1, WINDOW, WINDOW_MAX])
 def test_a_run_longer_than_any_window_is_one_run(shift: int) -> None:
-    """However far it begins, and with another one behind it."""
+    """It may begin anywhere, and another run may follow it."""
     long = (shift, shift + 3 * WINDOW_MAX)
     behind = (shift + 3 * WINDOW_MAX + 2, shift + 3 * WINDOW_MAX + 3)
     assert [long, behind] == runs_of(bits_of_runs([long, behind]))
 
 
 def bits_of_runs(of: list[tuple[int, int]]) -> int:
-    """The set of all entries of these runs."""
+    """Return the set of all entries of these runs."""
     return sum(all_bits(last - first + 1) << first for first, last in of)
 
 

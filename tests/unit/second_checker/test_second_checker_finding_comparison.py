@@ -1,4 +1,4 @@
-"""Findings on bookies and on the cluster, compared: what both make alike stands, all else is
+"""The comparison of findings on bookies and on the cluster: equal findings stand, all others are
 withheld."""
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ ONE, OTHER = (Finding(SILENT, FACTS, bookie_id=bookie) for bookie in ("b1", "b2"
 
 
 def test_findings_that_both_make_stand_in_their_order() -> None:
-    """With nothing said."""
+    """No sentence is written."""
     assert ([OTHER, ONE], []) == agree_on(
         [OTHER, ONE], {(SILENT, "b1"): FACTS, (SILENT, "b2"): FACTS}
     )
 
 
 def test_a_finding_with_another_fact_is_withheld_alone() -> None:
-    """Both sides are told, and each is cut short."""
+    """The sentence has both sides, each shortened."""
     long = replace(FACTS, looks=3, detail="x" * 500)
     found, (differ,) = agree_on([ONE, OTHER], {(SILENT, "b1"): long, (SILENT, "b2"): FACTS})
     assert [OTHER] == found
@@ -38,7 +38,7 @@ def test_a_finding_with_another_fact_is_withheld_alone() -> None:
 
 
 def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
-    """Whichever it is; what the first overlooked comes last."""
+    """It does not matter which checker makes it; what the first one overlooked comes last."""
     found, differ = agree_on(
         [ONE], {(SILENT, "b2"): FACTS, (Kind.MARK_WITHOUT_LEDGER, None): FACTS}
     )
@@ -51,7 +51,7 @@ def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
 
 
 def test_a_difference_on_what_is_unknown_withholds_nothing() -> None:
-    """Its sentence says on what the checkers differ, and of which ledger."""
+    """Its sentence names the difference and the ledger."""
     on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7, is_withheld=False)
     differ = "our two checkers differ on the same evidence"
     assert f"{differ} about ledger 7 (x)" == on_ledger.sentence
@@ -59,13 +59,13 @@ def test_a_difference_on_what_is_unknown_withholds_nothing() -> None:
 
 
 def test_what_the_first_overlooked_is_sorted_by_kind_and_bookie() -> None:
-    """However the second found it."""
+    """The order in which the second checker found it does not matter."""
     subjects = [(SILENT, "b2"), (Kind.BOOKIE_LOST_CONTENT, "b3"), (SILENT, "b1")]
     _, differ = agree_on([], dict.fromkeys(subjects, FACTS))
     assert sorted(subjects) == [(one.kind, one.bookie_id) for one in differ]
 
 
 def test_what_just_fits_is_not_cut() -> None:
-    """The bound itself is within it."""
+    """A text of exactly the maximum length is kept."""
     _, (differ,) = agree_on([ONE], {(SILENT, "b1"): replace(FACTS, detail="x" * SIDE_CHARS_MAX)})
     assert differ.detail.endswith("x" * SIDE_CHARS_MAX)

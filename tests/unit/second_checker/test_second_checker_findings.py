@@ -1,5 +1,5 @@
-"""What the second checker finds wrong with one ledger: which kind, which entry is the worst, what a
-mark and metadata say.
+"""The second checker's findings on one ledger: the kind, the worst entry, and what a mark and
+metadata show.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def opinion(
     looks: int = 2,
     mark: Mark | None = None,
 ) -> Opinion:
-    """What the second checker makes of bookies that list so, and were read so, at each of so many
-    looks.
+    """Return the opinion on bookies that list these entries, and were read with these results, at
+    each of so many looks.
     """
     answers = {
         b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
@@ -82,8 +82,10 @@ ALL = set(range(6))
         (["b1", "b2", "b3"], Kind.ENTRY_WITHOUT_REPLICA),
     ],
 )
-def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
-    """Of three written and two acknowledged: fewer than three, fewer than two, none."""
+def test_the_kind_follows_from_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
+    """Of three written and two acknowledged copies: fewer than three, fewer than two, or none can
+    exist.
+    """
     lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
     found = opinion(
         "e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking))
@@ -93,8 +95,8 @@ def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind:
     ]
 
 
-def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
-    """Whatever its mark excuses; with the entries lost."""
+def test_of_a_marked_ledger_a_loss_is_reported_alone() -> None:
+    """A loss stands alone, whatever the mark excuses, with the lost entries."""
     lists = {"b1": ALL - {4}, "b2": ALL - {2, 4}}
     reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
     found = opinion(
@@ -114,7 +116,7 @@ def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
 
 
 def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_worst() -> None:
-    """Entries 1 and 4 each lack a copy, and of entry 4 another is not known."""
+    """Entries 1 and 4 each lack a copy, and another copy of entry 4 is unknown."""
     lists = {"b1": ALL - {4}, "b2": ALL - {1, 4}, "b3": ALL}
     reads = {**in_vain(("b2", 1), ("b2", 4)), ("b1", 4): ReadStatus.TIMED_OUT}
     (finding,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).findings
@@ -136,11 +138,11 @@ def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_wo
 def test_only_the_end_is_missing_where_all_before_it_is_there_and_nothing_is_unknown(
     ack: int, of_others: Lists, lacks: set[int], reads: Reads, at_tail: bool
 ) -> None:
-    """On each bookie that lacks an entry. As many copies as the ack quorum are enough."""
+    """This holds for each bookie that lacks an entry, and the ack quorum of copies is enough."""
     lists = {"b1": ALL, "b2": ALL, **of_others, "b3": ALL - lacks}
     absent = in_vain(*((b, e) for b, held in lists.items() for e in ALL - held))
-    told = opinion(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 5", lists, {**absent, **reads})
-    (finding,) = told.findings
+    judged = opinion(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 5", lists, {**absent, **reads})
+    (finding,) = judged.findings
     assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
 
 
@@ -148,28 +150,28 @@ def test_only_the_end_is_missing_where_all_before_it_is_there_and_nothing_is_unk
 def test_only_the_end_is_missing_on_a_bookie_that_cannot_list_if_the_rest_was_read(
     probes: int, at_tail: bool
 ) -> None:
-    """What its sample says of other entries is assumed. It has all but the last one."""
+    """Its sample leaves other entries assumed. It has all but the last one."""
     unable = Bookie(frozenset(range(3)), answer=AnswerStatus.UNSUPPORTED)
     whole = dict.fromkeys(("b1", "b2"), Bookie(frozenset(range(4))))
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 3")
     state = State(metadata, {**whole, "b3": unable})
-    told = Story("tail", (state,), more_terms={"probe_entries": probes})
-    driven = drive(told)
-    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    story = Story("tail", (state,), more_terms={"probe_entries": probes})
+    driven = drive(story)
+    (finding,) = judge_entry_by_entry(driven.evidence, story.terms).findings
     assert isinstance(finding.facts, EntryFacts) and at_tail is finding.facts.at_tail
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, story.terms)
 
 
-def test_a_gone_bookie_that_should_hold_no_entry_is_not_told() -> None:
-    """The first segment has one entry, and that is on b1 alone."""
+def test_a_gone_bookie_that_should_hold_no_entry_is_not_reported() -> None:
+    """The first segment has one entry, which belongs on b1 alone."""
     gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
     empty = dict.fromkeys(("b1", "b4", "b5"), Bookie())
     metadata = ledger("e3 w1 a1 0:[b1 b2 b3] 1:[b1 b4 b5] closed 9")
-    told = Story("short", (State(metadata, {**empty, "b2": Bookie(), "b3": gone}),))
-    driven = drive(told)
-    (finding,) = judge_entry_by_entry(driven.evidence, told.terms).findings
+    story = Story("short", (State(metadata, {**empty, "b2": Bookie(), "b3": gone}),))
+    driven = drive(story)
+    (finding,) = judge_entry_by_entry(driven.evidence, story.terms).findings
     assert isinstance(finding.facts, EntryFacts) and () == finding.facts.gone
-    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+    assert () == differences(driven.step.verdict, driven.evidence, story.terms)
 
 
 @pytest.mark.parametrize(
@@ -196,9 +198,9 @@ def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(
     ]
 
 
-def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
-    """The first has too many members without location to be tried, the second holds or fails by
-    one, the third holds.
+def test_what_is_open_of_placement_is_reported_on_any_segment() -> None:
+    """The first segment has too many members without location to be tried, the second holds or
+    fails by one, the third holds.
     """
     text = "e5 w5 a3 0:[b1 b2 n1 n2 n3] 5:[b1 b3 b4 b5 n1] 9:[b1 b2 b3 b4 b5] closed 19"
     metadata = ledger(text)
@@ -216,7 +218,7 @@ def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
 def test_a_mark_excuses_placement_within_its_grace(
     age_ms: int, expected: list[Kind], lists: Lists
 ) -> None:
-    """Whether or not a bookie was asked: both bookies are in one rack."""
+    """Both bookies are in one rack. It does not matter whether a bookie was asked."""
     around = Surroundings(locations={"b1": "/r1", "b2": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     found = opinion(
@@ -251,8 +253,8 @@ X1, X2, B3 = "x1", "x2", "b3"
 def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
     elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]], kind: Kind
 ) -> None:
-    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. All lost
-    entries are of the kind.
+    """Bookie b3 is named only beyond the end, y1 is not registered, and entry 5 is not lost. All
+    lost entries have the kind.
     """
     entries = ((1, 1), (3, 4))
     assert [(kind, entries)] == [
@@ -273,8 +275,8 @@ def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
 def test_a_bookie_that_forgot_the_ledger_has_lost_what_it_showed_before(
     forgot_at: tuple[int, int], shown_at: int, kind: Kind
 ) -> None:
-    """Bookie x1 showed entry 4; of entries 1 and 3, which x2 has, it said that it knows no such
-    ledger.
+    """Bookie x1 returned entry 4; for entries 1 and 3, which x2 has, it said that it does not know
+    the ledger.
     """
     elsewhere = {
         (X1, entry): (look, ReadStatus.NO_LEDGER)
@@ -286,8 +288,8 @@ def test_a_bookie_that_forgot_the_ledger_has_lost_what_it_showed_before(
 
 
 def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]]) -> Opinion:
-    """Of entries 1, 3 and 4, which b1 and b2 lost, where the reads on other bookies are these, each
-    with its look.
+    """Return the result for entries 1, 3 and 4, which b1 and b2 lost, with these reads on other
+    bookies, each with its look.
     """
     metadata = ledger("e2 w2 a1 0:[b1 b2] 6:[b1 b3] closed 5")
     lost = {
@@ -320,7 +322,7 @@ def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]])
 def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(
     text: str, expected: list[tuple[int, int]]
 ) -> None:
-    """All bookies are in one rack. A segment that holds no entry ends before it begins."""
+    """All bookies are in one rack. A segment without entries ends before it begins."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
     metadata = ledger(f"e2 w2 a1 {text}")
     findings, _, _ = placement_findings(metadata, stretches(metadata), terms)
@@ -358,7 +360,7 @@ def test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list(
 def test_a_mark_is_as_old_as_the_older_of_its_times(
     created_ms: int, changed_ms: int | None, expected: list[Kind]
 ) -> None:
-    """Exactly at its grace it is acceptable."""
+    """A mark exactly at its grace is acceptable."""
     lists = {"b1": ALL, "b2": ALL}
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, mark=Mark(created_ms, changed_ms))
     assert expected == [one.kind for one in found.findings]
@@ -385,8 +387,8 @@ def test_a_mark_is_as_old_as_the_older_of_its_times(
     ],
 )
 def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
-    """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end
-    before a segment.
+    """A quorum is larger than the next one, a first segment does not begin at 0, an ensemble has
+    another size, or the end is before a segment.
     """
     assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).findings]
 
@@ -402,8 +404,8 @@ def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
     ],
 )
 def test_metadata_that_is_just_right_is_none(text: str) -> None:
-    """Quorums of one, a segment of one entry, one that begins behind the end, an end before all
-    entries, no end.
+    """Quorums of one, a segment of one entry, a segment that begins behind the end, an end before
+    all entries, and no end are valid.
     """
     assert Kind.METADATA_MALFORMED not in [one.kind for one in opinion(text, {}, {}).findings]
 
@@ -421,7 +423,7 @@ def test_metadata_that_is_just_right_is_none(text: str) -> None:
     ],
 )
 def test_why_a_ledger_is_exempt(text: str, mark: Mark | None, expected: Exempt | None) -> None:
-    """The first reason that holds: its mark, its state, that it holds nothing."""
+    """The first reason that holds counts: its mark, its state, that it holds nothing."""
     record = LedgerRecord(
         LEDGER,
         0,
@@ -435,7 +437,7 @@ def test_why_a_ledger_is_exempt(text: str, mark: Mark | None, expected: Exempt |
 
 
 def test_metadata_that_nobody_can_read_exempts_no_ledger() -> None:
-    """There is no state to go by."""
+    """Its state is unknown."""
     assert (
         exemption(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.MALFORMED, ZnodeStamp(1, 0, 0)))
         is None
@@ -460,8 +462,8 @@ def test_metadata_that_nobody_can_read_exempts_no_ledger() -> None:
 def test_a_ledger_is_left_open_since_it_was_made_and_in_recovery_since_it_was_written(
     ctime_ms: int | None, stamp: tuple[int, int] | None, state: LedgerState, expected: bool
 ) -> None:
-    """At 13,000, where more than 10,000 ms are too long; 0 is no time. `stamp`: when the znode was
-    made and written.
+    """At time 13,000 with a limit of 10,000 ms; 0 is not a time. `stamp`: when the znode was
+    created and written.
     """
     metadata = replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=state, ctime_ms=ctime_ms)
     znode = None if stamp is None else ZnodeStamp(1, 0, *stamp)
@@ -472,7 +474,7 @@ def test_a_ledger_is_left_open_since_it_was_made_and_in_recovery_since_it_was_wr
 
 
 def test_a_mark_of_this_moment_is_not_beyond_a_grace_of_nothing() -> None:
-    """A millisecond later it is."""
+    """A mark that is a millisecond old is beyond it."""
     record = LedgerRecord(
         LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), None, mark=Mark(NOW_MS, None)
     )
@@ -483,7 +485,7 @@ def test_a_mark_of_this_moment_is_not_beyond_a_grace_of_nothing() -> None:
 
 @pytest.mark.parametrize(("looks", "expected"), [(1, []), (2, [Kind.LEDGER_STUCK])])
 def test_a_remark_takes_two_looks(looks: int, expected: list[Kind]) -> None:
-    """A ledger open for a second too long is exempt, whatever is remarked."""
+    """A ledger that is open a second too long is exempt, with or without the remark."""
     terms = replace(TERMS, judged_at_ms=NOW_MS + 11_000, stuck_after_ms=10_000)
     found = opinion("e2 w2 a1 0:[b1 b2] open", {}, {}, terms=terms, looks=looks)
     assert (Standing.EXEMPT, expected) == (found.standing, [one.kind for one in found.findings])

@@ -1,5 +1,5 @@
-"""What the second checker makes of what one bookie said: a list with the reads behind it, reads
-alone, or nothing.
+"""The second checker's reading of one bookie: a list with the reads behind it, reads alone, or
+nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRESENT, NO_ENTRY, NO_LEDGER = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStat
 TIMED_OUT, CORRUPT = ReadStatus.TIMED_OUT, ReadStatus.CORRUPT
 
 Read = tuple[int, ReadStatus]
-"""The look, and what was read."""
+"""The look, and the result of the read."""
 
 
 def reads_of(reads: Mapping[int, Read]) -> dict[int, EntryRead]:
@@ -39,7 +39,7 @@ def reads_of(reads: Mapping[int, Read]) -> dict[int, EntryRead]:
 def listing(
     *of: tuple[int, int, int, int], received: int = 0, status: AnswerStatus = AnswerStatus.HELD
 ) -> Answer:
-    """An answer of these groups: first, last, size, period."""
+    """Return an answer of these groups: first, last, size, period."""
     return Answer(
         "b1",
         LEDGER,
@@ -69,8 +69,8 @@ def listing(
 def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     reads: Mapping[int, Read], words: Mapping[int, int], why: set[Unknown], all_due: bool
 ) -> None:
-    """And one of the reads told something; else it is unknown, and where reads are missing, because
-    it cannot list.
+    """At least one of the reads must be conclusive. Otherwise the rest is unknown; if reads are
+    missing, because the bookie cannot list.
     """
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(words.values())
@@ -94,8 +94,8 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
 )
 @pytest.mark.parametrize("all_due", [True, False])
 def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all_due: bool) -> None:
-    """Unless the newest look that was answered showed one; a look without an answer takes nothing
-    back.
+    """Only the newest answered look can contradict it with an entry. A look without an answer
+    changes nothing.
     """
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     assert (ABSENT, {}, set()) == (found.rest, found.by_entry, found.why)
@@ -114,10 +114,10 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
         (AnswerStatus.INVALID, Unknown.ANSWER_INVALID),
     ],
 )
-def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(
+def test_a_bookie_without_an_answer_is_unknown_for_a_reason(
     status: AnswerStatus | None, expected: Unknown
 ) -> None:
-    """Nobody asked it, or it did not say."""
+    """It was not asked, or did not answer."""
     found = unheard_testimony(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
     assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.by_entry)
 
@@ -154,8 +154,8 @@ INVALID, TIMEOUT = {Unknown.ANSWER_INVALID}, {Unknown.ANSWER_TIMEOUT}
 def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     highest: int, reads: Mapping[int, Read], rest: int, why: set[Unknown]
 ) -> None:
-    """Entry 5 alone is listed. The highest entry may be missing where it is the first one of its
-    page.
+    """Only entry 5 is listed. The highest entry may be missing from the list if it is the first one
+    of its page.
     """
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
     found = list_testimony_of(answer, 3, highest, reads_of(reads))
@@ -171,7 +171,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
 
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:
-    """Entry 0 may be missing from a list; here there is no list."""
+    """A list may omit entry 0; but here there is no list."""
     found = list_testimony_of(
         listing(status=AnswerStatus.NO_SUCH_LEDGER),
         3,
@@ -198,7 +198,7 @@ def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_it
     ],
 )
 def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> None:
-    """Three runs of two from 5 on, four apart; and one from 20 to 22."""
+    """Three runs of two from 5 on, four apart; and one run from 20 to 22."""
     found = list_testimony_of(
         listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)})
     )
@@ -206,7 +206,7 @@ def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> Non
 
 
 def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[int, int, int, int]:
-    """So many runs, so far apart."""
+    """Return a list of so many runs, so far apart."""
     return first, first + (runs - 1) * period, size, period
 
 
@@ -232,16 +232,16 @@ def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[
 def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(
     answer: Answer, is_believed: bool
 ) -> None:
-    """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17
-    are few.
+    """With an ensemble of three, runs 3 to 48 apart are usual, and so are runs that touch; fewer
+    than 17 are few.
     """
     found = list_testimony_of(answer, 3, -1, {})
     assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
-def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
-    """Entries 2 to 5, of which the block is 3 to 4."""
+def test_what_was_read_at_the_ends_of_a_block_is_reported_and_what_is_beyond_is_not() -> None:
+    """Entries 2 to 5 were read; the block is 3 to 4."""
     found = list_testimony_of(
         listing(),
         3,
@@ -254,7 +254,9 @@ def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not(
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("gap", [0, 1, 2])
 def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) -> None:
-    """One run to five, touching or apart, from entry 3 on, against the definition of a group."""
+    """One to five runs, touching or apart, from entry 3 on, agree with the definition of a
+    group.
+    """
     for runs in range(1, 6):
         period = size + gap if runs > 1 else 0
         named = {3 + run * period + place for run in range(runs) for place in range(size)}
@@ -267,7 +269,7 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
 
 
 def test_what_was_read_far_behind_costs_what_the_block_costs() -> None:
-    """Three entries at the far end of a ledger, of which two were read."""
+    """Three entries are at the far end of a ledger, and two of them were read."""
     last = 2**62
     reads = reads_of({last - 1: (0, PRESENT), last: (0, NO_ENTRY)})
     assert [UNKNOWN, HELD, ABSENT] == words_of(
@@ -276,6 +278,6 @@ def test_what_was_read_far_behind_costs_what_the_block_costs() -> None:
 
 
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
-    """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
+    """Of four single entries the first and the last are outside the block of 3 to 7."""
     said = list_testimony_of(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
     assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == words_of(said, 3, 7)

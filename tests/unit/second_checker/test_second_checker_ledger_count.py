@@ -1,4 +1,4 @@
-"""What is counted of one ledger: which reads are of copies, and who is probed."""
+"""Counts for one ledger: which reads are of copies, and which bookies are probed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from auditor.second_checker.schedule import stretches
 
 
 def test_an_entry_was_written_to_the_bookies_of_its_stretch() -> None:
-    """And to nobody where no stretch has it: below, behind, or in a segment whose ensemble is of
-    the wrong size.
+    """An entry outside every stretch has no bookies: before the first, behind the last, or in a
+    segment whose ensemble has the wrong size.
     """
     parts = stretches(ledger("e3 w2 a2 3:[b1 b2 b3] 6:[b1 b2] 9:[b4 b2 b3] closed 11"))
     assert [(3, 5), (9, 11)] == [(part.first, part.last) for part in parts]
@@ -37,7 +37,7 @@ def test_an_entry_was_written_to_the_bookies_of_its_stretch() -> None:
 
 
 def test_a_corrupt_copy_counts_where_the_entry_was_written() -> None:
-    """With the copies that its entry has; what another bookie has wrong of it does not count."""
+    """It counts with the entry's copies. A wrong copy on another bookie does not count."""
     metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 5")
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
     listed = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({0, 2, 3, 5}))

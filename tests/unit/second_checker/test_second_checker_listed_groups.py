@@ -21,13 +21,15 @@ from auditor.second_checker.listed_groups import (
 
 
 def listing(*of: tuple[int, int, int, int]) -> Answer:
-    """An answer of these groups: first, last, size, period."""
+    """Return an answer of these groups: first, last, size, period."""
     packed = b"".join(pack(">qqii", *one) for one in of)
     return Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, packed)
 
 
 def any_groups(draw: Random, count: int) -> tuple[Group, ...]:
-    """So many disjoint groups from some entry on: single runs, runs that touch, runs apart."""
+    """Return so many disjoint groups from some entry on: single runs, runs that touch, runs
+    apart.
+    """
     found, at = list[Group](), draw.randint(0, 5)
     for _ in range(count):
         size, runs = draw.randint(1, 5), draw.choice([1, 1, 2, 3, 20])
@@ -38,7 +40,7 @@ def any_groups(draw: Random, count: int) -> tuple[Group, ...]:
 
 
 def entries_of(groups: tuple[Group, ...]) -> set[int]:
-    """Every entry that the groups name."""
+    """Return every entry that the groups name."""
     return {
         run + place
         for one in groups
@@ -49,7 +51,9 @@ def entries_of(groups: tuple[Group, ...]) -> set[int]:
 
 @pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1, 60])
 def test_a_list_names_the_entries_of_its_groups_in_any_block(count: int) -> None:
-    """Lists of few groups and of many, and blocks of one entry to all of them; the seed is told."""
+    """Lists have few groups or many, and blocks from one entry to all of them. A failure names the
+    seed.
+    """
     for seed in range(60):
         draw = Random(seed)
         groups = any_groups(draw, count)
@@ -63,8 +67,8 @@ def test_a_list_names_the_entries_of_its_groups_in_any_block(count: int) -> None
 
 
 def test_runs_of_a_billion_entries_are_gone_through_as_far_as_the_block_goes() -> None:
-    """Two of them, one entry apart: a block of five round that entry, and a block of their last
-    two and of many groups behind.
+    """Two such runs, one entry apart: a block of five around that entry, and a block of their last
+    two entries and of many groups after them.
     """
     size = 10**9
     long = Group(0, size + 1, size, size + 1)
@@ -75,11 +79,11 @@ def test_runs_of_a_billion_entries_are_gone_through_as_far_as_the_block_goes() -
 
 
 def test_groups_are_read_as_they_were_packed() -> None:
-    """First, last, size and period; in their order."""
+    """The values are first, last, size and period, in the order of the groups."""
     packed = [(5, 13, 2, 4), (20, 20, 3, 0)]
     assert tuple(Group(*one) for one in packed) == groups_of(listing(*packed))
 
 
 def test_a_list_has_edges_where_its_runs_begin_and_end() -> None:
-    """Of each group the first and the last run."""
+    """Only the first and the last run of each group count."""
     assert [5, 6, 13, 14, 20, 22, 20, 22] == list(edges_of(listing((5, 13, 2, 4), (20, 20, 3, 0))))

@@ -1,5 +1,5 @@
-"""Ledgers too long to be looked at whole, with more edges in their lists than are looked at: both
-checkers agree.
+"""Ledgers too long to be looked at whole, with more list edges than are looked at: both checkers
+agree.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from auditor.second_checker.schedule import stretches
 
 LAST = 5_000_000
 MANY = sorted(scattered(Random(1), LAST, 3 * POINTS_MAX))
-"""Holes of one list: each has two edges, of which every sixth is looked at."""
+"""Holes of one list. Each has two edges, and every sixth edge is looked at."""
 UNSUPPORTED = AnswerStatus.UNSUPPORTED
 
 
 def committed(metadata: LedgerMetadata, bookies: dict[str, Bookie], **more: object) -> Verdict:
-    """The verdict as both checkers let it stand."""
+    """Return the verdict that both checkers support."""
     story = VastStory("long", (State(metadata, bookies),), more_terms=more)
     step, why = settle_and_check(drive(story).evidence, story.terms)
     assert "" == why
@@ -40,7 +40,7 @@ def committed(metadata: LedgerMetadata, bookies: dict[str, Bookie], **more: obje
 
 
 def drawn_on(metadata: LedgerMetadata, bookies: dict[str, Bookie], name: str, seed: int) -> EntryId:
-    """The one entry, beside the ends, that is drawn on a bookie that cannot list."""
+    """Return the one entry, beside the ends, that is drawn on a bookie that cannot list."""
     story = VastStory(
         "long", (State(metadata, bookies),), more_terms={"probe_entries": 1, "probe_seed": seed}
     )
@@ -53,7 +53,7 @@ def drawn_on(metadata: LedgerMetadata, bookies: dict[str, Bookie], name: str, se
 
 
 def test_a_copy_that_was_read_and_is_unknown_is_looked_at_whatever_the_lists_say() -> None:
-    """b3 cannot list, and one probe finds a wrong digest: that entry alone is unknown there, and it
+    """b3 cannot list, and one probe finds a wrong digest: only that entry is unknown there, and it
     is a reason.
     """
     metadata = ledger(f"e3 w3 a3 0:[b1 b2 b3] closed {LAST}")
@@ -70,8 +70,8 @@ def test_a_copy_that_was_read_and_is_unknown_is_looked_at_whatever_the_lists_say
 
 
 def test_the_few_holes_of_one_list_are_looked_at_beside_the_many_of_another() -> None:
-    """b1 leaves readable entries out of its list: what it was not read for is unknown, and in none
-    of b2's holes.
+    """b1 omits readable entries from its list: what was not read there is unknown, and is not in
+    any of b2's holes.
     """
     metadata = ledger(f"e3 w3 a3 0:[b1 b2 b3] closed {LAST}")
     for seed in range(5):
@@ -82,22 +82,22 @@ def test_the_few_holes_of_one_list_are_looked_at_beside_the_many_of_another() ->
 
 
 def test_entries_looked_for_elsewhere_are_looked_at_whatever_the_lists_say() -> None:
-    """Of the entries without a copy one is on no other bookie. It lies within a range, so that
-    nothing else names it.
+    """One of the entries without a copy is on no other bookie. It lies within a range, so nothing
+    else names it.
     """
     metadata = ledger(f"e2 w2 a1 0:[b1 b2] closed {LAST}")
     lost = range(1_000_000, 1_000_100)
     bookies = with_holes(metadata, {"b1": lost, "b2": {*lost, *MANY}})
     around = Surroundings(writable=frozenset({"b1", "b2", "b3"}))
-    for missing in (1_000_025, 1_000_050):  # two of the four that are looked for
+    for missing in (1_000_025, 1_000_050):  # two of the four searched entries
         there = {**bookies, "b3": Bookie(frozenset(lost) - {missing})}
         verdict = committed(metadata, there, around=around, stranded_entries_max=4)
         assert [Kind.ENTRY_WITHOUT_REPLICA] == [one.kind for one in verdict.findings]
 
 
 def test_the_worst_entry_is_looked_at_though_nobody_read_it() -> None:
-    """b1 and b2 lack the same entries, b3 one of them and many others, and what it lacks is
-    unknown. The one is beyond the ranges told, and its edges are not among those looked at.
+    """b1 and b2 lack the same entries, b3 lacks one of them and many others, which are unknown.
+    That one entry is beyond the reported ranges, and its edges are not among those looked at.
     """
     others = scattered(Random(2), LAST, 3 * POINTS_MAX)
     metadata = ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {LAST}")
@@ -133,7 +133,7 @@ class Passed(tuple[tuple[EntryId, EntryId], ...]):
 
 
 def test_comparing_ranges_costs_blocks_and_ranges_not_their_product() -> None:
-    """A list of half a million holes and hundreds of blocks took half a minute."""
+    """A list of half a million holes and hundreds of blocks once took half a minute."""
     (part,) = stretches(ledger(f"e1 w1 a1 0:[b1] closed {LAST}"))
     blocks = [Block(part, low, low + 9) for low in range(0, 20_000, 20)]
     ranges = Passed((entry, entry + 2) for entry in range(0, 20_000, 4))

@@ -1,4 +1,4 @@
-"""Which ledgers still name a bookie that is not registered, and whether they are marked: ledger by
+"""Which ledgers still name an unregistered bookie, and whether they are marked, ledger by
 ledger."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from auditor.second_checker.lost_ledgers import (
 
 
 def states(marks: str, ledger: int = 5, *, last: State | None = None) -> list[State]:
-    """A closed ledger at looks 1, 2, ...: "m" where it is marked."""
+    """Return a closed ledger at looks 1, 2, ...: "m" where it is marked."""
     history = [
         State(ledger, look, "found", (1, 0), "CLOSED", 9, mark == "m")
         for look, mark in enumerate(marks, 1)
@@ -42,7 +42,9 @@ def counted(needed_at: tuple[int, ...], history: list[State]) -> NamingLedgers:
 def test_a_ledger_counts_by_its_marks(
     marks: str, needed_at: tuple[int, ...], unmarked: int, always: int, since: int
 ) -> None:
-    """Unmarked: at no look, and needed at two. One whose mark was taken away counts nowhere."""
+    """An unmarked ledger is marked at no look and needed at two. One whose mark was removed does
+    not count.
+    """
     found = counted(needed_at, states(marks))
     assert (unmarked, always, since) == (found.unmarked, found.marked_always, found.marked_since)
 
@@ -59,12 +61,14 @@ def test_a_ledger_counts_by_its_marks(
     ],
 )
 def test_a_ledger_that_no_longer_names_it_counts_nowhere(last: State) -> None:
-    """Written since, deleted, or no closed ledger with entries."""
+    """It was written since, deleted, or is not a closed ledger with entries."""
     assert NamingLedgers() == counted((1, 2), states("---", last=last))
 
 
 def test_each_bookie_has_its_own_ledgers_and_the_lowest_are_named() -> None:
-    """Ledgers that were never read count nowhere, nor do states of ledgers that need nobody."""
+    """Ledgers that were never read do not count, nor do states of ledgers that need no such
+    bookie.
+    """
     ledgers = range(1, 30)
     needs = [
         Need(ledger, look, bookie)
@@ -82,18 +86,18 @@ def test_each_bookie_has_its_own_ledgers_and_the_lowest_are_named() -> None:
 
 
 def test_the_write_that_needed_the_bookie_last_is_the_one_that_must_stand() -> None:
-    """What was written before that look is of no matter."""
+    """Earlier writes do not matter."""
     first, *later = states("---")
     assert 1 == counted((1, 2), [first._replace(stamp=(1, -1)), *later]).unmarked
 
 
 def test_a_ledger_without_the_state_that_needed_the_bookie_counts_nowhere() -> None:
-    """Nobody knows whether it was written since."""
+    """It is unknown whether it was written since."""
     assert NamingLedgers() == counted((1, 3), states("--"))
 
 
 def test_the_marked_ledgers_of_a_bookie_are_added_up() -> None:
-    """Those marked all along, and those marked since."""
+    """Ledgers marked all along and those marked since are added."""
     marks = {1: "mm", 2: "mm", 3: "-m", 4: "-m", 5: "-m"}
     found = naming_ledgers(
         [Need(ledger, 1, "b1") for ledger in marks],
@@ -103,6 +107,6 @@ def test_the_marked_ledgers_of_a_bookie_are_added_up() -> None:
 
 
 def test_ledgers_beyond_the_last_state_count_nowhere() -> None:
-    """However many they are."""
+    """This holds for any number of ledgers."""
     needs = [Need(ledger, look, "b1") for ledger in (5, 6, 7, 8) for look in (1, 2)]
     assert [5] == naming_ledgers(needs, states("--"))["b1"].lowest

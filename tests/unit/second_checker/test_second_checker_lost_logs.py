@@ -1,4 +1,4 @@
-"""The second checker on lost entry logs, from rows as they were written."""
+"""The second checker on lost entry logs, with rows as a run writes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def found(
 
 
 def test_a_log_that_is_left_out_at_two_looks_and_fails_reads_is_lost() -> None:
-    """With its ledgers, the newest word on each, the reads, and the bookie as it was last
+    """The finding has its ledgers, the newest word on each, the reads, and the bookie as last
     registered.
     """
     twice = LEFT._replace(ledger_id=8, entries=3, ranges=[[4, 5], [8, 8]])
@@ -48,8 +48,8 @@ def test_a_log_that_is_left_out_at_two_looks_and_fails_reads_is_lost() -> None:
     assert facts == found((newer, twice._replace(look=2), once, *TWICE, twice), seen=(UP, last))
 
 
-def test_each_lost_log_is_told_and_a_ledger_is_counted_once() -> None:
-    """In order of path; a log with a doubt, whose path lies between, hides none of them."""
+def test_each_lost_log_is_reported_and_a_ledger_is_counted_once() -> None:
+    """Logs are in order of path. A log in doubt, with a path between them, hides none of them."""
     paths = ("/data/a.log", "/data/b.log", "/data/c.log")
     doubts = (FAILED._replace(ledger_id=8, **SENT),)
     rows = tuple(
@@ -65,7 +65,7 @@ def test_each_lost_log_is_told_and_a_ledger_is_counted_once() -> None:
 
 @pytest.mark.parametrize("entry", [10, 29, 50, 69])
 def test_the_ends_of_each_range_are_in_the_log(entry: int) -> None:
-    """A read of the first or last entry of a range counts, whether it failed or brought the
+    """A read of the first or last entry of a range counts, whether it failed or returned the
     entry.
     """
     second = FAILED._replace(look=2, entry_id=entry)
@@ -76,7 +76,7 @@ def test_the_ends_of_each_range_are_in_the_log(entry: int) -> None:
 
 @pytest.mark.parametrize("entry", [9, 30, 49, 70])
 def test_entries_beside_a_range_are_not_in_the_log(entry: int) -> None:
-    """Their reads say nothing of it."""
+    """Their reads do not count."""
     second = FAILED._replace(look=2, entry_id=entry)
     assert found(tried=(FAILED, second)) is None
     assert found(tried=(*BOTH, second._replace(**SENT))) is not None
@@ -106,24 +106,24 @@ def test_entries_beside_a_range_are_not_in_the_log(entry: int) -> None:
 def test_reads_must_fail_with_eio_at_two_looks_and_none_may_bring_an_entry(
     tried: tuple[Tried, ...],
 ) -> None:
-    """Of entries in that log."""
+    """Only reads of entries in that log count."""
     assert found(tried=tried) is None
 
 
 @pytest.mark.parametrize("detail", ["EIO", "EIO: /data: bad block"])
 def test_the_code_stands_before_the_first_colon(detail: str) -> None:
-    """Whatever else is said of it."""
+    """The text after the colon does not matter."""
     assert found(tried=(FAILED, BOTH[1]._replace(detail=detail))) is not None
 
 
 def test_another_failure_of_a_read_is_not_counted() -> None:
-    """It neither fails nor brings the entry, and those behind it still count."""
+    """It counts neither as failed nor as returned; later reads still count."""
     facts = found(tried=(FAILED._replace(entry_id=9), FAILED._replace(detail="EUA"), *BOTH))
     assert facts is not None and [2] == [one.reads_failed for one in facts.some_logs]
 
 
 def test_a_ledger_must_be_left_out_at_two_looks() -> None:
-    """Different ledgers at each look do not add up; nor do different logs."""
+    """Different ledgers at each look do not add up, nor do different logs."""
     assert (
         found((LEFT, LEFT._replace(ledger_id=8, look=2)), (FAILED, BOTH[1]._replace(ledger_id=8)))
         is None
@@ -132,14 +132,14 @@ def test_a_ledger_must_be_left_out_at_two_looks() -> None:
 
 
 def test_a_bookie_that_is_not_registered_or_was_never_seen_has_no_finding() -> None:
-    """Registered at the last look is enough."""
+    """It must be registered at the last look; that is enough."""
     gone = replace(UP, registration=Registration.NONE)
     assert found(seen=()) is None and found(seen=(UP, gone)) is None
     assert found(seen=(gone, UP)) is not None
 
 
 def test_many_logs_and_ledgers_are_counted_and_the_first_ten_named() -> None:
-    """Logs in order of path, ledgers in order of id."""
+    """Logs are in order of path, ledgers in order of id."""
     logs = [f"/data/{n:02}.log" for n in range(TOLD_MAX + 2)]
     ledgers = range(TOLD_MAX + 1)
     rows = tuple(

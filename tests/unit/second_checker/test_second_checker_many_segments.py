@@ -1,4 +1,4 @@
-"""Ledgers of many segments whose losses go on across their borders: both checkers come to the same
+"""Ledgers of many segments whose losses continue across borders: both checkers reach the same
 verdict.
 """
 
@@ -19,7 +19,7 @@ from auditor.sandbox.notation import ledger
 
 
 def committed(segments: int, size: int, write: int, entries: int) -> Finding:
-    """The finding on a ledger that lost everything, as both checkers let it stand."""
+    """Return the finding that both checkers support, on a ledger that lost everything."""
     story = total_loss(segments, size, write, entries)
     step, why = settle_and_check(drive(story).evidence, story.terms)
     assert ("", Standing.VIOLATED) == (why, step.verdict.standing)
@@ -29,8 +29,8 @@ def committed(segments: int, size: int, write: int, entries: int) -> Finding:
 
 @pytest.mark.parametrize("segments", [21, 22, 23, 40, 90, 200])
 def test_a_total_loss_is_one_range_however_many_segments_the_ledger_has(segments: int) -> None:
-    """With as many copies as bookies every segment lost one run, and all runs touch. Up to 22 of
-    them were kept unmerged once, and the ledger of 23 was withheld.
+    """With as many copies as bookies every segment lost one run, and all runs touch. A limit of 22
+    unmerged runs once withheld the finding on a ledger of 23.
     """
     finding = committed(segments, size=3, write=3, entries=4)
     whole = ((0, 4 * segments - 1),)
@@ -49,10 +49,10 @@ def test_a_total_loss_is_one_range_however_many_segments_the_ledger_has(segments
 
 @pytest.mark.parametrize("segments", [10, 11, 12, 13, 14, 200])
 @pytest.mark.parametrize(("size", "write", "entries"), [(3, 2, 3), (5, 2, 5), (4, 3, 4)])
-def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(
+def test_a_striped_total_loss_is_reported_in_ranges_that_cross_segments(
     segments: int, size: int, write: int, entries: int
 ) -> None:
-    """A bookie that stays in its place lost two runs of each segment, of which the last touches the
+    """A bookie that keeps its position lost two runs of each segment, and the last one touches the
     first of the next.
     """
     finding = committed(segments, size, write, entries)
@@ -78,22 +78,22 @@ def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(
 def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(
     segments: str, is_java: bool
 ) -> None:
-    """Metadata that contradicts itself: as Java judges, two segments at fault are two findings of
-    one kind at one entry.
+    """The metadata contradicts itself. As Java judges, two failing segments are two findings of one
+    kind at one entry.
     """
     assert Standing.VIOLATED is placed(f"{segments} closed 9", is_java=is_java)
 
 
 def test_a_segment_below_every_entry_ends_where_both_checkers_say() -> None:
     """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at
-    -1, as of an empty ledger.
+    -1, like an empty ledger.
     """
     assert Standing.VIOLATED is placed("-5:[b1 b2] closed", is_java=True)
 
 
 def placed(segments: str, *, is_java: bool) -> Standing:
-    """The standing of a ledger all of whose bookies are in one rack, as both checkers let it
-    stand.
+    """Return the standing, which both checkers support, of a ledger with all bookies in one
+    rack.
     """
     bookies = ("b1", "b2", "b3", "b4")
     around = Surroundings(writable=frozenset(bookies), locations=dict.fromkeys(bookies, "/r1"))

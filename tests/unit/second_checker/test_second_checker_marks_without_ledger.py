@@ -1,4 +1,4 @@
-"""Marks without a ledger as they are told, and what to run next."""
+"""The witness of marks without a ledger, and what to run next."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def witness_of(facts: MarkWithoutLedgerFacts) -> str:
     return str(testimony["witness"])
 
 
-def test_one_mark_is_told_with_its_age_and_its_place() -> None:
-    """From which a person can check it by hand."""
+def test_one_mark_is_reported_with_its_age_and_its_place() -> None:
+    """A person can check it by hand with these."""
     expected = (
         "Ledger 70 is marked under-replicated, and it has no metadata (NONODE after a sync). Both"
         f" were so at two looks, 5 min apart. The oldest mark is 10 days old ({PATH}); up to 3 days"
@@ -39,7 +39,7 @@ def test_one_mark_is_told_with_its_age_and_its_place() -> None:
 
 
 def test_many_marks_are_counted_and_what_was_not_looked_at_is_said() -> None:
-    """Beyond the ids that fit; and that nobody repairs anything, where that is so."""
+    """Ids beyond the first are counted. If auto-recovery is off, the witness says it."""
     said = witness_of(
         replace(
             ONE, marks=500, some_ledgers=tuple(range(20)), unchecked=7, replication_disabled=True
@@ -54,8 +54,8 @@ def test_many_marks_are_counted_and_what_was_not_looked_at_is_said() -> None:
 
 
 def test_a_mark_is_removed_only_behind_every_look() -> None:
-    """The ledger's metadata is asked for first; where auto-recovery is off, it is enabled before
-    anything is removed.
+    """The commands first ask for the ledger's metadata. If auto-recovery is off, it is enabled
+    before anything is removed.
     """
     finding = Finding(Kind.MARK_WITHOUT_LEDGER, replace(ONE, some_ledgers=(70, 71, 72, 73)))
     commands = next_commands(finding, replication_disabled=False)

@@ -1,4 +1,4 @@
-"""Which looks count for the second checker, and which word of a bookie is its last."""
+"""Which looks count for the second checker, and which word of a bookie is its newest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def look(
     answer: AnswerStatus = AnswerStatus.HELD,
     read: ReadStatus | None = None,
 ) -> Look:
-    """A look at which b1 answered so, and entry 4 was read there so."""
+    """Return a look at which b1 gave this answer, and entry 4 was read with this result."""
     record = LedgerRecord(
         LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, version, 0), METADATA
     )
@@ -34,7 +34,7 @@ def look(
 
 
 def test_what_was_heard_of_other_metadata_does_not_count() -> None:
-    """The ledger was written between the looks, and the second asked nobody who answered."""
+    """The ledger was written between the looks, and no bookie answered at the second one."""
     before, after = (
         look(1, read=ReadStatus.NO_ENTRY),
         look(2, version=1, answer=AnswerStatus.SILENT),
@@ -45,7 +45,7 @@ def test_what_was_heard_of_other_metadata_does_not_count() -> None:
 
 
 def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() -> None:
-    """That it was once what it is now does not make it the same write."""
+    """If metadata changes and changes back, it is another write."""
     looks = [look(1), look(2, version=1), look(3), look(4)]
     assert tuple(looks[2:]) == words(looks, TERMS).looks
 
@@ -62,7 +62,7 @@ def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() ->
 def test_no_failure_takes_back_an_answer(
     first: AnswerStatus, second: AnswerStatus, expected: AnswerStatus
 ) -> None:
-    """The newest word that says something, else the newest."""
+    """The newest conclusive word counts; without one, the newest word."""
     assert (
         expected
         is words([look(1, answer=first), look(2, answer=second)], TERMS).answers["b1"].status
@@ -85,8 +85,8 @@ def test_no_failure_takes_back_an_answer(
 def test_a_bookie_that_is_gone_takes_its_lists_along(
     said: tuple[AnswerStatus | None, ...], expected: tuple[AnswerStatus, bool]
 ) -> None:
-    """None: neither registered nor known by a cookie. It is gone until it is back, and then what it
-    says by then.
+    """A gone bookie has neither registration nor cookie. Its earlier lists count no longer, but its
+    later ones do.
     """
     looks = [look(at, answer=one or AnswerStatus.UNREGISTERED) for at, one in enumerate(said)]
     for one, status in zip(looks, said, strict=True):
@@ -103,7 +103,7 @@ def test_a_bookie_that_is_gone_takes_its_lists_along(
 def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(
     probe_entries: int, expected: AnswerStatus
 ) -> None:
-    """It said so at the first look, and nothing at the second."""
+    """It said that it cannot list at the first look, and nothing at the second."""
     looks = [look(1, answer=AnswerStatus.UNSUPPORTED), look(2, answer=AnswerStatus.SILENT)]
     assert (
         expected is words(looks, replace(TERMS, probe_entries=probe_entries)).answers["b1"].status
@@ -121,7 +121,7 @@ def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(
 def test_no_failure_takes_back_what_was_read(
     first: ReadStatus, second: ReadStatus, expected: ReadStatus
 ) -> None:
-    """Likewise of each entry."""
+    """The same holds for each entry."""
     assert expected is words([look(1, read=first), look(2, read=second)], TERMS).reads[COPY].status
 
 
@@ -142,7 +142,7 @@ def test_no_failure_takes_back_what_was_read(
 def test_a_wrong_digest_accuses_when_two_looks_read_it(
     reads: list[ReadStatus], expected: set[tuple[str, int]]
 ) -> None:
-    """And when it was not read rightly since."""
+    """It must not have been read correctly since."""
     assert (
         expected
         == words([look(number, read=read) for number, read in enumerate(reads)], TERMS).corrupt

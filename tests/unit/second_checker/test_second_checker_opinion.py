@@ -1,4 +1,4 @@
-"""The second checker piece by piece: where entries belong, what a list says, which entries of a
+"""The second checker piece by piece: where entries belong, what a list names, which entries of a
 long ledger are looked at.
 """
 
@@ -41,7 +41,9 @@ TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 
 
 def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
-    """Bookies that list so; entry 4 was read in vain on those that do not list it."""
+    """Return evidence of bookies with these lists; entry 4 was read in vain on those that do not
+    list it.
+    """
     answers = {
         b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(entries))
         for b, entries in held.items()
@@ -65,8 +67,8 @@ def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
 def test_an_entry_is_written_to_the_positions_from_its_own_id_on(
     entry: int, bookies: tuple[str, ...]
 ) -> None:
-    """RoundRobinDistributionSchedule with the absolute entry id, also behind an ensemble change at
-    10.
+    """The position is that of RoundRobinDistributionSchedule with the absolute entry id, also
+    behind an ensemble change at 10.
     """
     parts = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 19"))
     (mine,) = (part for part in parts if part.first <= entry <= part.last)
@@ -91,8 +93,8 @@ def test_an_entry_is_written_to_the_positions_from_its_own_id_on(
 def test_entries_are_judged_where_their_end_is_clear(
     text: str, expected: list[tuple[int, int]]
 ) -> None:
-    """The segments of a closed ledger that hold an entry, but for one whose ensemble is of another
-    size.
+    """These are the segments of a closed ledger that hold an entry, except one with an ensemble of
+    another size.
     """
     assert expected == [(part.first, part.last) for part in stretches(ledger(text))]
 
@@ -108,14 +110,14 @@ def test_entries_are_judged_where_their_end_is_clear(
     ],
 )
 def test_no_entry_is_judged_of_metadata_without_sense(text: str) -> None:
-    """A write quorum of none or above the ensemble, and segments that do not ascend from an entry
-    there can be.
+    """A write quorum is zero or larger than the ensemble, or segments do not ascend from a possible
+    entry.
     """
     assert () == stretches(ledger(text))
 
 
 def test_no_entry_is_judged_of_a_ledger_that_is_not_closed() -> None:
-    """Whatever it says of a last entry."""
+    """Its last entry does not matter."""
     assert () == stretches(
         replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=LedgerState.IN_RECOVERY)
     )
@@ -123,7 +125,7 @@ def test_no_entry_is_judged_of_a_ledger_that_is_not_closed() -> None:
 
 @pytest.mark.parametrize("last", [0, 1, 3, 6, 11])
 def test_the_ends_of_a_bookies_share_are_those_of_all_its_entries(last: int) -> None:
-    """The first and the last of what was written to it, and none where nothing was."""
+    """They are the first and the last entry written to it; without entries there are none."""
     (part,) = stretches(ledger(f"e5 w2 a2 0:[b1 b2 b3 b4 b5] closed {last}"))
     for bookie in part.bookies:
         mine = [entry for entry in range(last + 1) if bookie in part.bookies_of(entry)] or [None]
@@ -132,7 +134,7 @@ def test_the_ends_of_a_bookies_share_are_those_of_all_its_entries(last: int) -> 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
-    """Any block of any list, against the definition of a group."""
+    """Any block of any list agrees with the definition of a group."""
     draw = Random(seed)
     single = [
         SequenceGroup(at, at, 1, 0) for at in sorted(draw.sample(range(300), draw.randint(0, 150)))
@@ -150,7 +152,7 @@ def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
 
 
 def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_looked_at() -> None:
-    """Two groups that name 2^62 entries, asked for five of them."""
+    """Two groups name 2^62 entries, and five of them are requested."""
     size = 2**31 - 1
     answer = Answer(
         "b1",
@@ -165,7 +167,9 @@ def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_loo
 
 
 def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
-    """However many edges the lists have; and those that the first checker claims are among them."""
+    """The number is bounded, however many edges the lists have. The entries that the first checker
+    claims are included.
+    """
     parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRY_ID_MAX}"))
     claimed = [2**40 + 7]
     chosen, is_whole = blocks(LEDGER, parts, {"b1": range(0, 10**7, 50)}, claimed, TERMS)
@@ -177,7 +181,7 @@ def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
 
 
 def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
-    """Up to the bound every entry."""
+    """Up to the limit every entry is looked at."""
     parts = stretches(
         ledger(f"e3 w2 a2 0:[b1 b2 b3] 500:[b4 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1}")
     )
@@ -187,7 +191,7 @@ def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
 
 
 def test_what_every_bookie_lists_is_sound() -> None:
-    """All six entries twice."""
+    """All six entries are listed twice."""
     seen = evidence(
         "e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5}
     )
@@ -207,8 +211,8 @@ def test_what_every_bookie_lists_is_sound() -> None:
 def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(
     promised: int, listed: int, text: str
 ) -> None:
-    """Also where the metadata contradicts itself, or a bookie stands three times in an ensemble;
-    those are not confirmed.
+    """This also holds if the metadata contradicts itself, or a bookie occurs three times in an
+    ensemble; such copies are not confirmed.
     """
     everything = set(range(10))
     said = judge_entry_by_entry(
@@ -218,7 +222,7 @@ def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(
 
 
 def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> None:
-    """Entry 4 stands on b2 and b3 alone; b1 holding it helps nobody."""
+    """Entry 4 belongs only on b2 and b3. A copy on b1 does not count."""
     seen = evidence(
         "e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5}
     )
@@ -235,7 +239,7 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
 
 
 def test_a_list_that_lacks_an_entry_proves_nothing_by_itself() -> None:
-    """Nobody read entry 1 on b2: unknown, and why."""
+    """Entry 1 was not read on b2: it is unknown, with the reason."""
     seen = evidence(
         "e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 3, 4}, b3={1, 2, 4, 5}
     )
@@ -251,7 +255,7 @@ def test_a_list_that_lacks_an_entry_proves_nothing_by_itself() -> None:
     [(ReadStatus.PRESENT, HELD), (ReadStatus.NO_LEDGER, ABSENT), (ReadStatus.REFUSED, UNKNOWN)],
 )
 def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int) -> None:
-    """A list lacks entry 7, and it was read."""
+    """A list lacks entry 7, but it reads back."""
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({6}))
     read = EntryRead("b1", LEDGER, 7, 0, NOW_MS, status)
     assert [HELD, word] == words_of(list_testimony_of(answer, 3, 7, {7: read}), 6, 7)
@@ -262,7 +266,7 @@ def heard(
     answers: Mapping[str, AnswerStatus | set[int]],
     reads: Mapping[tuple[str, int], ReadStatus],
 ) -> LedgerEvidence:
-    """Two looks at which bookies listed so, or answered so, and were read so."""
+    """Return two looks with these lists or answers, and these reads."""
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
     said = {
         bookie: (
@@ -305,7 +309,9 @@ ALL = set(range(6))
 def test_only_maintenance_is_the_reason_where_all_that_are_away_are_in_it(
     answers: Mapping[str, AnswerStatus | set[int]], away: set[str], expected: bool
 ) -> None:
-    """And look as a bookie does that is down; a ledger of which all is known waits for nobody."""
+    """They are unavailable, as bookies are that are down. A ledger without unknown copies waits for
+    no bookie.
+    """
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
     assert (
         expected
@@ -321,8 +327,8 @@ def test_only_maintenance_is_the_reason_where_all_that_are_away_are_in_it(
 def test_reads_count_where_a_bookie_that_cannot_list_was_to_be_read(
     last: int, probe_entries: int, expected: tuple[int, int] | None
 ) -> None:
-    """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read, and nothing of a
-    ledger of one entry.
+    """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read; in a ledger of one
+    entry it holds nothing.
     """
     reads = {
         ("b3", 1): ReadStatus.PRESENT,
@@ -340,8 +346,8 @@ def test_reads_count_where_a_bookie_that_cannot_list_was_to_be_read(
 
 
 def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list() -> None:
-    """Each holds entries 0 to 5: two ends, and of the others as many as are drawn, of which entry 3
-    was not answered.
+    """Each holds entries 0 to 5: two ends, and of the others the drawn ones, of which entry 3 was
+    not answered.
     """
     reads = {(bookie, entry): ReadStatus.PRESENT for bookie in ("b1", "b2") for entry in range(6)}
     reads |= {("b1", 3): ReadStatus.TIMED_OUT}
@@ -352,8 +358,10 @@ def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list
 
 
 @pytest.mark.parametrize("entry", [0, 9, 10, 15, 19])
-def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) -> None:
-    """At either end of a segment, or within; with what is known of its other copy."""
+def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_reported(entry: int) -> None:
+    """It is at either end of a segment, or within. The finding has what is known of its other
+    copy.
+    """
     held = set(range(20))
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
@@ -373,7 +381,7 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
 
 
 def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
-    """Bookie b1 holds nothing of the second segment."""
+    """Bookie b1 should hold nothing of the second segment."""
     held = set(range(20))
     seen = heard(
         "e1 w1 a1 0:[b1] 10:[b2] closed 19",
@@ -384,7 +392,7 @@ def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
 
 
 def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
-    """As if it were silent."""
+    """It counts like a silent one."""
     opinion = judge_entry_by_entry(heard("e2 w2 a1 0:[b1 b2] closed 5", {"b1": ALL}, {}), TERMS)
     assert (Standing.INDETERMINATE, {Unknown.BOOKIE_SILENT}) == (
         opinion.standing,
@@ -429,7 +437,7 @@ def test_what_is_said_of_a_ledger_without_metadata(
     mark: Mark | None,
     expected: tuple[Standing, Exempt | None, set[Unknown], list[Kind]],
 ) -> None:
-    """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is
+    """The metadata is gone, cannot be decoded, or could not be read: then only the mark is
     known.
     """
     bad = Malformed("not UTF-8", 17, 99, "ab" * 32) if status is RecordStatus.MALFORMED else None

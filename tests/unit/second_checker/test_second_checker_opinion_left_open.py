@@ -1,5 +1,5 @@
-"""What the second checker leaves open: segments too open to be tried, of a marked ledger what its
-mark is there for, and of a long one what lies between the entries it looks at.
+"""What the second checker leaves open: segments that are too expensive to try; for a marked ledger,
+what the mark excuses; for a long one, what lies between the entries it looks at.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def opinion(
     terms: Terms = TERMS,
     claimed: Collection[int] = (),
 ) -> Opinion:
-    """Of two looks at which the bookies answered so, and lacked an entry each."""
+    """Return the opinion after two looks with these answers, in which the bookies lack an entry
+    each.
+    """
     said = {}
     for bookie, answer in answers.items():
         if isinstance(answer, set):
@@ -79,11 +81,11 @@ WITHOUT_4: Said = dict.fromkeys(("b1", "b2", "n1", "n2", "n3"), ALL - {4})
         (OLD, {**HOLDING, **WITHOUT_4}, (VIOLATED, set(), set())),
     ],
 )
-def test_what_is_open_of_placement_is_told_unless_a_mark_excuses_it_or_a_loss_stands_alone(
+def test_what_is_open_of_placement_is_reported_unless_a_mark_excuses_it_or_a_loss_stands_alone(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown], set[int]]
 ) -> None:
-    """Whether or not a bookie was asked. The first segment has too many members without location to
-    be tried, the second holds or fails by one.
+    """It does not matter whether a bookie was asked. The first segment has too many members without
+    location to be tried, the second holds or fails by one.
     """
     around = Surroundings(
         locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"}
@@ -112,8 +114,8 @@ UNREGISTERED, TIMED_OUT = AnswerStatus.UNREGISTERED, AnswerStatus.TIMED_OUT
 def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown]]
 ) -> None:
-    """It is what the mark says. That one was silent, or not asked where others were, is a reason,
-    and leaves it open.
+    """The mark covers that. A silent bookie, or one that was not asked while others were, is a
+    reason, and leaves the ledger open.
     """
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 9", answers, {}, mark)
     assert expected == (found.standing, set(found.unknowns))
@@ -151,9 +153,7 @@ def test_a_bookie_that_is_gone_lacks_everything(
     answers: Said,
     expected: tuple[Standing, set[Unknown], dict[str, tuple[int, int]], list[Kind]],
 ) -> None:
-    """Neither registered nor known by a cookie, and in the ensemble; whether the ledger is marked
-    or not.
-    """
+    """It has neither registration nor cookie, and is in the ensemble; the mark does not matter."""
     found = opinion("e2 w2 a1 0:[b1 b2] closed 9", answers, {}, mark)
     assert expected == (
         found.standing,
@@ -165,7 +165,7 @@ def test_a_bookie_that_is_gone_lacks_everything(
 
 
 def test_of_a_long_ledger_it_looks_where_something_was_listed_read_or_claimed() -> None:
-    """And where the ledger's number and the run's seed say."""
+    """Further entries are drawn from the ledger's number and the run's seed."""
     text = "e2 w2 a1 0:[b1 b2] closed 5000000"
     listed, lacking, claimed = 1_234_567, 3_456_789, 2_345_678
     found = opinion(text, {"b1": {listed}, "b2": {listed}}, {"b2": lacking}, None, TERMS, [claimed])
@@ -182,13 +182,13 @@ def test_of_a_long_ledger_it_looks_where_something_was_listed_read_or_claimed() 
 def test_what_a_bookie_says_to_which_nothing_was_written_leaves_nothing_open(
     said: AnswerStatus | set[int],
 ) -> None:
-    """Bookie b3 is in the ensemble, and the one entry there is was written to the other two."""
+    """Bookie b3 is in the ensemble, and the only entry was written to the other two."""
     found = opinion("e3 w2 a1 0:[b1 b2 b3] closed 0", {"b1": {0}, "b2": {0}, "b3": said}, {}, None)
     assert (Standing.SOUND, set(), {}) == (found.standing, set(found.unknowns), found.lacks)
 
 
 def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared() -> None:
-    """One beyond those that findings tell, so that each of these has ended; and every entry is
+    """One range more is kept than findings show, so that each shown one has ended. Every entry is
     counted.
     """
     few = set(range(0, 10_000, 2))
@@ -199,8 +199,8 @@ def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared()
 
 
 def test_of_metadata_that_contradicts_itself_the_end_says_nothing() -> None:
-    """Every bookie lists two entries above the end: that is told of metadata that makes sense
-    alone.
+    """Every bookie lists two entries above the end, which is reported only for consistent
+    metadata.
     """
     beyond: Said = {bookie: set(range(12)) for bookie in ("b1", "b2", "b3")}
     sound, doubled = (

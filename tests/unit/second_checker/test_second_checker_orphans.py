@@ -1,4 +1,4 @@
-"""The second checker on orphans, from rows as they were written."""
+"""The second checker on orphans, with rows as a run writes them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def look(at_ms: int, **changes: Any) -> LedgerLook:
 
 
 def facts(topics: Topics = KNOWN, rows: Any = ROWS, **again: Any) -> OrphanedFacts | None:
-    """One sure orphan, 4, and ledger 3 as the second look saw it."""
+    """Return the facts with one certain orphan, 4, and ledger 3 as the second look saw it."""
     sure = UnreferencedLedger(4, {FIRST: look(10), AGAIN: look(60)})
     other = UnreferencedLedger(3, {FIRST: look(10), AGAIN: look(70, **again)})
     return orphaned_facts([sure, other], topics, rows, NOW_MS, AGE_MS)
 
 
 def test_all_orphans_are_one_finding() -> None:
-    """Ascending, with their bytes, and the shortest time between looks."""
+    """Ids ascend, with their bytes, and the shortest time between looks."""
     assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == facts()
 
 
@@ -40,7 +40,9 @@ def test_all_orphans_are_one_finding() -> None:
     ("again", "undecided"), [({"status": "gone"}, 0), ({"czxid": 2}, 0), ({"czxid": None}, 1)]
 )
 def test_what_the_second_look_saw_counts(again: dict[str, Any], undecided: int) -> None:
-    """Gone: it was on its way out. Another ledger by now. Not read: unknown."""
+    """A deleted ledger was being deleted. A recreated one is not an orphan. One that was not read
+    is unknown.
+    """
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, undecided, 50) == facts(**again)
 
 
@@ -62,14 +64,16 @@ def test_what_the_second_look_saw_counts(again: dict[str, Any], undecided: int) 
     ],
 )
 def test_a_doubt_or_a_reference_leaves_no_orphan(topics: Topics, rows: Any) -> None:
-    """Then nothing is found at all."""
+    """Without any orphan there is no finding."""
     assert facts(topics, rows) is None
 
 
 def alone(
     orphan_age_ms: int = AGE_MS, rows: Any = ROWS, topics: Topics = KNOWN, **both: Any
 ) -> OrphanedFacts | None:
-    """Ledger 3 beside the sure orphan 4, changed at both looks; it comes first."""
+    """Return the result for ledger 3, changed at both looks, beside the certain orphan 4; 3 comes
+    first.
+    """
     other = UnreferencedLedger(3, {FIRST: look(10, **both), AGAIN: look(70, **both)})
     sure = UnreferencedLedger(4, {FIRST: look(10), AGAIN: look(60)})
     return orphaned_facts([other, sure], topics, rows, NOW_MS, orphan_age_ms)
@@ -89,7 +93,7 @@ UNDECIDED = {
 
 @pytest.mark.parametrize("name", UNDECIDED)
 def test_a_name_that_is_not_understood_is_undecided(name: str) -> None:
-    """Whatever a topic of a like name says."""
+    """A topic with a similar name does not matter."""
     rows = ROWS | {
         f"persistent://t/n/{one}": [TopicRow("x", AGAIN, "topic", "found")]
         for one in ("a/b", "a", "")
@@ -116,7 +120,7 @@ def test_young_ledgers_and_those_of_others_are_passed_over(
 
 
 def test_a_ledger_just_older_than_the_age_is_an_orphan() -> None:
-    """By a millisecond; one without a time of creation counts as old."""
+    """It is older by a millisecond. A ledger without a creation time counts as old."""
     assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == alone(
         created_ms=NOW_MS - AGE_MS - 1
     )
@@ -136,7 +140,7 @@ def test_a_ledger_just_older_than_the_age_is_an_orphan() -> None:
 
 
 def test_only_closed_ledgers_have_a_length() -> None:
-    """An open one has its bytes counted nowhere; an empty one has none."""
+    """The bytes of an open ledger are not counted; an empty one has none."""
     assert OrphanedFacts(2, (3, 4), 70, 1, NOW_MS, AGE_MS, 0, 50) == alone(
         state="OPEN", length_bytes=0
     )
@@ -159,7 +163,7 @@ def test_namespaces_of_each_form_are_decided_but_that_of_transactions() -> None:
 
 
 def test_ledgers_and_topics_that_were_not_read_again_are_counted() -> None:
-    """Each of them; a topic that is gone has been read, and names nothing."""
+    """Each of them is counted. A deleted topic was read, and names nothing."""
     once = [UnreferencedLedger(n, {FIRST: look(10)}) for n in (1, 2)]
     sure = UnreferencedLedger(4, {FIRST: look(10), AGAIN: look(60)})
     topic = "persistent://t/n/a b"
@@ -178,7 +182,7 @@ def test_ledgers_and_topics_that_were_not_read_again_are_counted() -> None:
 
 @pytest.mark.parametrize("row", ["data", "cursor", "compacted", "schema"])
 def test_a_reference_of_any_role_saves_a_ledger(row: str) -> None:
-    """It is needed, not undecided."""
+    """The ledger is needed, not undecided."""
     topic = "persistent://t/n/a b"
     rows = {topic: [*ROWS[topic], TopicRow(topic, AGAIN, row, ledger_id=3)]}
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 0, 50) == alone(rows=rows)

@@ -1,5 +1,5 @@
-"""How one ensemble adheres to its policy, as the second checker finds by trying: worked out by
-hand.
+"""Whether one ensemble adheres to its policy, as the second checker finds out by trying; the
+expected results are derived by hand.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ REGIONS = {"1": "/a/r1", "2": "/b/r1", "3": "/c/r1", "4": "/a/r2"}
 def adhering(
     rule: PlacementRule, located: dict[str, str], ensemble: str, write: int, ack: int = 2
 ) -> Adherence | None:
-    """Bookie 6 is up and without location, bookie 9 is gone and without location."""
+    """Judge an ensemble. Bookie 6 is up without location, bookie 9 is gone without location."""
     around = Surroundings(writable=frozenset({*located, "6"}), locations=located)
     return adherence(tuple(ensemble.split()), write, ack, rule, around)
 
 
 def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() -> None:
-    """It is not registered and has no cookie, so no source was asked for it."""
+    """It is not registered and has no cookie, so no source of locations was asked for it."""
     around = Surroundings(locations=RACKS, areas=({"10.0.0.0/24": "/r1"},))
     rule, gone = PlacementRule(Policy.RACK), "10.0.0.9:3181"
     assert FAIL is adherence((gone, "1"), 2, 2, rule, around)
@@ -45,8 +45,8 @@ def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() ->
             2,
             FAIL,
             FAIL,
-        ),  # the write set from the last position on wraps round to the first
-        ("1 2 3 4", 2, STRICT, STRICT),  # and finds the other rack there
+        ),  # the write set from the last position wraps round to the first
+        ("1 2 3 4", 2, STRICT, STRICT),  # and includes the other rack there
         ("1 2 3", 3, STRICT, STRICT),
         (
             "1 6",
@@ -61,7 +61,7 @@ def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() ->
 def test_a_write_set_needs_two_racks(
     ensemble: str, write: int, assigned: Adherence, java: Adherence
 ) -> None:
-    """Every one of them; a slash at the end of a location is none."""
+    """This holds for every write set; a trailing slash does not make another rack."""
     assert assigned is adhering(PlacementRule(Policy.RACK), RACKS, ensemble, write)
     assert java is adhering(
         PlacementRule(Policy.RACK, java_compatible=True), RACKS, ensemble, write
@@ -84,7 +84,7 @@ def test_a_write_set_needs_two_racks(
 def test_a_write_set_needs_zones_and_domains(
     ensemble: str, write: int, expected: Adherence
 ) -> None:
-    """At least two zones, better three, and in each more than one upgrade domain."""
+    """There must be two zones, better three, and in each more than one upgrade domain."""
     assert expected is adhering(PlacementRule(Policy.ZONE), ZONES, ensemble, write)
 
 
@@ -101,7 +101,7 @@ def test_a_write_set_needs_zones_and_domains(
 def test_no_single_region_may_acknowledge_alone(
     ensemble: str, ack: int, expected: Adherence
 ) -> None:
-    """Two copies in region a are enough for an ack quorum of two, and not for one of three."""
+    """Two copies in region a suffice for an ack quorum of two, but not of three."""
     rule = PlacementRule(Policy.REGION)
     assert expected is adhering(rule, REGIONS, ensemble, len(ensemble.split()), ack)
     assert STRICT is adhering(
@@ -119,7 +119,7 @@ def test_no_single_region_may_acknowledge_alone(
     ],
 )
 def test_nobody_judges_too_many_write_sets(size: int, write: int, expected: Adherence) -> None:
-    """More than 100,000 members in all of them together; with a write quorum as large as the
+    """The limit is 100,000 members in all write sets together. With a write quorum as large as the
     ensemble there is one set.
     """
     located = {str(n): f"/r{n % 2}" for n in range(size)}
@@ -133,8 +133,8 @@ def test_nobody_judges_too_many_write_sets(size: int, write: int, expected: Adhe
 def test_what_would_take_too_long_to_try_is_left_open(
     size: int, unplaced: int, policy: Policy
 ) -> None:
-    """Every member at a place of its own, and some without: the tries grow with the square of the
-    places, or beyond.
+    """Every member is at a place of its own, and some have none: the tries grow with the square of
+    the places, or faster.
     """
     located = {str(n): f"/z{n}/u" for n in range(unplaced, size)}
     ensemble = " ".join(str(n) for n in range(size))
@@ -157,7 +157,7 @@ def test_what_would_take_too_long_to_try_is_left_open(
 def test_a_closed_ledger_is_held_to_a_policy_that_asks_for_something(
     rule: PlacementRule, state: str, expected: bool
 ) -> None:
-    """Java's region-aware policy does not, and one region is no demand: then every ensemble
+    """Java's region-aware policy demands nothing, and neither does one region: then every ensemble
     adheres.
     """
     assert expected is judges(rule, ledger(f"e2 w2 a1 0:[1 4] {state}"))
@@ -166,7 +166,7 @@ def test_a_closed_ledger_is_held_to_a_policy_that_asks_for_something(
 
 
 def test_slashes_alone_are_cut_off_the_end_of_a_location() -> None:
-    """Rack r1X is another one than r1."""
+    """Rack r1X differs from r1."""
     assert STRICT is adhering(PlacementRule(Policy.RACK), {"1": "/r1X", "2": "/r1/"}, "1 2", 2)
 
 
@@ -182,7 +182,7 @@ DEFAULT_RACK, DEFAULT_ZONE, DEFAULT_REGION = (
     [
         ("1 d", 2, 2, False, STRICT),
         ("1 d", 2, 2, True, FAIL),
-        ("1 6", 2, 2, True, UNKNOWN),  # rack 1 and the default rack will not do, a new one will
+        ("1 6", 2, 2, True, UNKNOWN),  # rack 1 and the default rack do not suffice, a new one does
         ("1 6", 2, 1, False, STRICT),
         ("1 6 8", 3, 3, True, UNKNOWN),  # two new ones
         ("1 3 6", 3, 3, False, FAIL),
@@ -195,19 +195,19 @@ DEFAULT_RACK, DEFAULT_ZONE, DEFAULT_REGION = (
             2,
             False,
             UNKNOWN,
-        ),  # too many to be tried everywhere: all in rack 1, or in different ones
+        ),  # too many to be tried everywhere: only all in rack 1, or all in different ones
         ("1 6 8 10", 4, 3, False, UNKNOWN),
         ("1 6 8 10", 4, 5, False, UNKNOWN),  # there cannot be more racks than copies
-        ("1 2 6 8 10", 5, 2, False, None),  # what is tried of many holds, and that does not tell
-        ("1 2 6 8 10 1 3 1 3 1", 5, 2, False, FAIL),  # whatever else is not told
+        ("1 2 6 8 10", 5, 2, False, None),  # many of the tries hold, and that decides nothing
+        ("1 2 6 8 10 1 3 1 3 1", 5, 2, False, FAIL),  # whatever else is not given
         ("1 2 6 8 10 1 2 1 2 1", 5, 2, False, None),
     ],
 )
 def test_a_member_without_location_may_be_in_any_rack(
     ensemble: str, write: int, least: int, enforced: bool, expected: Adherence | None
 ) -> None:
-    """In one of the others', in the default one, which does not count where a minimum is enforced,
-    or in a new one.
+    """It may be in a rack of another member, in the default one, which does not count if a minimum
+    is enforced, or in a new one.
     """
     rule = PlacementRule(
         Policy.RACK,
@@ -241,7 +241,7 @@ CROWDED = {
             UNKNOWN,
         ),  # another domain of the crowded zone holds, the default one does not
         ("1 2 3 4 6", 5, FAIL),  # one member cannot relieve two crowded zones
-        ("1 2 3 4 6 8", 6, UNKNOWN),  # two can, each in its own zone, and nowhere else
+        ("1 2 3 4 6 8", 6, UNKNOWN),  # two members can, each in its own zone, and nowhere else
         ("1 3 6 6", 4, None),
         ("1 6 8 10", 4, UNKNOWN),  # each in a zone of its own
         ("1 2 3 6 8 10", 6, UNKNOWN),  # all in another domain of the crowded zone
@@ -253,8 +253,8 @@ CROWDED = {
 def test_a_member_without_location_may_be_in_any_zone_and_domain(
     ensemble: str, write: int, expected: Adherence | None
 ) -> None:
-    """Of the others', new ones, or the default one, in which no write set holds; whole write sets,
-    at least three copies.
+    """It may be in a zone and domain of others, in new ones, or in the default one, in which no
+    write set holds. Write sets are whole, with at least three copies.
     """
     assert expected is adhering(PlacementRule(Policy.ZONE), CROWDED, ensemble, write)
 
@@ -267,13 +267,13 @@ def test_a_member_without_location_may_be_in_any_zone_and_domain(
         ("1 2 6", FAIL),  # in the default zone
         ("1 2 9", STRICT),  # not registered: in a zone of its own
         ("1 2 down", STRICT),  # whatever was assigned to it
-        ("1 9 down", FAIL),  # and there in one domain with all that are not registered
+        ("1 9 down", FAIL),  # and there in one domain with all unregistered ones
     ],
 )
 def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(
     ensemble: str, expected: Adherence
 ) -> None:
-    """Another one for what is not registered."""
+    """An unregistered bookie is in another default zone."""
     located = {**ZONES, "ro": "/z3/u1", "down": "/z3/u1"}
     around = Surroundings(frozenset({*ZONES, "6"}), frozenset({"ro"}), located)
     rule = PlacementRule(Policy.ZONE, java_compatible=True)
@@ -283,7 +283,7 @@ def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(
 @pytest.mark.parametrize(
     ("ensemble", "write", "ack", "least", "expected"),
     [
-        ("1 4", 2, 3, 2, FAIL),  # one region in all, if it cannot acknowledge
+        ("1 4", 2, 3, 2, FAIL),  # one region in all, if it cannot acknowledge alone
         ("1 2", 3, 2, 2, STRICT),  # a write quorum above the ensemble writes no bookie twice
         ("1 d", 2, 2, 2, STRICT),
         ("d 5", 2, 2, 2, STRICT),  # another rack of the default region is not where the unknown are
@@ -302,7 +302,7 @@ def test_java_takes_what_it_does_not_know_to_be_in_a_default_zone(
 def test_regions_are_counted_wherever_a_member_is(
     ensemble: str, write: int, ack: int, least: int, expected: Adherence | None
 ) -> None:
-    """In the ensemble as many as are wanted, and in no write set fewer than that which could
+    """The ensemble needs as many as required, and each write set at least one more than could
     acknowledge alone.
     """
     located = {
@@ -322,8 +322,8 @@ def test_regions_are_counted_wherever_a_member_is(
 def test_of_many_members_without_location_a_few_places_are_tried(
     racks: int, unplaced: int, expected: Adherence | None
 ) -> None:
-    """Each rack there is, a new one, the default one, and all apart; as long as that places a
-    million members at most.
+    """These are each existing rack, a new one, the default one, and all apart, as long as at most a
+    million members are placed.
     """
     assert 1_000_000 == TRIES_MAX
     located = {str(n): f"/r{n}" for n in range(racks)}

@@ -1,4 +1,4 @@
-"""The rules of the policies over places that are all known, and the places worth trying."""
+"""The rules of the policies over known places, and the places worth trying."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ STRICT, SOFT, FAIL = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL
 def test_a_write_set_is_judged_by_where_its_members_are(
     policy: Policy, places: tuple[str | None, ...], expected: Adherence
 ) -> None:
-    """Two racks; three upgrade domains in two zones, better three; two regions. Write quorum 3,
-    ack quorum 2.
+    """Two racks; three upgrade domains in two zones, better three; two regions. Write quorum 3, ack
+    quorum 2.
     """
     there = {f"b{number}": place for number, place in enumerate(places)}
     rule, members = PlacementRule(policy), tuple(there)
@@ -42,7 +42,7 @@ def test_a_write_set_is_judged_by_where_its_members_are(
 
 @pytest.mark.parametrize(("places", "expected"), [("/a/r1 /a/r2", FAIL), ("/a/r1 /b/r1", STRICT)])
 def test_an_ensemble_spans_the_regions_it_needs(places: str, expected: Adherence) -> None:
-    """However its write sets lie, the ensemble as a whole needs two regions."""
+    """The ensemble as a whole needs two regions, whatever its write sets are."""
     there = dict(zip(("b1", "b2"), places.split(), strict=True))
     assert expected is span_regions(("b1", "b2"), there, PlacementRule(Policy.REGION))
 
@@ -62,7 +62,9 @@ def test_an_ensemble_spans_the_regions_it_needs(places: str, expected: Adherence
 def test_an_unplaced_member_may_be_where_it_makes_a_difference(
     policy: Policy, known: list[str], expected: set[str]
 ) -> None:
-    """Where others are, in another upgrade domain of theirs, somewhere new, or nowhere known."""
+    """It may be where others are, in another upgrade domain of theirs, somewhere new, or at no
+    known place.
+    """
     there = {f"b{number}": place for number, place in enumerate(known)}
     found = candidate_places(2, there, PlacementRule(policy))
     assert expected | {DEFAULT_PLACE[policy]} == found

@@ -1,4 +1,4 @@
-"""Which entries the second checker says are to be read on a bookie that cannot list."""
+"""Which entries the second checker requires to be read on a bookie that cannot list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def due_of(text: str, bookie: str, terms: Terms) -> Due:
 
 
 def planned(text: str, bookie: str, terms: Terms) -> Planned:
-    """What the first checker wants to be read."""
+    """Return the reads that the first checker plans."""
     metadata, plan = ledger(text), ProbePlan.of(terms, LEDGER)
     assert plan is not None
     size, quorum = metadata.ensemble_size, metadata.write_quorum
@@ -45,7 +45,7 @@ SWEEPS = (
     Sweep(7, 1_000, 9, 16),
     Sweep(8, 77, 9, 256),
 )
-"""None, one of every entry, and some that read fewer."""
+"""Turns of a sweep: none, one that reads every entry, and some that read fewer."""
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
@@ -56,8 +56,8 @@ SWEEPS = (
 def test_both_checkers_draw_the_same_entries(
     seed: int, text: str, bookie: str, sweep: Sweep
 ) -> None:
-    """Decision 0014: the hash is what they agree on; of which entries it draws, each finds out
-    alone.
+    """The hash is shared (decision 0014). Each checker finds out by itself which entries it
+    draws.
     """
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, probe_seed=seed, sweep=sweep)
     first, second = planned(text, bookie, terms), due_of(text, bookie, terms)
@@ -80,7 +80,7 @@ def test_both_read_the_same_entries_by_rank_of_a_ledger_too_long_to_be_looked_at
 
 
 def test_where_all_is_read_by_rank_nothing_is_left_to_draw() -> None:
-    """Also of a segment too long to be looked at: no sample is due of what there is not."""
+    """This includes a segment too long to be looked at: no sample is due of an empty rest."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 0, 9, 1))
     text = "e2 w1 a1 0:[b1 b2] closed 1000001"
     found = due_of(text, "b1", terms)
@@ -89,7 +89,7 @@ def test_where_all_is_read_by_rank_nothing_is_left_to_draw() -> None:
 
 
 def test_a_share_beyond_the_bound_is_not_read_by_rank() -> None:
-    """In both checkers at the same number of entries."""
+    """Both checkers have the same limit of entries."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=1, sweep=Sweep(3, 0, 9, 2**22))
     for last, count in ((SWEPT_ENTRIES_MAX - 1, 512), (SWEPT_ENTRIES_MAX, 0)):
         text = f"e1 w1 a1 0:[b1] closed {last}"
@@ -104,7 +104,9 @@ def test_a_share_beyond_the_bound_is_not_read_by_rank() -> None:
 def test_of_a_bookie_of_a_segment_too_long_to_be_looked_at_any_sample_will_do(
     bookie: str, is_known: bool, ends: set[int]
 ) -> None:
-    """As many entries are due as the terms say; of a bookie of short segments it is known which."""
+    """The terms give the number of entries due. For a bookie of short segments it is known which
+    ones.
+    """
     found = due_of(TOO_LONG, bookie, Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8))
     assert (ends, is_known, 8) == (found.ends, found.drawn is not None, found.drawn_count)
 
@@ -130,7 +132,7 @@ def test_of_a_sample_that_is_not_known_the_number_counts(
     ("left_out", "expected_answer"), [(None, True), (0, False), (1, False), (7, False)]
 )
 def test_all_that_is_due_must_have_been_read(left_out: int | None, expected_answer: bool) -> None:
-    """An end that is missing counts as much as one of the sample."""
+    """A missing end counts as much as a missing entry of the sample."""
     found = due_of(
         "e2 w2 a1 0:[b1 b2] closed 7", "b1", Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=100)
     )

@@ -1,5 +1,5 @@
-"""Why a write set is at fault, as the second checker words it: worked out by hand, and the same
-words as the first one's."""
+"""Why a write set fails, in the second checker's clauses: derived by hand, and equal to the first
+checker's."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def words(
 def test_the_clause_states_what_is_there_and_what_is_needed(
     rule: PlacementRule, members: str, expected: str
 ) -> None:
-    """With the names, in their order, and what is not known."""
+    """Names are in their order, and unknown members are mentioned."""
     assert expected == words(rule, members)
 
 
@@ -92,16 +92,16 @@ def test_the_clause_states_what_is_there_and_what_is_needed(
 def test_an_ensemble_as_a_whole_has_its_own_clause(
     rule: PlacementRule, members: str, write: int, expected: str
 ) -> None:
-    """Sizes under the zone-aware policy, regions spanned under the region-aware one."""
+    """The zone-aware policy has clauses on sizes, the region-aware one on spanned regions."""
     assert expected == words(rule, members, write, whole=True)
 
 
 def test_a_soft_write_set_tells_the_zones_that_are_desired() -> None:
-    """No more than the write quorum."""
+    """The desired number is at most the write quorum."""
     assert "has 2 zones (a, b) where 3 are desired" == words(ZONE, "a1 a2 b1", soft=True)
     assert "has 1 zone (a) where 2 are desired" == words(ZONE, "a1 a2", 2, soft=True)
 
 
 def test_without_an_ack_quorum_no_copy_is_allowed() -> None:
-    """Not fewer than none."""
+    """The number is never negative."""
     assert "has 1 in a, and ack quorum 0 allows 0 in any region" == words(REGION, "a1 b1", ack=0)

@@ -1,4 +1,4 @@
-"""What a ledger's writer recorded of its placement, as both checkers read it."""
+"""The placement that a ledger's writer recorded, as both checkers read it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def recorded_json(name: object, **properties: object) -> bytes:
     ],
 )  # fmt: skip
 def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
-    """The class without its package, the groups, or what is wrong; bounded and printable."""
+    """They give the class without its package, the groups, or what is wrong; bounded and
+    printable.
+    """
     metadata = replace(
         ledger("e3 w2 a2 0:[a b c] closed 9"),
         custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")),
@@ -48,7 +50,7 @@ def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
 
 
 def test_nothing_recorded_is_nothing_said() -> None:
-    """Other custom metadata is not looked at."""
+    """Other custom metadata does not matter."""
     assert "" == read_recorded(
         replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),))
     )

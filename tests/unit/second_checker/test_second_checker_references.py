@@ -1,4 +1,4 @@
-"""The second checker on references, from rows as they were written."""
+"""The second checker on references, with rows as a run writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = {FIRST: LedgerLook(100, "gone"), AGAIN: LedgerLook(1_350, "gone")}
 
 
 def rows(*looks: int, **changes: object) -> list[TopicRow]:
-    """The rows of a topic that references ledger 7 with ten entries."""
+    """Return the rows of a topic that references ledger 7 with ten entries."""
     topic_rows = [
         row
         for look in looks
@@ -31,14 +31,14 @@ def closed(last: int, at_ms: int) -> LedgerLook:
 
 
 def test_a_ledger_that_is_gone_and_needed_at_both_looks_is_missing() -> None:
-    """With the time between the looks at it."""
+    """The finding has the time between the looks at it."""
     assert MissingLedgerFacts(1, 1, (USE,), 10, None, 1_250) == reference_facts(
         7, rows(FIRST, AGAIN), GONE
     )
 
 
 def test_looks_that_are_too_close_prove_nothing() -> None:
-    """A second apart at least."""
+    """They must be at least a second apart."""
     close = {FIRST: GONE[FIRST], AGAIN: GONE[AGAIN]._replace(read_at_ms=1_099)}
     assert reference_facts(7, rows(FIRST, AGAIN), close) is None
     assert (
@@ -51,12 +51,12 @@ def test_looks_that_are_too_close_prove_nothing() -> None:
 
 @pytest.mark.parametrize("looks", [(FIRST,), (AGAIN,)])
 def test_a_reference_at_one_look_proves_nothing(looks: tuple[int, ...]) -> None:
-    """It was trimmed meanwhile, or is new."""
+    """The ledger was trimmed meanwhile, or is new."""
     assert reference_facts(7, rows(*looks), GONE) is None
 
 
 def test_one_look_at_the_ledger_proves_nothing() -> None:
-    """The second is wanted."""
+    """The second look is required."""
     assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: GONE[FIRST]}) is None
 
 
@@ -65,7 +65,7 @@ def test_one_look_at_the_ledger_proves_nothing() -> None:
     [{"offloaded": True}, {"bookkeeper_deleted": True}, {"entries": 0}, {"entries": None}],
 )
 def test_what_is_elsewhere_empty_or_not_recorded_is_not_missing(changes: dict[str, object]) -> None:
-    """The last: of the newest ledger of the topic, which ledger 7 is here."""
+    """Not recorded: the newest ledger of the topic, which is ledger 7 here."""
     assert reference_facts(7, rows(FIRST, AGAIN, **changes), GONE) is None
 
 
@@ -76,18 +76,18 @@ def test_a_newer_ledger_of_a_cursor_does_not_follow_a_ledger_of_messages() -> No
 
 
 def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
-    """The broker has rolled over: it was in use. So it was where the topic is known to end in the
-    newer one.
+    """The broker has rolled over, so the ledger was in use. The same holds if the topic is known to
+    end in the newer one.
     """
     newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]
-    told = [*rows(FIRST, AGAIN, entries=None), *newer]
-    ended = [row._replace(position=(8, 4)) if row.row == "topic" else row for row in told]
+    topic_rows = [*rows(FIRST, AGAIN, entries=None), *newer]
+    ended = [row._replace(position=(8, 4)) if row.row == "topic" else row for row in topic_rows]
     missing = MissingLedgerFacts(1, 1, (USE,), None, None, 1_250)
-    assert [missing, missing] == [reference_facts(7, one, GONE) for one in (told, ended)]
+    assert [missing, missing] == [reference_facts(7, one, GONE) for one in (topic_rows, ended)]
 
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:
-    """With the same end; another end at the second look proves nothing."""
+    """Both looks must see the same end. Another end at the second look proves nothing."""
     facts = TruncatedLedgerFacts(
         8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 1_250
     )

@@ -1,4 +1,4 @@
-"""Under which name a gone bookie is there: entry by entry."""
+"""The new name of a gone bookie, found entry by entry."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from auditor.second_checker.renames import Asked, new_name
 from auditor.wire.entry_availability import canonical
 
 WRITTEN = ledger("e3 w2 a2 0:[a g c] closed 9")
-"""Entry e on positions e and e + 1: g, the second, has all but 2, 5 and 8."""
+"""Bookie g is second, and entry e lies on positions e and e + 1, so g should hold all but 2, 5 and
+8.
+"""
 DUE = (0, 1, 3, 4, 6, 7, 9)
 
 
 HUGE = 2**53
 SPLIT = ledger(f"e3 w2 a2 0:[a g c] 10:[a c d] {HUGE}:[d c g] closed {HUGE + 5}")
-"""Past the first ten entries g has only some of the last, whose ids no float can tell from their
-neighbours.
+"""After the first ten entries g has only some of the last ones. As floats their ids equal their
+neighbours'.
 """
 SPLIT_DUE = tuple(HUGE + e for e in (0, 2, 3, 5))
 
@@ -57,19 +59,19 @@ def asked(
     ],
 )
 def test_the_one_bookie_that_holds_all_is_the_new_name(said: list[Asked], name: str | None) -> None:
-    """Of every ledger compared; not where two do, nor one that these ledgers name; a list may lack
-    three if they were read."""
+    """It must hold every compared ledger, be the only such bookie, and not be named by these
+    ledgers. Its list may lack three entries if they were read."""
     assert (name, False) == new_name("g", said, {1: WRITTEN, 2: WRITTEN})
 
 
 def test_a_share_in_too_many_entries_is_left_open() -> None:
-    """Nobody goes through a million of them."""
+    """A million entries are not examined."""
     vast: LedgerMetadata = ledger("e3 w2 a2 0:[a g c] closed 1000000")
     assert (None, True) == new_name("g", [asked("new", *DUE)], {1: vast})
 
 
 def test_other_gone_bookies_and_other_ledgers_do_not_count() -> None:
-    """Nobody was asked about it."""
+    """No bookie was asked about them."""
     assert (
         (None, False)
         == new_name("h", [asked("new", *DUE)], {1: WRITTEN})
@@ -78,7 +80,7 @@ def test_other_gone_bookies_and_other_ledgers_do_not_count() -> None:
 
 
 def test_a_share_in_as_many_entries_as_are_examined_is_not_left_open() -> None:
-    """The bound itself is within it."""
+    """The limit itself is allowed."""
     longest: LedgerMetadata = ledger(f"e3 w2 a2 0:[a g c] closed {ENUMERATED_ENTRIES_MAX - 1}")
     assert (None, False) == new_name("g", [asked("new", *DUE)], {1: longest})
 
@@ -94,19 +96,19 @@ def test_a_share_in_as_many_entries_as_are_examined_is_not_left_open() -> None:
     ],
 )
 def test_every_segment_that_names_the_gone_bookie_counts(said: Asked, name: str | None) -> None:
-    """What is lacking in any of them must have been read, whatever the size of the entry id."""
+    """What a list lacks in any of them must have been read, whatever the size of the entry id."""
     assert (name, False) == new_name("g", [said], {1: SPLIT})
 
 
 def test_a_bookie_that_can_only_be_read_was_read_at_both_ends_of_what_is_due() -> None:
-    """Also where the gone bookie held nothing of the ledger's beginning."""
+    """This includes a gone bookie that held nothing of the ledger's beginning."""
     late = ledger("e3 w2 a2 0:[a b c] 10:[a g c] closed 19")
     said = asked("new", lists=False, read=dict.fromkeys((10, 15, 19), "present"))
     assert ("new", False) == new_name("g", [said], {1: late})
 
 
 def test_reads_replace_a_list_only_on_a_bookie_that_cannot_list() -> None:
-    """One whose list failed may hold anything."""
+    """A bookie whose list failed may hold anything."""
     said = asked("new", lists=False, read=dict.fromkeys(DUE, "present"))
     silent = said._replace(answer=replace(said.answer, status=AnswerStatus.SILENT))
     assert (None, False) == new_name("g", [silent], {1: WRITTEN})

@@ -1,4 +1,4 @@
-"""Where the second checker says that entries belong, and what it keeps to say it."""
+"""Where the second checker places entries, and what it keeps in memory for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from auditor.second_checker.schedule import KEPT_PLACES_MAX, Stretch
 
 @pytest.mark.parametrize("size", [3, KEPT_PLACES_MAX // 2, KEPT_PLACES_MAX // 2 + 1])
 def test_an_entry_was_written_to_the_bookies_from_its_place_on(size: int) -> None:
-    """Whether or not the write sets of its ensemble are kept; a bookie that stands twice once."""
+    """It does not matter whether the write sets of its ensemble are kept. A bookie with two
+    positions occurs once.
+    """
     ensemble = ("b0", *(f"b{place}" for place in range(size - 1)))
     stretch = Stretch(0, 10 * size, ensemble, 2)
     assert ("b0",) == stretch.bookies_of(0) == stretch.bookies_of(5 * size)

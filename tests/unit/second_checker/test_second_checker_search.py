@@ -24,7 +24,9 @@ UNASKED = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_C
 
 @pytest.mark.parametrize("status", [ReadStatus.UNREGISTERED, None])
 def test_a_bookie_that_is_gone_is_not_looked_at(status: ReadStatus | None) -> None:
-    """It was registered when the run began, and is gone by now, whether or not a read was tried."""
+    """It was registered when the run began, and is gone now. It does not matter whether a read was
+    tried.
+    """
     answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
     said = {("x1", 0): ReadStatus.NO_LEDGER} | ({("b2", 0): status} if status else {})
     reads = {
@@ -55,7 +57,7 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
 def test_the_lowest_entry_that_a_list_names_is_found_in_any_segment(
     listed: set[int], first: int | None, searched_max: int
 ) -> None:
-    """Both bookies are gone, each of which had a segment to itself; a list costs no search."""
+    """Both bookies are gone, and each had a segment to itself. A list costs no read."""
     answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
     answers["x1"] = Answer("x1", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups(listed))
     holders, lowest = ((), ()) if first is None else (("x1",), (first,))
@@ -68,7 +70,7 @@ def test_the_lowest_entry_that_a_list_names_is_found_in_any_segment(
 
 
 def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
-    """What a bookie without a list sends of other entries says nothing of those."""
+    """What a bookie without a list returns of other entries proves nothing about those."""
     answers = {
         "b1": UNASKED,
         "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups({1, 3})),
@@ -82,8 +84,8 @@ def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
 
 
 def test_a_bookie_without_a_list_is_searched_if_its_reads_were_answered() -> None:
-    """One each that did not answer, sent an entry wrongly, was not asked for want of reads, has no
-    such ledger, and has the entry.
+    """Five bookies: one did not answer, one returned a wrong entry, one was not asked because of
+    the limit, one does not know the ledger, and one has the entry.
     """
     answers = {
         "b1": UNASKED,
@@ -122,7 +124,7 @@ def search(
     terms: Terms = TERMS,
     text: str = "e2 w1 a1 0:[b1 b2] closed 3",
 ) -> Search | None:
-    """Return the search of a ledger of four entries on b1 and b2, some of which were lost."""
+    """Return the search in a ledger of four entries on b1 and b2, some of which were lost."""
     metadata, stamp = ledger(text), ZnodeStamp(1, 0, NOW_MS)
     record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     looks = (Look(record, answers, reads),) * 2

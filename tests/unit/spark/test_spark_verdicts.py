@@ -176,7 +176,7 @@ def test_copies_that_are_counted_otherwise_by_columns_are_withheld(
     )
 
 
-def test_what_the_two_checkers_differ_on_is_told_in_their_words(
+def test_what_the_two_checkers_differ_on_is_reported_in_their_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also of a ledger that is healthy by its columns."""

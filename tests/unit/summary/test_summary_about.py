@@ -74,8 +74,8 @@ def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
 
 
 def test_what_a_run_went_through_is_read_as_it_was() -> None:
-    """Another version's run of a part, held against the run before, with its waits, gone on with
-    twice.
+    """It is a partial run of another version, compared with the run before, with its waits, and
+    resumed twice.
     """
     written = replace(
         about(Terms(1, 2, 3, 4)),

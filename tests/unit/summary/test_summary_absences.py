@@ -40,8 +40,8 @@ def look(at_ms: int, **bookies: Registration) -> Mapping[str, BookieRecord]:
 def test_the_time_goes_on_over_runs_until_the_bookie_registers(
     registrations: tuple[Registration, ...], before: dict[str, int], since: dict[str, int]
 ):
-    """Whoever was registered at a look of this run counts from the first look behind it; a future
-    time does not count.
+    """A bookie that was registered at a look of this run counts from the first look after it; a
+    future time does not count.
     """
     looks = [look(10 * at, b1=one) for at, one in enumerate(registrations, start=1)]
     assert since == unregistered_since(looks, before)

@@ -56,7 +56,7 @@ def test_the_bound_on_what_was_missed_has_six_digits() -> None:
     assert 0.428571 == as_json["missing_bound"]
 
 
-def test_each_bookie_in_maintenance_is_told_by_its_newest_word() -> None:
+def test_the_newest_word_of_each_bookie_in_maintenance_counts() -> None:
     """Whichever of the ledgers it was asked for."""
     terms = Terms(0, 0, 1, 2, around=Surroundings(maintenance=frozenset({"b1", "b2", "b9"})))
     looks = evidence(1, {"b1": HELD, "b3": HELD}, {"b1": SILENT}), evidence(2, {"b2": HELD})

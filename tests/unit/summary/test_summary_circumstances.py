@@ -58,7 +58,7 @@ IDLE = bookie("idle", None)
 
 
 def rows(*verdicts: dict[str, Any]) -> TableScan:
-    """VERDICTS rows; what is not told is null."""
+    """Return VERDICTS rows; fields that are not given are null."""
     ledgers = [
         {"ledger_id": n, "standing": "sound", "assurance": "listed"} | one
         for n, one in enumerate(verdicts)
@@ -79,7 +79,7 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
 
 
 def test_nobody_is_gone_where_nobody_has_a_cookie():
-    """Then cookies tell nothing."""
+    """Then cookies prove nothing."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
     assert ([], 0, 0) == (
         gone_bookies(records),
@@ -109,8 +109,8 @@ def test_few_of_many_that_are_away_are_named():
         ("no_such_bookie", "typo"),
     ],
 )
-def test_how_a_bookie_in_maintenance_was_found_is_told(found: str, name: str):
-    """Also that it answers, and that there is none of that name."""
+def test_how_a_bookie_in_maintenance_was_found_is_reported(found: str, name: str):
+    """This includes that it answers, and that no bookie has the name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
     as_json = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
     assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == as_json
@@ -206,7 +206,7 @@ def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
     )
 
 
-def test_single_ledgers_are_told_in_the_same_words():
+def test_single_ledgers_are_reported_in_the_same_words():
     """What `auditor ledger` says of its ledgers is what a run would, of the bookies that were
     asked.
     """
@@ -271,7 +271,7 @@ def test_a_gone_bookie_stands_behind_no_unknown_copy():
     assert ["forgotten"] == unheard([FORGOTTEN, without])["unregistered"]
 
 
-def test_a_bookie_in_maintenance_that_answered_once_is_told_as_answering():
+def test_a_bookie_in_maintenance_that_answered_once_is_reported_as_answering():
     """Whatever it did at the last look."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))
     records = [bookie("b", Greeting.ANSWERED), bookie("b", Greeting.SILENT, look=2)]

@@ -62,9 +62,7 @@ def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
 
 @pytest.mark.parametrize("write_quorum", [0, -1])
 def test_metadata_that_contradicts_itself_is_no_error(write_quorum: int):
-    """A write quorum that says nobody holds anything; a segment that ends before it begins; no
-    ensemble.
-    """
+    """The write quorum is zero, a segment ends before it begins, or an ensemble is empty."""
     whole = ledger("e2 w1 a1 0:[b1 b2] closed 4")
     back = replace(whole, segments=(Segment(5, ("b1", "b1")), Segment(3, ("b1", "b2"))))
     assert 0 == counted(replace(whole, write_quorum=write_quorum))

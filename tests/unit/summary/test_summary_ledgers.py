@@ -41,7 +41,7 @@ def test_no_ledger_at_all_adds_up():
         ((1, 2, 2), (1, 2, 2), "1 listed more than once (such as 2)"),
     ],
 )
-def test_what_does_not_add_up_is_told_with_the_ledger(
+def test_what_does_not_add_up_is_reported_with_the_ledger(
     listed: tuple[int, ...], judged: tuple[int, ...], says: str
 ):
     """One row dropped, doubled or invented, and the sentence names the ledger and says whose fault

@@ -169,7 +169,7 @@ def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> No
         (False, {}),
     ],
 )
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(
+def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
     root: Place, is_same: bool, theirs: dict[str, object]
 ) -> None:
     """Two old clusters without an instance id are not one."""

@@ -46,7 +46,7 @@ COSTS = Costs(
 
 
 def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, Any]:
-    """A row of VERDICTS; what is not told is null."""
+    """Return a row of VERDICTS; fields that are not given are null."""
     row = {
         "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [],
         "findings": [],
@@ -102,7 +102,7 @@ def test_the_standings_add_up_to_the_ledgers_listed():
 
 
 def test_every_word_of_the_contract_is_counted_zero_included():
-    """A reason that nobody has is a zero, not a gap."""
+    """A reason that no ledger has is a zero, not a gap."""
     said = summary(*MIXED)
     assert {
         r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt
@@ -173,7 +173,7 @@ def test_an_exemption_that_was_overruled_is_no_exemption():
     assert 0 == sum(said["exempt"].values())
 
 
-def test_the_oldest_mark_is_told_in_seconds():
+def test_the_oldest_mark_is_reported_in_seconds():
     """Of all marked ledgers, whatever their standing."""
     assert 5.5 == summary(*MIXED)["oldest_underreplicated_s"]
     assert 0.0 == summary(verdict(1))["oldest_underreplicated_s"]
@@ -244,7 +244,7 @@ def test_the_outcome_ignores_fail_on(
 @pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ...], complete: bool):
-    """Whatever was found and judged: an auditor that is wrong vouches for none of it."""
+    """It takes precedence over every finding and verdict: a wrong auditor cannot vouch for them."""
     assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
     assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
 
@@ -340,7 +340,7 @@ def test_bookies_count_as_of_the_last_look():
     assert expected == said
 
 
-def test_the_requests_of_the_contract_are_all_told():
+def test_the_requests_of_the_contract_are_all_reported():
     """Reads, requests, bytes, retries, confirming reads, and what lists left out."""
     expected = {
         "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2,
@@ -359,7 +359,7 @@ def test_each_standing_and_severity_has_its_word():
 
 
 def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
-    """A slip in a list of ids is no clean bill of health."""
+    """A mistake in a list of ids must not look like a sound cluster."""
     done = summary(
         verdict(7, "exempt", exempt="deleted"),
         partial=True,

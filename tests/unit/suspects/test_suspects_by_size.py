@@ -39,7 +39,7 @@ class Recorder:
 
 
 class Listener:
-    """Whatever it is asked for, it writes down with all that it was given."""
+    """Records every call with its arguments."""
 
     def __init__(self, heard: list[object]) -> None:
         self._heard = heard
@@ -192,7 +192,7 @@ def test_ledgers_that_are_more_than_they_may_be_are_listed_by_spark_again() -> N
 
 
 def test_one_portion_is_listed_here_however_many_ledgers_it_has() -> None:
-    """It is one moment's work, and without it nobody knows how many they are."""
+    """It takes a moment, and without it the number of ledgers is unknown."""
     heard: list[object] = []
     listener: Any = Listener(heard)
     StagesBySize(lambda: listener, listener, listener, 1, 4).list_ledgers(portions(2))
@@ -265,7 +265,7 @@ SHARD = Shard(7, 10, 19)
 
 
 def test_the_first_look_hands_on_what_it_is_given() -> None:
-    """Nobody is counted for it."""
+    """No ledgers are counted for it."""
     marks: dict[int, Any] = {3: "a mark"}
     stages, heard = heard_by(1_000)
     stages.read_ledgers(1, SHARD, marks)

@@ -68,7 +68,7 @@ def test_work_that_nobody_waits_for_any_more_ends_as_it_yields() -> None:
 def test_a_writer_may_be_slower_than_the_work(
     monkeypatch: pytest.MonkeyPatch, is_abandoned: bool
 ) -> None:
-    """The work waits with its next row until there is room, or until nobody wants it."""
+    """The work waits with its next row until there is room, or until it is abandoned."""
     monkeypatch.setattr(in_process, "POLL_S", 0.01)
     full, ended = threading.Event(), threading.Event()
 
@@ -93,19 +93,19 @@ def test_a_writer_may_be_slower_than_the_work(
 
 
 def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
-    """Its thread ends with it, and has a name for whoever looks at a process that hangs."""
+    """Its thread ends with it, and has a name that helps when a process hangs."""
     (thread,) = _unless_stopped(StopRequest(), lambda: iter([threading.current_thread()]))
     assert ("auditor-suspects", True) == (thread.name, thread.daemon)
 
 
 def test_what_the_work_raises_is_raised() -> None:
-    """Also a time-out of its own, which is none of the wait's."""
+    """This includes a time-out of the work itself, which is not the one of the wait."""
     with pytest.raises(TimeoutError, match="its own"):
         list(_unless_stopped(StopRequest(), lambda: (_ for _ in ()).throw(TimeoutError("its own"))))
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """The work goes on in its thread, and nobody waits for it."""
+    """The work continues in its thread, abandoned."""
     stop, is_over = StopRequest(), threading.Event()
     threading.Timer(0.2, stop._remember, (signal.SIGTERM, None)).start()
     began = time.monotonic()

@@ -42,7 +42,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class LeftOver:
-    """Suspects by their place: each list is told by what it was asked with."""
+    """Return suspects by their place: the arguments of a call identify the list."""
 
     def __init__(self) -> None:
         self.by_call: dict[tuple[object, ...], list[int]] = {}
@@ -226,7 +226,7 @@ def unasked(tmp_path: Path) -> Place:
 def test_the_first_look_asks_about_every_ledger_of_the_shard(
     unasked: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that bookies said is looked for: there is no such table yet."""
+    """No answers of bookies are read: there is no such table yet."""
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
     patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
     left = LeftOver()

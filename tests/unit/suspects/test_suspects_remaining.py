@@ -76,7 +76,7 @@ def test_recorded_are_those_that_the_first_look_read(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_was_read_twice_does_not_pass_for_one(tmp_path: Path) -> None:
-    """Gathered into one row it would be judged once, and nobody would notice."""
+    """Gathered into one row it would be judged once, unnoticed."""
     with pytest.raises(AccountingError, match="ledger 3 was read twice"):
         recorded(tmp_path, (5, 1), (3, 1), (3, 1)).recorded_ledgers(EVERYTHING)
 

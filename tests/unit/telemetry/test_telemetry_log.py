@@ -87,7 +87,9 @@ class Terminal(io.StringIO):
 
 
 def test_the_log_on_a_terminal_does_not_repeat_a_report_on_a_terminal():
-    """Whoever sits there reads the report; where only one of both is a terminal, the log speaks."""
+    """A person there reads the report; if only one of the two is a terminal, the log has the
+    violations.
+    """
     findings = stories.wiped_bookie(3)[1]
     out = Terminal()
     log.violations(log.setup(stream=out), findings, log_format="console", is_shown=True)
@@ -152,7 +154,7 @@ def test_how_much_is_said(expected, options):
 
 
 def test_the_chatter_of_py4j_is_silenced():
-    """A gateway that closes is no news."""
+    """The end of a gateway is not worth a line."""
     out = io.StringIO()
     log.setup(log_format="json", stream=out)
     logging.getLogger("py4j.clientserver").warning("closing down clientserver connection")

@@ -1,4 +1,4 @@
-"""Progress for whoever watches."""
+"""Progress for a person at a terminal."""
 
 import io
 

@@ -264,7 +264,7 @@ def test_a_bookie_that_is_down_keeps_its_location(tmp_path):
 
 
 def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path):
-    """Nobody asks for them; what tables and rack maps say of hosts and networks is kept."""
+    """They are not asked for; what tables and rack maps say of hosts and networks is kept."""
     table = tmp_path / "racks"
     table.write_text("10.0.0.0/24 /r2\nBk.example /r3\n10.0.0.7:3182 /r4\n")
     znode = rack_map.encode({"10.0.1.3:3181": "/m1", "10.0.1.4:1": "/m1", "10.0.1.4:2": "/m2"})
@@ -273,7 +273,7 @@ def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path
 
 
 def test_behind_a_script_nobody_is_located_by_network(tmp_path, script):
-    """The script goes first, and what it would say of such a bookie is not known."""
+    """The script has precedence, and what it would say of such a bookie is unknown."""
     (tmp_path / "one").write_text("10.0.0.0/24 /r1\n")
     (tmp_path / "two").write_text("10.0.0.0/8 /r2\n")
     chain = sources(f"{tmp_path / 'one'},{script},{tmp_path / 'two'}")

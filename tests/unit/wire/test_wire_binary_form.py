@@ -1,5 +1,5 @@
-"""Where the fields of a message lie. What cannot be read, and at which byte: the tests of the
-ledger's metadata.
+"""The positions of a message's fields. The tests of the ledger's metadata cover what cannot be
+read, and at which byte.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_the_same_answers_come_out_however_the_bytes_are_cut(seed: int) -> None:
 )
 @pytest.mark.parametrize("at_once", [True, False])
 def test_garbage_behind_answers_spoils_nothing_before_it(garbage: bytes, at_once: bool) -> None:
-    """What came whole is told first; then the breach, every time."""
+    """Complete answers are reported first; then the breach, every time."""
     connection = asked()
     if at_once:
         assert EVENTS == connection.receive(STREAM + garbage)
@@ -226,7 +226,7 @@ def test_a_frame_too_large_that_answers_nothing_is_a_breach(data: bytes) -> None
 
 
 def test_nothing_happens_after_closing() -> None:
-    """Asking or feeding after close is our fault; closing again is nothing."""
+    """Asking or feeding after close is our fault; closing again does nothing."""
     connection = asked()
     connection.close()
     connection.close()
@@ -292,8 +292,8 @@ def outcome(connection: BookieConnection, ledger_id: int, skipped: int, data: by
 def test_the_short_cut_for_plain_lists_says_what_protobuf_says(
     skipped: int, ledger_id: int, size: int, changes: list[tuple[int, int]]
 ) -> None:
-    """Whatever the ids and lengths, and whichever bytes are changed: with and without the short
-    cut, the same comes out.
+    """For any ids and lengths, and any changed bytes, the result is the same with and without the
+    short cut.
     """
     data = bytearray(
         list_answer(
@@ -380,9 +380,7 @@ LIST_OF_LEDGER_5 = b"\x08\x00\x10\x05\x1a"
     ids=["transaction of two", "transaction of three", "length of one", "length of two"],
 )
 def test_a_number_that_goes_on_is_not_cut_short(txn_id: int, header: bytes, message: bytes) -> None:
-    """A last byte that says that another follows is a breach, however well the numbers would fit
-    without it.
-    """
+    """A last byte that announces another one is a breach, even if the numbers fit without it."""
     body = b"\x0a" + header + b"\x10\x00\xe2\x06" + message
     data = struct.pack(">i", len(body)) + body
     assert PeerProtocolError is outcome(ByProtobufAlone(2**20), 5, txn_id - 1, data)

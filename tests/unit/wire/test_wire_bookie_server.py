@@ -244,7 +244,7 @@ def test_read_of_the_highest_entry_echoes_minus_one() -> None:
 
 
 @pytest.mark.parametrize("frame", [LIST_LEDGER_1, READ_LAST, INFO_BOTH])
-def test_other_protocol_version_is_told_and_answered_in_both_places(frame: bytes) -> None:
+def test_other_protocol_version_is_reported_and_answered_in_both_places(frame: bytes) -> None:
     """A header that says version 2 is answered EBADVERSION twice, by version 3."""
     message = pb.Request.FromString(frame[4:])
     message.header.version = pb.VERSION_TWO
@@ -267,7 +267,7 @@ def test_other_protocol_version_is_told_and_answered_in_both_places(frame: bytes
         (reply(9, 503), OtherRequest(5, Operation.START_TLS)),
     ],
 )
-def test_other_protocol_version_is_told_to_whatever_was_asked(
+def test_other_protocol_version_is_the_answer_to_any_request(
     expected: bytes, asked: server.Request
 ) -> None:
     """An operation whose answer has a status of its own says it there too, the others in the outer

@@ -1,4 +1,4 @@
-"""Is what was read the entry that was asked for? Ids first, then the digest."""
+"""Checks that what was read is the requested entry: ids first, then the digest."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_hmac_without_a_password_is_unverified() -> None:
 def test_an_hmac_is_verified_where_sha1_is_kept_from_security(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A FIPS policy refuses SHA-1 unless it is said not to be for security: here it finds damage,
-    no attacker.
+    """A FIPS policy refuses SHA-1 unless the caller says that it is not for security. Here it finds
+    damage, not attackers.
     """
     ledger_id, digest, password = REAL[DigestType.HMAC]
     sha1 = hashlib.sha1

@@ -47,7 +47,7 @@ def test_the_example_of_the_rfc_is_answered_as_there() -> None:
 
 
 def test_one_of_several_qualities_of_protection_is_auth() -> None:
-    """We answer with it; the character set and the size of our buffer are told as RFC 2831 has
+    """We answer with it; the character set and the size of our buffer are sent as RFC 2831 has
     them.
     """
     said = fields(answer_challenge(b'nonce="abc",qop="auth-int,auth"', CHRIS, "n").response)
@@ -180,7 +180,7 @@ def test_spaces_in_a_list_of_qualities_do_not_matter() -> None:
         (b'nonce="n",algorithm=sha', False),
     ],
 )
-def test_a_challenge_of_another_mechanism_is_told(challenge: bytes, is_ours: bool) -> None:
+def test_a_challenge_of_another_mechanism_is_reported(challenge: bytes, is_ours: bool) -> None:
     """It has a nonce and the algorithm md5-sess, or it is not of DIGEST-MD5."""
     assert is_challenge(challenge) is is_ours
 

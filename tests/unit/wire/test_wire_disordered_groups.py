@@ -53,7 +53,7 @@ def entries(groups: bytes) -> list[int]:
         ([(7, 7, 1, 0), (7, 7, 1, 0)], [7]),
     ],
 )
-def test_disorder_is_put_right_and_told(
+def test_disorder_is_put_right_and_reported(
     groups: list[tuple[int, int, int, int]], expected: list[int]
 ) -> None:
     """Unsorted, repeated, overlapping and interleaving groups (B5 to B7, B9) become the sorted

@@ -209,8 +209,8 @@ def test_runs_that_touch_are_one_run() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 62, 63, 64, 65, 200])
 def test_lists_of_any_length_are_read_alike(count: int) -> None:
-    """Short ones are read the short way; which way it was nobody can tell. Runs of growing size
-    stay groups of their own.
+    """Short lists are read by a shorter path with the same result. Runs of growing size stay
+    separate groups.
     """
     runs = [(1000 * number, number + 1) for number in range(count)]
     said = decode(encode_runs(runs), count)
@@ -275,7 +275,7 @@ def test_a_run_longer_than_an_int_is_cut_the_same_way_each_time() -> None:
 
 
 def test_a_run_longer_than_an_int_takes_nothing_from_what_stands_beside_it() -> None:
-    """What comes before it is written before it, what comes behind it begins anew."""
+    """Groups before it are written before it, and later ones begin anew."""
     behind = 10 + 2 * SIZE_MAX + 5
     groups = [(0, 0, 1, 0), (10, 10 + SIZE_MAX, SIZE_MAX, SIZE_MAX), (behind, behind + 6, 1, 3)]
     assert groups == decoded(payload(*groups))
@@ -353,7 +353,7 @@ def test_more_groups_than_accepted_are_refused_unread() -> None:
 
 
 @pytest.mark.parametrize("groups", [(), ((3, 3, 2, 0),), ((0, 0, 1, 0), (5, 5, 2, 0))])
-def test_reserved_bytes_are_accepted_and_told(
+def test_reserved_bytes_are_accepted_and_reported(
     groups: tuple[tuple[int, int, int, int], ...],
 ) -> None:
     """Reserved bytes are for extension: used ones change nothing but the flag."""
@@ -365,7 +365,7 @@ def test_reserved_bytes_are_accepted_and_told(
 
 
 def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
-    """One run with a period is one run, and is told."""
+    """One run with a period is one run, and is reported."""
     assert (payload((4, 4, 2, 0))[64:], True) == decode(payload((4, 4, 2, 5)), GROUPS_MAX)
     assert (payload((4, 4, 1, 0))[64:], True) == decode(payload((4, 4, 1, 1)), GROUPS_MAX)
     assert (payload((4, 4, 2, 0), (9, 15, 1, 3))[64:], True) == decode(

@@ -87,7 +87,7 @@ def test_what_is_still_to_come_of_an_oversized_frame_is_known() -> None:
     assert [3, 2, 1, *range(HEAD_BYTES, 0, -1), 2, 1, 0] == left
 
 
-def test_a_negative_length_is_told_at_once() -> None:
+def test_a_negative_length_is_reported_at_once() -> None:
     """Nothing of the frame is waited for."""
     assert [Oversized(-5, b"")] == FrameReader(1000).feed(struct.pack(">i", -5))
 

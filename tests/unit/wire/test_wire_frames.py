@@ -304,8 +304,8 @@ def test_what_is_no_answer_is_a_breach(body: str) -> None:
 
 
 def test_the_name_of_a_plugin_may_be_any_bytes() -> None:
-    """Whoever answers AUTH writes it. What is no UTF-8 decodes all the same, as protobuf leaves
-    it.
+    """The peer that answers AUTH writes it. Bytes that are not UTF-8 are decoded as protobuf leaves
+    them.
     """
     auth = response(5)
     auth.authResponse.authPluginName, auth.authResponse.payload = "name", b"p"
@@ -314,7 +314,7 @@ def test_the_name_of_a_plugin_may_be_any_bytes() -> None:
 
 
 def test_a_frame_of_another_protocol_is_shown_by_its_beginning() -> None:
-    """Whoever reads it sees what answered: here HTTP."""
+    """A reader sees which protocol answered: here HTTP."""
     with pytest.raises(
         PeerProtocolError,
         match=r"a frame of 22 bytes is not an answer .*: 485454502f312e312034303020426164$",

@@ -1,5 +1,5 @@
 """Ledger metadata: what BookKeeper's own serializer wrote, what its parser refuses, and what must
-never be told.
+never be shown.
 """
 
 # The expected value comes first, which ruff calls Yoda.
@@ -237,7 +237,7 @@ NO_NUMBER = "the format version is not a number"
 )
 def test_a_bad_header_is_malformed(data: bytes, offset: int, reason: str) -> None:
     """A header that BookKeeper refuses is malformed, at the byte where it goes wrong, and what is
-    wrong there is told.
+    wrong there is reported.
     """
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(data)
@@ -339,7 +339,9 @@ def test_a_state_nobody_knows_is_a_missing_state() -> None:
     ],
 )
 def test_the_offset_points_at_the_broken_byte(body: str, offset: int) -> None:
-    """Where protobuf gives up is found again and told, relative to the whole znode."""
+    """The position at which protobuf fails is found again and reported, relative to the whole
+    znode.
+    """
     raw = bytes.fromhex(body)
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(HDR3 + bytes([len(raw)]) + raw)
@@ -355,7 +357,7 @@ def test_a_length_that_does_not_end_is_malformed() -> None:
     assert len(HDR3) == error.value.offset
 
 
-# --- what contradicts itself is told as written ---
+# --- contradictions are reported as written ---
 
 
 @pytest.mark.parametrize(
@@ -382,7 +384,7 @@ def test_a_length_that_does_not_end_is_malformed() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("version", [2, 3])
-def test_contradictions_are_told_as_written(metadata: LedgerMetadata, version: int) -> None:
+def test_contradictions_are_reported_as_written(metadata: LedgerMetadata, version: int) -> None:
     """Decoding does not judge: what contradicts itself comes out as it went in."""
     metadata = replace(metadata, format_version=version)
     assert metadata == ledger_metadata.decode(ledger_metadata.encode(metadata))
@@ -455,7 +457,7 @@ def test_a_member_that_is_not_utf8_is_malformed() -> None:
 
 
 def test_a_member_is_found_behind_fields_nobody_knows() -> None:
-    """The place of a member is told where other fields stand before it, with its number or a
+    """The place of a member is reported if other fields are before it, with its number or a
     segment's and another type.
     """
     body = bytes.fromhex("4201ff 3001 0801 1001 1800 2803 320b 0801 7a0141 0a02ff41 1000")
@@ -465,9 +467,9 @@ def test_a_member_is_found_behind_fields_nobody_knows() -> None:
     assert data.index(b"\xffA") == error.value.offset
 
 
-def test_a_member_in_a_list_is_told_with_the_text() -> None:
+def test_a_member_in_a_list_is_reported_with_the_text() -> None:
     """Text may have the members in brackets, which BookKeeper never writes: then only the beginning
-    of the text is told.
+    of the text is reported.
     """
     text = (
         b'quorumSize: 1 ensembleSize: 2 length: 0 state: OPEN segment { ensembleMember: ["b1:3181",'
@@ -592,7 +594,7 @@ def test_lines_that_cannot_be_read_are_malformed(lines: bytes, offset: int) -> N
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(lines: bytes, reason: str) -> None:
-    """By what should stand there, and never by what does."""
+    """The error has what is expected there, and never what is there."""
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(HDR1 + lines)
     assert reason == error.value.reason
@@ -619,7 +621,7 @@ def test_the_closing_line_ends_the_lines() -> None:
     assert as_v1(CLOSED) == ledger_metadata.decode(V1_CLOSED + b"\n\n\xffanything")
 
 
-def test_format_1_without_segments_is_told_as_written() -> None:
+def test_format_1_without_segments_is_reported_as_written() -> None:
     """No segment contradicts itself, and is judged elsewhere."""
     assert () == ledger_metadata.decode(HDR1 + b"2\n3\n80\n29\tCLOSED").segments
 
@@ -676,7 +678,7 @@ SECRET = b"SeCrEt\x01-pass"
 SECRET_LINE = b'password: "SeCrEt" '
 
 
-def told_by(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """Everything a log or a report could show of an error, its causes and contexts included."""
     return (
         "".join(traceback.format_exception(error))
@@ -704,7 +706,7 @@ def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(
         try:
             read(bytes(whole))
         except (MalformedMetadata, UnknownMetadataFormat) as error:
-            assert "SeCrEt" not in told_by(error)
+            assert "SeCrEt" not in text_of(error)
             assert error.__context__ is None
             assert 0 <= getattr(error, "offset", 0) <= len(whole)
 
@@ -729,7 +731,7 @@ def test_arbitrary_text_raises_only_two_errors(text: str) -> None:
     try:
         ledger_metadata.decode(HDR2 + SECRET_LINE + text.encode())
     except MalformedMetadata as error:
-        assert "SeCrEt" not in told_by(error)
+        assert "SeCrEt" not in text_of(error)
 
 
 def test_a_broken_password_line_is_not_quoted() -> None:
@@ -737,7 +739,7 @@ def test_a_broken_password_line_is_not_quoted() -> None:
     broken = V2_CLOSED.replace(b'password: "pw"', b'password: "SeCrEt')
     with pytest.raises(MalformedMetadata, match="line 19, column 11") as error:
         ledger_metadata.decode(broken)
-    assert "SeCrEt" not in told_by(error.value)
+    assert "SeCrEt" not in text_of(error.value)
     assert broken.index(b'"SeCrEt') == error.value.offset
 
 
@@ -773,7 +775,7 @@ def test_a_password_needs_a_digest_type() -> None:
 
 
 def test_malformed_tells_length_hash_offset_and_reason() -> None:
-    """Of malformed bytes four things may be told, and none of them is the bytes."""
+    """An error on malformed bytes has four facts, and none of them is the bytes."""
     data = V3_CLOSED[:-1]
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(data)

@@ -69,6 +69,6 @@ def test_the_field_is_that_of_the_protocol() -> None:
 )
 def test_what_is_no_identity_is_none(data: bytes) -> None:
     """Whatever answers at the port of a lister, the audit does not fail, and can write down what it
-    was told.
+    was given.
     """
     assert decode_identity(data) is None

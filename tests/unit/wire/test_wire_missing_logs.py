@@ -94,7 +94,7 @@ def test_what_is_no_word_on_logs_is_malformed(data: bytes) -> None:
     ],
 )
 def test_each_bound_itself_is_taken(logs: list[MissingLog]) -> None:
-    """What a lister may say is read; one more of anything is not."""
+    """Exactly the maximum is read; one more of anything is not."""
     assert tuple(logs) == decode_missing_logs(decode_response(response(tuple(logs))).extra)
 
 

@@ -45,7 +45,7 @@ def test_a_rack_gets_its_slash_and_none_is_unresolved(expected, rack):
 
 
 def test_of_two_groups_the_first_by_name_wins():
-    """Pulsar asks its sorted groups in order; a rack that differs is told."""
+    """Pulsar asks its sorted groups in order; a rack that differs is reported."""
     found = decoded({"z": {"b1": {"rack": "/z"}}, "a": {"b1": {"rack": "/a"}}})
     assert {"b1": "/a"} == found.locations
     (problem,) = found.problems
@@ -70,8 +70,8 @@ def test_what_is_no_map_is_one_sentence(data):
 
 @pytest.mark.parametrize("name", ["1\ud800.0.1:3181", "b\n1", "b\x1b[31m"])
 def test_a_bookie_that_cannot_be_written_down_is_a_problem_and_the_rest_counts(name):
-    """JSON can name half of a character, escaped or as bytes; no bookie has such an id, and no file
-    of a run could hold it.
+    """JSON can have a lone surrogate, escaped or as bytes; no bookie has such an id, and no file of
+    a run could hold it.
     """
     found = decoded(
         {"default": {name: {"rack": "/r"}, "b2": {"rack": f"/{name}"}, "b3": {"rack": "/r3"}}}

@@ -162,7 +162,7 @@ def test_other_stores_are_refused_by_name(text: str, named: str) -> None:
         ("metadata-store:zk:h//x", "empty, . or .. part"),
     ],
 )
-def test_nonsense_is_told_the_right_form(text: str, says: str) -> None:
+def test_an_error_on_nonsense_has_the_right_form(text: str, says: str) -> None:
     """A URI that cannot be used is refused with the reason, and with a form that can."""
     with pytest.raises(ConfigError, match=says) as error:
         service_uri.parse(text)
@@ -170,8 +170,8 @@ def test_nonsense_is_told_the_right_form(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["metadata-store:", "metadata-store:etcd:h:2379"])
-def test_what_is_meant_as_pulsars_is_told_pulsars_form(text: str) -> None:
-    """Who wrote `metadata-store:` gets that form, and not BookKeeper's."""
+def test_an_error_on_a_name_like_pulsars_has_pulsars_form(text: str) -> None:
+    """A text that begins with `metadata-store:` gets that form, and not BookKeeper's."""
     with pytest.raises(ConfigError) as error:
         service_uri.parse(text)
     assert service_uri.PULSAR_FORM in str(error.value)

@@ -1,4 +1,4 @@
-"""protobuf's text form: whatever its parser raises, a place in the bytes is told."""
+"""protobuf's text form: whatever its parser raises, the error has a place in the bytes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_encodes_byte_for_byte_as_bookkeeper() -> None:
     ids=["nothing", "placement repair", "before 4.8.0", "two replicas", "on one line"],
 )
 def test_decodes_each_shape_of_mark(data: bytes, expected: Mark) -> None:
-    """Replicas and ctime are each optional; what is there is told as written."""
+    """Replicas and ctime are each optional; what is there is reported as written."""
     assert expected == underreplication_mark.decode(data, CREATED_MS)
 
 

@@ -152,7 +152,7 @@ ROOT_CHILDREN = [
         (L, Branch(["/000", "/922"], [], ["00", "21", "L0000000012", "schemas", "0", "0000"])),
     ],
 )
-def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Branch) -> None:
+def test_the_children_of_root_are_distinguished(layout: LedgerLayout, expected: Branch) -> None:
     """Housekeeping is passed over, the layout's own names are followed or taken, all else is
     unexpected.
     """
@@ -173,7 +173,7 @@ def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Bra
         (F, "", [], Branch([], [], [])),
     ],
 )  # fmt: skip
-def test_the_children_of_a_level_are_told_apart(
+def test_the_children_of_a_level_are_distinguished(
     layout: LedgerLayout, parent: str, names: list[str], expected: Branch
 ) -> None:
     """Below ROOT nothing is housekeeping, and a ledger counts only in the tree it belongs to."""

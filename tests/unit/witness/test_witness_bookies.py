@@ -20,7 +20,7 @@ def witness_of(content: Content) -> str:
     return TELL[Kind.BOOKIE_LOST_CONTENT](found, found.facts)
 
 
-def test_lost_content_is_told_with_its_counts():
+def test_lost_content_is_reported_with_its_counts():
     """Where the bookie is, for how many ledgers it answered, which it lacks, how many entries of
     them.
     """
@@ -39,7 +39,7 @@ def test_of_many_ledgers_a_few_are_named():
     )
 
 
-def test_a_bookie_that_cannot_list_is_told_as_probed():
+def test_a_bookie_that_cannot_list_is_reported_as_probed():
     """Entries were read there, which a person would have to do as well."""
     probed = witness_of(Content(3, 3, 9, 9, (1, 2, 3), True))
     assert (
@@ -47,7 +47,7 @@ def test_a_bookie_that_cannot_list_is_told_as_probed():
     )
 
 
-def test_a_silent_bookie_is_told_with_where_it_is_registered():
+def test_a_silent_bookie_is_reported_with_where_it_is_registered():
     """And how the last try ended, where that is known."""
     silent = finding_of(Kind.BOOKIE_SILENT_YET_REGISTERED)
     expected = (

@@ -110,8 +110,8 @@ def test_a_bookie_that_is_gone_is_not_read():
 def test_the_share_of_a_bookie_that_is_gone_is_recovered(
     kind: Kind, bookies: int, gone: tuple[str, ...], recovered: list[str]
 ) -> None:
-    """Whoever lacks the worst entry comes first; where that one is there, the first that is gone
-    comes second.
+    """The first bookie that lacks the worst entry comes first; if it is not gone, the first gone
+    one comes second.
     """
     commands = commands_of(kind, bookies=bookies, gone=gone)
     assert [f"{CHANGES}bookkeeper shell recover -l 7 {bookie}" for bookie in recovered] == commands[
@@ -131,8 +131,8 @@ def test_the_share_of_a_bookie_that_is_gone_is_recovered(
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM])
 def test_where_no_bookie_lacks_anything_nothing_is_recovered(kind):
-    """A bookie that stands twice in a write set holds one copy of the two: nobody lacks what it
-    has.
+    """A bookie that occurs twice in a write set holds one copy of the two: no bookie lacks the
+    entry.
     """
     assert [] == [one for one in commands_of(kind, bookies=0) if "recover" in one]
 

@@ -1,4 +1,4 @@
-"""Findings told so that a person can check them by hand."""
+"""Findings described so that a person can check them by hand."""
 
 import json
 from dataclasses import replace
@@ -62,7 +62,7 @@ def said(finding, *looks):
     )
 
 
-def test_an_entry_is_told_from_where_it_belongs_to_when_bookies_were_asked():
+def test_an_entry_is_reported_from_where_it_belongs_to_when_bookies_were_asked():
     """The order of the sentences: its bookies, what each said, the count, the times, the
     metadata.
     """
@@ -87,12 +87,12 @@ def test_an_entry_is_told_from_where_it_belongs_to_when_bookies_were_asked():
         ("b1 does not list it.", None),
     ],
 )
-def test_what_a_bookie_said_is_told_in_words(expected, read):
+def test_what_a_bookie_said_is_reported_in_words(expected, read):
     """By its list and by the read, with the wire's own words."""
     assert expected == said(ENTRY, look(1, read=read), look(2, read=read), closing(3))
 
 
-def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
+def test_a_bookie_that_fell_silent_is_described_by_its_last_word():
     """What it said is what was judged by; and that it has not answered since."""
     spoke, silent = look(1, read=ReadStatus.NO_ENTRY), look(2, AnswerStatus.SILENT)
     expected = (
@@ -146,7 +146,7 @@ def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
         ),
     ],
 )
-def test_what_a_bookie_said_is_told_by_the_look_that_counts(expected, first, second):
+def test_what_a_bookie_said_is_taken_from_the_look_that_counts(expected, first, second):
     """The newest list, and where it lacks the entry the newest read that was answered: a later
     failure takes no word back.
     """
@@ -218,14 +218,14 @@ def test_a_sample_in_a_ledger_that_is_gone_since_assumes_nothing():
 
 
 def test_every_way_an_answer_or_a_reading_ends_has_words():
-    """None is told by its code name."""
+    """None has its code name."""
     reads = [said(ENTRY, look(1, read=read), closing(2)) for read in ReadStatus]
     answers = [said(ENTRY, look(1, answer), closing(2)) for answer in AnswerStatus]
     assert (len(set(reads)), len(set(answers))) == (len(ReadStatus), len(AnswerStatus))
     assert not any("_" in text.replace("READ_ENTRY", "") for text in (*reads, *answers))
 
 
-def test_of_a_large_write_set_the_first_bookies_are_told():
+def test_of_a_large_write_set_the_first_bookies_are_reported():
     """However large the quorum, a witness can be read."""
     many = tuple(f"b{n}" for n in range(200))
     answers = {b: Answer(b, 7, 1, 1000, AnswerStatus.HELD) for b in many}
@@ -320,7 +320,7 @@ def lost(**changes):
     )
 
 
-def test_a_lost_bookie_is_told_with_its_ledgers_its_cookie_and_the_time_between_the_looks():
+def test_a_lost_bookie_is_reported_with_its_ledgers_its_cookie_and_the_time_between_the_looks():
     """One ledger is one ledger; of many those that are not named are counted."""
     expected = (
         "Bookie b7 is not registered and has no cookie. 1 closed ledger names it and is not marked"
@@ -356,7 +356,7 @@ def test_a_lost_bookie_is_told_with_its_ledgers_its_cookie_and_the_time_between_
         ("106751991167 days 7 h", 2**63 // 1000),
     ],
 )
-def test_spans_are_told_as_people_say_them(expected, seconds):
+def test_spans_are_written_as_people_say_them(expected, seconds):
     """Two units at most, the smaller rounded down; any number of seconds a mark may claim."""
     assert expected == span(seconds * 1000 + 999)
 
@@ -365,7 +365,7 @@ def test_spans_are_told_as_people_say_them(expected, seconds):
     ("expected", "ms"),
     [("0 s", 99), ("0.4 s", 400), ("2 s", 2_000), ("9.9 s", 9_999), ("10 s", 10_999)],
 )
-def test_short_spans_are_told_with_tenths_where_that_is_wanted(expected: str, ms: int):
+def test_short_spans_have_tenths_where_that_is_wanted(expected: str, ms: int):
     """What a command took is often less than a second."""
     assert expected == span(ms, tenths=True)
 
@@ -428,7 +428,7 @@ def test_short_spans_are_told_with_tenths_where_that_is_wanted(expected: str, ms
         ),
     ],
 )
-def test_a_mark_is_told_with_its_times_its_age_and_why_it_may_stand(expected, changes):
+def test_a_mark_is_reported_with_its_times_its_age_and_why_it_may_stand(expected, changes):
     """The older of the znode's time and its own field counts, and both are there."""
     marked = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE, replace(MARK, **changes))
     text = gist(witness(marked, look(1), look(2, mark=Mark(0))))
@@ -501,7 +501,7 @@ def test_a_mark_is_told_with_its_times_its_age_and_why_it_may_stand(expected, ch
         ),
     ],
 )
-def test_what_is_wrong_with_metadata_is_told_whole(expected, finding):
+def test_what_is_wrong_with_metadata_is_reported_whole(expected, finding):
     """Each sentence, without the times; a screen with few lines shows the same."""
     assert expected == gist(witness(finding, look(1), look(2)))
 

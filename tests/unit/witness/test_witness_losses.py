@@ -1,5 +1,5 @@
-"""What a person is told of lost, stranded and corrupt entries, and of marks that stand: from
-stories taken to their end.
+"""The witnesses of lost, stranded and corrupt entries, and of marks that stand: from stories taken
+to their end.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_a_stranded_entry_says_who_holds_it_and_until_when() -> None:
     )
 
 
-def test_a_holder_that_a_segment_without_entries_names_is_told_as_named() -> None:
+def test_a_holder_that_a_segment_without_entries_names_is_reported_as_named() -> None:
     """It never collects the ledger, so nothing is said of that; a second holder that is not named
     will.
     """
@@ -273,7 +273,7 @@ def test_a_search_for_many_entries_says_how_many_were_looked_for_and_found(
 @pytest.mark.parametrize(
     ("expected", "missing"), [("b1 lacks", ("b1",)), ("b1 and b2 lack", ("b1", "b2"))]
 )
-def test_a_missing_tail_is_told_with_why_a_writer_may_have_left_it(
+def test_a_missing_tail_is_reported_with_why_a_writer_may_have_left_it(
     expected: str, missing: tuple[str, ...]
 ) -> None:
     """The ack quorum is met, or it is no tail."""
@@ -299,7 +299,7 @@ def test_a_missing_tail_is_told_with_why_a_writer_may_have_left_it(
         ),
     ],
 )
-def test_corrupt_copies_are_told_bookie_by_bookie(
+def test_corrupt_copies_are_reported_bookie_by_bookie(
     expected: str, copies: tuple[tuple[str, tuple[int, ...]], ...]
 ) -> None:
     """A finding carries twenty entries a bookie at most, so those beyond eight are not counted."""

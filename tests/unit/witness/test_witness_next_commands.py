@@ -100,8 +100,8 @@ def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
     ],
 )
 def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
-    """Of a ledger that is not closed `recover` would fence the writer; of one that lacks nothing it
-    copies for nothing.
+    """On a ledger that is not closed `recover` would fence the writer; on a complete one it would
+    copy in vain.
     """
     recovering = f"{CHANGES}bookkeeper shell recover -l 7 b1"
     assert recovering in commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE)

@@ -1,5 +1,5 @@
-"""Placement told so that a person can check it: which write sets, where their members stand, what
-the policy asks.
+"""Placement described so that a person can check it: which write sets, where their members are,
+what the policy asks.
 """
 
 import json
@@ -80,12 +80,12 @@ def witness_of(text, rule, locations, **custom):
         ),
     ],
 )
-def test_a_segment_is_told_from_its_policy_to_what_fails(expected, text, rule, locations):
+def test_a_segment_is_reported_from_its_policy_to_what_fails(expected, text, rule, locations):
     """The policy, then members with their locations, what they have and what is needed."""
     assert expected == witness_of(text, rule, locations)
 
 
-def test_two_write_sets_are_told_and_the_rest_is_counted():
+def test_two_write_sets_are_reported_and_the_rest_is_counted():
     """However large the ensemble: a witness is read in two or three lines."""
     members = " ".join(f"b{k}" for k in range(30))
     witness = witness_of(
@@ -135,7 +135,7 @@ def test_what_the_writer_recorded_is_shown():
     )
 
 
-def test_an_ensemble_without_members_is_told_too():
+def test_an_ensemble_without_members_is_reported_too():
     """Java calls it a failure; there is no write set to show."""
     witness = witness_of(
         "e0 w2 a2 0:[] closed -1", PlacementRule(Policy.RACK, java_compatible=True), RACKS

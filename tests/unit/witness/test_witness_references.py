@@ -24,7 +24,7 @@ def witness_of(kind: Kind, **changes: object) -> str:
     return TELL[kind](finding_of(kind, facts), facts)
 
 
-def test_a_missing_ledger_is_told_with_its_topic() -> None:
+def test_a_missing_ledger_is_reported_with_its_topic() -> None:
     """What it was for, that BookKeeper does not know it, when, and what it held."""
     assert (
         witness_of(Kind.REFERENCED_LEDGER_MISSING)
@@ -35,8 +35,10 @@ def test_a_missing_ledger_is_told_with_its_topic() -> None:
     )
 
 
-def test_the_position_that_is_left_to_a_subscription_is_told() -> None:
-    """Of a cursor whose ledger is missing; how many entries that held is nobody's question."""
+def test_the_position_that_is_left_to_a_subscription_is_reported() -> None:
+    """It is given for a cursor whose ledger is missing; the number of its entries does not
+    matter.
+    """
     use = USE.__class__(USE.topic, Role.CURSOR, "late", Position(6, 3))
     said = witness_of(
         Kind.REFERENCED_LEDGER_MISSING, some_uses=(use,), entries=None, size_bytes=None
@@ -54,7 +56,7 @@ def test_uses_beyond_the_first_are_counted() -> None:
     )
 
 
-def test_a_truncated_ledger_is_told_with_what_is_cut_off() -> None:
+def test_a_truncated_ledger_is_reported_with_what_is_cut_off() -> None:
     """Where it ends, and how many entries the topic recorded; also of an end before the first
     entry.
     """
@@ -68,7 +70,7 @@ def test_a_truncated_ledger_is_told_with_what_is_cut_off() -> None:
     assert "1 entry is cut off" in witness_of(Kind.LEDGER_TRUNCATED, last_entry_id=98)
 
 
-def test_orphans_are_told_with_what_may_be_wrong() -> None:
+def test_orphans_are_reported_with_what_may_be_wrong() -> None:
     """How many, how old, how much they hold, what is not known, and that another Pulsar may need
     them.
     """

@@ -37,7 +37,9 @@ def test_the_last_warning_of_kazoo_is_kept_and_none_is_printed(
 def log_of_thread(
     caplog: pytest.LogCaptureFixture, error: BaseException | None
 ) -> list[tuple[str, str]]:
-    """What is logged when a thread of kazoo ends so, by level; and it was given its arguments."""
+    """Return what is logged when a thread of kazoo ends in this way, by level. Assert that it got
+    its arguments.
+    """
     seen: list[Any] = []
 
     def work(*given: Any, **named: Any) -> None:

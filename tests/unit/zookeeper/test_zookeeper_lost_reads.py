@@ -93,7 +93,7 @@ def lose(server: MemoryZooKeeper, *numbers: int) -> None:
 
 
 def test_a_server_that_takes_multi_read_is_asked_once(server: MemoryZooKeeper) -> None:
-    """One read of the root tells; it is counted and remembered."""
+    """One read of the root shows it; it is counted and remembered."""
     with connected(server) as session:
         session.counts.add(ReadCounts(7, 7))
         assert supports_multi_read(session)
@@ -126,7 +126,7 @@ def test_a_server_that_refuses_multi_read_is_read_one_by_one(
 
 
 def test_a_refusal_that_leaves_the_connection_costs_one_read(server: MemoryZooKeeper) -> None:
-    """The answer to it tells that the connection stands, and it is counted."""
+    """The answer to it shows that the connection is still there, and it is counted."""
 
     def before_answer(request: Any) -> None:
         if isinstance(request, MultiRead):
@@ -255,8 +255,8 @@ def test_every_znode_takes_a_permit_also_when_it_is_repeated(
 def test_what_is_lost_is_asked_again_and_nothing_else(
     server: MemoryZooKeeper, lost: tuple[int, ...]
 ) -> None:
-    """All that the same loss took goes with the first of it: one wait for all; what was answered is
-    not asked again.
+    """All requests of the same loss are repeated with the first one, after one wait; answered ones
+    are not repeated.
     """
     batches = [PATHS[start : start + 3] for start in range(0, 10, 3)]
     with known(server, batch_paths=3) as session:
@@ -299,7 +299,7 @@ def test_what_is_lost_for_good_says_so(
 
 
 def test_each_batch_has_its_own_repeats(server: MemoryZooKeeper) -> None:
-    """What one batch has used up is not missing to the next."""
+    """The repeats of one batch do not reduce those of the next."""
     with known(server, batch_paths=5, inflight_max=1, retries_max=1) as session:
         lose(server, 0, 2)
         assert PATHS == [item.path for item in read_many(session, PATHS) if item.error == OK]

@@ -96,10 +96,12 @@ def whole_or_unavailable(
 
 
 @pytest.mark.parametrize("name", READS)
-def test_the_cluster_is_told_whole_or_not_at_all(
+def test_the_cluster_is_reported_whole_or_not_at_all(
     server: MemoryZooKeeper, store: MetadataStore, name: str
 ) -> None:
-    """Wherever the connection is lost for good, no part of an answer passes for all of it."""
+    """The connection may be lost for good at any point: a part of an answer never counts as all of
+    it.
+    """
     assert whole_or_unavailable(server, store, lambda: READS[name](store)) >= 1
     assert store.problems == []
 
@@ -138,7 +140,7 @@ def test_a_ledger_is_read_whole_or_unreadable(
 
 
 def is_said_unknown(whole: LedgerRecord, found: LedgerRecord) -> bool:
-    """Whether a record says of what it lacks, its lock or all of it, that it is not known."""
+    """Return whether a record says that what it lacks, its lock or everything, is unknown."""
     if found.mark is not None and found.mark.problem:
         assert whole.mark is not None
         assert "whether it is locked is not known" in found.mark.problem
@@ -202,7 +204,7 @@ def test_a_ledger_that_cannot_be_decoded_has_all_else(
 def test_a_ledger_that_is_not_read_has_its_mark(
     server: MemoryZooKeeper, store: MetadataStore, is_there: bool, status: RecordStatus
 ) -> None:
-    """Shut or gone, it is marked all the same."""
+    """Unreadable or deleted, it is still marked."""
     path = ROOT + znode_paths.ledger_path(H, 1)
     server.put(path, ledger_bytes(), shut=True)
     if not is_there:
@@ -230,7 +232,7 @@ def test_a_znode_is_taken_whole_up_to_a_size(
 
 
 def test_a_sync_names_a_path_below_root(server: MemoryZooKeeper, store: MetadataStore) -> None:
-    """ROOT itself, unless told."""
+    """The default is ROOT itself."""
     store.sync()
     store.sync("/cookies")
     assert [ROOT, f"{ROOT}/cookies"] == [request.path for request in server.sent[-2:]]
@@ -251,7 +253,7 @@ def test_a_vote_that_ends_between_list_and_read_leaves_the_office_to_the_next(
 
 
 def test_few_votes_are_read(server: MemoryZooKeeper, store: MetadataStore) -> None:
-    """However many stand for election, the first ones tell."""
+    """However many candidates there are, the first ones are enough."""
     for number in range(VOTES_READ_MAX):
         server.put(
             f"{ROOT}{znode_paths.ELECTION}/V_{number + 10}",

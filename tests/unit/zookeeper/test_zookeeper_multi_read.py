@@ -127,7 +127,7 @@ def test_a_request_tells_its_size_and_no_paths() -> None:
 
 
 def test_a_child_whose_name_is_not_utf_8_is_shown_with_replacements() -> None:
-    """Whoever made it: the others are read all the same."""
+    """The other names are still read."""
     item = struct.pack("!iBiii", GET_CHILDREN, 0, 0, 2, 2) + b"a\xff" + struct.pack("!i", 1) + b"b"
     assert [Children("/x", OK, ["a\ufffd", "b"])] == decode_reply(
         GET_CHILDREN, ["/x"], item + END, 0

@@ -129,7 +129,7 @@ def test_ledgers_that_cannot_be_read_are_counted_and_a_few_named(server: MemoryZ
 
 
 def test_a_ledger_that_vanishes_names_nobody(server: MemoryZooKeeper) -> None:
-    """Deleted between list and read, it is no ledger that could not be read."""
+    """Deleted between list and read, it does not count as unreadable."""
     add(server, 1)
     path = ROOT + znode_paths.ledger_path(H, 1)
 
@@ -164,7 +164,7 @@ def test_a_mark_is_known_or_it_is_not(server: MemoryZooKeeper) -> None:
     assert [True, None] == [ledger.is_marked for ledger in found.ledgers]
 
 
-def test_the_bookie_is_told_with_its_record_or_as_unheard_of(server: MemoryZooKeeper) -> None:
+def test_the_bookie_is_reported_with_its_record_or_as_unheard_of(server: MemoryZooKeeper) -> None:
     """By its id, as it is registered now."""
     for bookie_id in ("a:1", B4):
         server.put(f"{ROOT}/cookies/{bookie_id}")

@@ -48,7 +48,7 @@ def losing(server: MemoryZooKeeper, times: int) -> Callable[[Any], None]:
     return before_answer
 
 
-def test_kazoo_is_told_the_hosts_and_never_stops_trying() -> None:
+def test_kazoo_gets_the_hosts_and_never_stops_trying() -> None:
     """Every host, the time-out in ms, no server without a quorum, and attempts for ever at most a
     second apart.
     """
@@ -93,7 +93,7 @@ def test_what_cannot_be_connected_is_ended_and_says_what_was_seen_last(
         session.await_connected()
 
 
-def test_nothing_seen_is_not_told(server: MemoryZooKeeper) -> None:
+def test_nothing_seen_is_not_mentioned(server: MemoryZooKeeper) -> None:
     """kazoo's chatter below a warning is not kept either."""
     with connected(server) as session:
         log = session._client.options["logger"]
@@ -180,7 +180,7 @@ def test_a_reply_is_waited_for_two_session_time_outs(server: MemoryZooKeeper) ->
 def test_what_kazoo_stumbles_over_is_a_loss(
     server: MemoryZooKeeper, error: Exception, error_type: type[Exception]
 ) -> None:
-    """What the server refused is told as it is."""
+    """The server's refusal is passed on unchanged."""
 
     def failing(request: Any) -> None:
         raise error

@@ -46,7 +46,7 @@ def outside(
     disabled: bool = False,
     renamed: dict[str, str] | None = None,
 ) -> Causes:
-    """What is told of b1 and its like."""
+    """Return the rows of b1 and bookies like it."""
     chosen = world.causes(hits, disabled=disabled)
     greeted = {"greeting": greeting, "greeting_detail": greeting_detail}
     bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, **greeted) for b in RACKS}
@@ -90,7 +90,7 @@ def test_a_ledger_of_two_families_is_counted_once_without_cause():
 
 
 def test_kinds_are_those_of_its_family_and_its_own_ledgers():
-    """Findings of one cause share a family; ledgers that a stronger cause explains are not told
+    """Findings of one cause share a family; ledgers that a stronger cause explains are not counted
     twice.
     """
     first_half, second = SIX.naming("b1"), SIX.naming("b4")
@@ -142,7 +142,7 @@ SHARES = "(100 % of its {} ledgers, 0 % on the rest)"
         ("bookie b1 (probably renamed to b9) answers and", {"renamed": {"b1": "b9"}}),
     ],
 )
-def test_a_bookie_is_told_as_it_was_last_seen(state: str, more: dict[str, Any]):
+def test_a_bookie_is_reported_as_it_was_last_seen(state: str, more: dict[str, Any]):
     """Whether it answers decides what a person does next."""
     mine = SIX.naming("b1")
     assert [f"{state} lacks entries of {len(mine)} ledgers {SHARES.format(len(mine))}"] == says(
@@ -168,7 +168,7 @@ def test_a_percentage_is_rounded_down():
     ]
 
 
-def test_a_bookie_is_told_by_what_it_does_to_the_family():
+def test_a_bookie_is_described_by_what_it_does_to_the_family():
     """What it leaves unjudged is one cause, what its marks say another."""
     mine = SIX.naming("b1")
     via = {Via.UNHEARD: {"b1": ids(mine[:60])}, Via.MARKED: {"b1": ids(mine[60:])}}
@@ -180,7 +180,7 @@ def test_a_bookie_is_told_by_what_it_does_to_the_family():
     )
 
 
-def test_a_rack_is_told_with_its_bookies():
+def test_a_rack_is_reported_with_its_bookies():
     """Which of them, and what they lack together."""
     number = len(SIX.naming("b1", "b2"))
     expected = (
@@ -189,7 +189,7 @@ def test_a_rack_is_told_with_its_bookies():
     assert [expected] == says(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
 
 
-def test_failing_placement_is_told_by_rack_and_by_bookie():
+def test_failing_placement_is_reported_by_rack_and_by_bookie():
     """A rack that is crowded; a bookie that stands where it should not."""
     crowd = [n for n, ensemble in SIX.ensembles.items() if {"b1", "b2"} <= set(ensemble)]
     first, *_ = says(Hits({FAILED: ids(crowd)}, {}, crowds={"/r1": ids(crowd)}))
@@ -206,7 +206,7 @@ def test_failing_placement_is_told_by_rack_and_by_bookie():
     assert f"{expected}, 0 % of the ledgers without it)" == said
 
 
-def test_a_period_is_told_with_what_is_outside():
+def test_a_period_is_reported_with_what_is_outside():
     """How many were created then, and how few are hit of all others."""
     expected = (
         "ledgers created from 1970-01-01T00:01:40.000Z to 1970-01-01T00:01:59.000Z: 20 of 20 are"
@@ -218,7 +218,7 @@ def test_a_period_is_told_with_what_is_outside():
     assert said.endswith("created at other times (0 %), ledgers with another cause not counted")
 
 
-def test_marks_that_wait_are_told_with_what_they_wait_for():
+def test_marks_that_wait_are_reported_with_what_they_wait_for():
     """Auto-recovery, or a worker that holds their locks."""
     old = range(0, 300, 60)
     hits = Hits({MARKED: ids(old)}, {}, locked={"w1": ids(old)}, marked=50)
@@ -312,7 +312,7 @@ def test_of_a_large_rack_few_bookies_are_named(size: int, named: str):
     assert said.startswith(f"rack /r1: its bookies {named} lack entries of {50 * size} ledgers (")
 
 
-def test_a_ledger_is_told_by_the_first_way_that_fits():
+def test_a_ledger_is_described_by_the_first_way_that_fits():
     """A mark names b01, which lacks entries of the same ledgers and of others."""
     mine = APART.naming("b01")
     via = {Via.MARKED: {"b01": ids(mine[:30])}, Via.LACKING: {"b01": ids(mine[20:])}}
@@ -332,7 +332,7 @@ def test_a_ledger_is_told_by_the_first_way_that_fits():
 
 
 def test_a_fact_without_others_has_no_share_of_theirs():
-    """Where every ledger is marked, disabled auto-recovery is told all the same: null, not zero."""
+    """If every ledger is marked, disabled auto-recovery is still reported: null, not zero."""
     (row,) = outside(
         Hits({MARKED: ids(APART.ensembles)}, {}, marked=1_000), APART, disabled=True
     ).rows

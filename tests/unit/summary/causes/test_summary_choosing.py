@@ -1,5 +1,5 @@
-"""What explains most of the ledgers that are hit: each kind of cause beside the twin that is
-none.
+"""What explains most of the ledgers that are hit: each kind of cause beside a twin that is not a
+cause.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_three_ledgers_of_a_large_bookie_are_chance():
 
 
 def apart(**ledgers: int) -> World:
-    """Each bookie with so many ledgers that name nobody else, all created at once."""
+    """Return bookies with so many ledgers that name no other bookie, all created at once."""
     named = [bookie for bookie, count in ledgers.items() for _ in range(count)]
     return World(
         {n: [bookie] for n, bookie in enumerate(named)}, times=dict.fromkeys(range(len(named)), 0)
@@ -244,7 +244,7 @@ def test_a_ledger_hit_in_two_families_belongs_to_a_cause_of_each():
 
 
 def test_a_wiped_rack_is_one_cause():
-    """Both its bookies, and nobody else."""
+    """The cause has both its bookies, and no other."""
     mine = SIX.naming("b1", "b2")
     (found,) = SIX.causes(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
     assert ("rack", "/r1", len(mine)) == said([found])[0]
@@ -280,8 +280,8 @@ def test_two_wiped_bookies_make_no_lost_rack_of_five():
     }
 
 
-def test_where_all_bookies_are_in_one_rack_none_is_told():
-    """/default-rack says nothing: there is no other to compare with."""
+def test_where_all_bookies_are_in_one_rack_none_is_named():
+    """/default-rack is not a cause: there is no other rack to compare with."""
     hits = lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2"))
     for racks in (dict.fromkeys(RACKS, "/default-rack"), {}):
         assert {"bookie"} == {kind for kind, _, _ in said(SIX.in_racks(racks).causes(hits))}
@@ -479,7 +479,9 @@ def test_disabled_auto_recovery_explains_marks_alone():
 
 
 def test_a_worker_that_sits_on_its_locks_is_why_marks_stand():
-    """By the holder of the lock; a worker whose other ledgers are well is no cause."""
+    """The cause is the holder of the lock; a worker whose other ledgers are sound is not a
+    cause.
+    """
     hit = range(0, 300, 30)
     hits = Hits(
         {MARKED: ids(hit)}, {}, locked={"w1": ids(hit), "w2": ids([30, *range(1, 29)])}, marked=38
@@ -537,7 +539,7 @@ def test_the_bookie_that_every_failing_ledger_names_is_the_cause():
 
 
 def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
-    """Equal counts are told in one order, so that two runs over the same evidence agree."""
+    """Equal counts have one order, so that two runs over the same evidence agree."""
     world = World({n: [f"b{n % 9}"] for n in range(900)})
     lost = {f"b{n}": world.naming(f"b{n}")[::2] for n in (5, 1, 3)}
     one, other = (

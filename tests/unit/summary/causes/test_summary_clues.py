@@ -66,8 +66,8 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
 
 
 def test_of_what_is_not_reported_no_bookie_is_a_cause():
-    """A run that died after one look knows what a ledger lacks and says nothing of it: it is no
-    hit, of no bookie.
+    """A run that died after one look knows what a ledger lacks but does not report it: it is not a
+    hit.
     """
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
@@ -97,13 +97,13 @@ def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
     assert {"bookie_silent": [1]} == as_lists(hits(verdicts=verdicts).by_kind)
 
 
-def test_bookies_of_failing_segments_are_told():
+def test_bookies_of_failing_segments_are_reported():
     """Each with its ledgers; who is behind them is decided by contrast."""
     seen = hits(failing(1, "b1", "b2"), failing(2, "b3", "b1"), failing(2, "b3", "b4"))
     assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == as_lists(seen.via[Via.MISPLACED])
 
 
-def test_racks_that_failing_segments_crowd_are_told():
+def test_racks_that_failing_segments_crowd_are_reported():
     """Two of their bookies or more in one segment."""
     assert {"/r1": [1, 2]} == as_lists(
         hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds
@@ -111,7 +111,7 @@ def test_racks_that_failing_segments_crowd_are_told():
     assert {} == as_lists(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
 
 
-def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
+def test_all_locks_of_a_worker_are_reported_and_those_found_as_last_read():
     """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
     before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
     read = rows(
@@ -128,7 +128,7 @@ def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
 
 
 def test_hits_are_kept_apart_by_family():
-    """What a bookie does to ledgers of one family is no hit of another."""
+    """A hit in one family does not count in another."""
     entry = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]]})
     mark = finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 8, missing_on={"b1": [[0, 1]]})
     seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
@@ -157,10 +157,10 @@ def test_the_newest_mark_counts():
 
 def test_a_ledger_is_born_once():
     """As the first look saw its znode; a ledger that could not be read has no birth."""
-    told_rows = rows(
+    hit_rows = rows(
         record(1, 1), record(1, 2), record(2, 1), LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE)
     )
-    batches = told_rows.select(BIRTHS).to_batches()
+    batches = hit_rows.select(BIRTHS).to_batches()
     born = births(batches, np.array([1, 3]))
     assert ([1], [10]) == (born.ledger_ids.tolist(), born.at_ms.tolist())
     assert [0, 1, 1] == count_created(batches, np.array([10, 20])).tolist()
@@ -168,7 +168,7 @@ def test_a_ledger_is_born_once():
 
 
 def test_only_segments_that_fail_placement_misplace_bookies():
-    """A segment of another finding misplaces nobody; neither does a finding without one."""
+    """A segment of another finding does not count; neither does a finding without a segment."""
     seen = hits(
         finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
         finding(Kind.PLACEMENT_FAILED, 8, segment=None, missing_on={}),
@@ -176,7 +176,7 @@ def test_only_segments_that_fail_placement_misplace_bookies():
     assert ({}, {}) == (seen.via[Via.MISPLACED], seen.crowds)
 
 
-def test_ledgers_found_for_their_mark_are_told():
+def test_ledgers_found_for_their_mark_are_reported():
     """Whether too old or beyond recovery; each once, ascending."""
     kinds = (
         (Kind.UNDERREPLICATED_BEYOND_GRACE, 9),

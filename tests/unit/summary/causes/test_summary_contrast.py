@@ -45,7 +45,7 @@ def test_the_probability_may_reach_the_bound():
 
 
 def test_a_large_group_with_one_hit_hides_no_small_one():
-    """Groups are told apart by their shares, and not by how many ledgers they touch."""
+    """Groups differ by their shares, and not by how many ledgers they touch."""
     assert ["b1"] == list(outliers({"b0": Group(1, 1_000), "b1": Group(10, 10)}, 2))
 
 
@@ -65,7 +65,7 @@ def test_all_hit_alike_are_no_outliers():
 
 
 def test_a_small_group_with_a_large_share_hides_nobody():
-    """b9 touches one ledger, which is hit: no evidence by itself, and no screen before b1."""
+    """b9 touches one ledger, which is hit: this proves nothing about b9, and does not hide b1."""
     found = outliers(
         {"b9": Group(1, 1), "b1": Group(30, 40), "b2": Group(1, 40), "b3": Group(0, 40)}, 4
     )
@@ -84,7 +84,7 @@ def test_what_does_not_stand_out_is_part_of_the_rest():
     assert (6, 506) == (one.others_hit, one.others)
 
 
-def test_each_outlier_stands_out_from_the_rest_that_is_told():
+def test_each_outlier_stands_out_from_the_rest_that_is_reported():
     """The rest is every group that is not one, and against it each has contrast."""
     for seed in range(300):
         random = Random(seed)

@@ -187,8 +187,8 @@ def test_the_finding_carries_what_was_counted(run: Tables):
 
 
 def test_ledgers_that_an_operator_named_accuse_no_bookie(run: Tables):
-    """Who audits the ledgers of a cause finds most of them hit: that says nothing about the rest,
-    and that is said.
+    """An audit of the ledgers of a cause finds most of them hit. This says nothing about the rest,
+    and a sentence says so.
     """
     done = concluded(run, replace(ABOUT, partial=True))
     assert [] == on_bookies(done)

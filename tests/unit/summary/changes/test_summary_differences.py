@@ -208,7 +208,7 @@ def test_resolved_says_that_the_ledger_is_exempt():
     assert (Change.RESOLVED, "exempt now: open") == (found.change, found.why)
 
 
-def test_what_another_ledger_has_is_not_told_of_this_one():
+def test_what_another_ledger_has_is_not_reported_on_this_one():
     """Nor what another bookie has, or the cluster in another kind."""
     before = [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 8), finding(Kind.LEDGER_ORPHANED, "cluster")]
@@ -432,7 +432,7 @@ def test_a_bookie_that_refuses_everything_has_not_shown_its_content():
     ],
 )
 def test_a_mark_with_a_finding_is_not_within_grace(mark: Kind, change: Change, says: str):
-    """It excuses nothing, and a loss that is told with the mark is still there."""
+    """It excuses nothing, and a loss that is reported with the mark is still there."""
     later = judged({7: Row("marked_underreplicated", ())})
     found = compare_findings(
         [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], [finding(mark, 7)], judged({7: SOUND}), later

@@ -103,7 +103,7 @@ def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
 
 
 def test_placement_is_followed_by_segment():
-    """A second segment that fails is new, the first one goes on."""
+    """A second segment that fails is new, and the first one keeps its history."""
     one = finding(Kind.PLACEMENT_FAILED, 7)
     other = one | {"segment": one["segment"] | {"first_entry_id": 500}}
     assert [Chain(FIRST, 4), Chain(NOW, 1)] == traced(
@@ -121,7 +121,7 @@ def test_a_run_that_looked_and_found_nothing_ends_it():
     "row", [UNKNOWN_ROW, Row("marked_underreplicated", ()), Row(None, (), "probed")]
 )
 def test_a_run_that_could_not_look_hands_it_on(row: Row):
-    """It does not count as one that saw it; the next one that does goes on."""
+    """It does not count as one that saw it; the next run that sees it continues the history."""
     history = traced([], sighting(), row=row)
     assert {"not_checked_again": 1} == counts(history)
     (kept,) = history.unchecked
@@ -136,7 +136,7 @@ def test_a_run_that_could_not_look_hands_it_on(row: Row):
 
 
 def test_what_is_handed_on_is_forgotten_after_a_month_of_nights():
-    """A file of what nobody could check must not grow for ever."""
+    """The file of unchecked findings must not grow for ever."""
     last = sighting(runs_unchecked=UNCHECKED_RUNS_MAX - 1)
     assert 1 == len(traced([], carried=(last,), row=UNKNOWN_ROW).unchecked)
     assert 0 == len(
@@ -211,7 +211,7 @@ def test_what_is_withheld_is_not_resolved():
 
 
 def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
-    """What goes on is no new finding, and each change has its number."""
+    """A finding that stays is not new, and each change has its number."""
     history = traced([LOSS], sighting())
     assert {
         "since": {"run_id": "r4", "started_at": LAST},

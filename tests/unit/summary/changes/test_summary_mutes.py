@@ -166,7 +166,7 @@ def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_fi
 
 
 def test_a_file_may_have_as_many_mutes_as_there_may_be():
-    """The bound itself is no fault."""
+    """The limit itself is allowed."""
     line = json.loads(mute_of(FOUND).line())
     assert MUTES_MAX == len(
         parse_mutes("\n".join(json.dumps(line | {"id": str(n)}) for n in range(MUTES_MAX)))

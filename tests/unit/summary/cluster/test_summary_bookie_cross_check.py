@@ -45,7 +45,7 @@ from auditor.summary.previous_run import NO_PREVIOUS
 
 
 def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
-    """Nobody asks bookies about them. Where the evidence says that somebody did, the finding is
+    """Bookies are not asked about them. If the evidence has such a question, the finding is
     withheld.
     """
     ensemble = (Segment(0, ("b1", "g")),)
@@ -154,15 +154,15 @@ def judged(
 ) -> list[Finding]:
     """The findings of the first checker, which the second confirms."""
     run = cast(Place, tables)
-    told = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
+    scanned = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
     looks = by_look(RECORDS)
-    contents = gather_heard(run, told, RECORDS).contents
+    contents = gather_heard(run, scanned, RECORDS).contents
     first = judge_content(looks, {b: one for b, one in contents.items() if b not in away})
     first += judge_failing(looks, refusals_of(run), away)
     about = night(0).about
     terms = replace(about.terms, around=Surroundings(maintenance=away))
     about = replace(about, partial=False, terms=terms, unregistered_since_ms={})
-    assert Agreed(first, []) == bookies_agreed(run, about, RECORDS, told, first)
+    assert Agreed(first, []) == bookies_agreed(run, about, RECORDS, scanned, first)
     return first
 
 

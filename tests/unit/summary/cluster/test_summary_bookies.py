@@ -90,7 +90,7 @@ def test_greetings_of_another_look_do_not_count():
 
 
 def test_a_registration_without_address_is_its_own_greeting():
-    """It could not be dialled, and why is told."""
+    """It could not be dialled, and the reason is given."""
     (found,) = with_greetings([record("b1", Registration.WRITABLE, host=None)], answers(), 1)
     assert (Greeting.ADDRESS_UNKNOWN, "no address") == (found.greeting, found.greeting_detail)
 
@@ -201,7 +201,7 @@ def test_few_ledgers_are_named_and_all_are_counted():
         (Greeting.REFUSED, [Greeting.SILENT, Greeting.REFUSED]),
     ],
 )
-def test_a_bookie_greeted_for_several_shards_is_told_by_its_best_word(
+def test_a_bookie_greeted_for_several_shards_is_described_by_its_best_word(
     counts: Greeting, greetings: list[Greeting]
 ):
     """One that spoke once at a look is not silent at it; one that showed it cannot list cannot."""

@@ -12,7 +12,7 @@ from support.night_stories import night
 from auditor.report.outcome_words import outcome_sentences
 from auditor.run.conclusion import Conclusion
 
-TOLD = {
+FACTS = {
     "a silent bookie was looked at once more": "BOOKIE_SILENT_YET_REGISTERED",
     "one ledger more is unmarked": "BOOKIE_LOST_UNNOTICED",
     "a bookie answered for one ledger more": "BOOKIE_LOST_CONTENT",
@@ -35,7 +35,7 @@ def first_with(kind: str) -> tuple[int, Conclusion]:
     )
 
 
-@pytest.mark.parametrize(("name", "kind"), TOLD.items())
+@pytest.mark.parametrize(("name", "kind"), FACTS.items())
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_stands(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ LISTED = Answer(
 EIO = EntryRead("b1", 7, 4, 1, 10, ReadStatus.REFUSED, "EIO: x")
 LISTS = [replace(LISTED, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
 READ = [replace(EIO, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
-TOLD = EntryLogLostFacts(
+FACTS = EntryLogLostFacts(
     "writable", "h:3181", "h:1", 1, 1, 4, (LostLog(LOG.path, 1, 4, ((7, 4, 7),), 2),)
 )
 
@@ -84,8 +84,8 @@ def judged(
 
 
 def test_each_bookie_that_lost_a_log_is_found() -> None:
-    """By its own lists and reads; one bookie's doubt is no other's."""
-    both = [Finding(Kind.ENTRY_LOG_LOST, TOLD, bookie_id=bookie) for bookie in ("b1", "b2")]
+    """Its own lists and reads count; a doubt about one bookie does not affect another."""
+    both = [Finding(Kind.ENTRY_LOG_LOST, FACTS, bookie_id=bookie) for bookie in ("b1", "b2")]
     assert both == judged(LISTS, READ)
     assert both[1:] == judged(LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)])
     assert both[1:] == judged([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
@@ -99,7 +99,7 @@ def test_each_bookie_that_lost_a_log_is_found() -> None:
 def test_a_read_of_a_search_says_nothing_of_a_log() -> None:
     """It was not asked for a hole in a list."""
     brought = replace(EIO, entry_id=5, status=ReadStatus.PRESENT, is_search=True)
-    assert TOLD == judged(LISTS[:2], [*READ, brought])[0].facts
+    assert FACTS == judged(LISTS[:2], [*READ, brought])[0].facts
     assert [] == judged(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
 
 
@@ -112,7 +112,7 @@ def test_the_lister_is_that_of_the_newest_list() -> None:
         replace(LISTED, ledger_id=2, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:6"),
     ]
     (found,) = judged([late, *others, *LISTS[:2]], READ)
-    assert replace(TOLD, lister="h:3") == found.facts
+    assert replace(FACTS, lister="h:3") == found.facts
 
 
 def test_each_log_of_a_list_counts() -> None:
@@ -121,7 +121,7 @@ def test_each_log_of_a_list_counts() -> None:
     lists = [replace(one, missing_logs=(other, LOG)) for one in LISTS[:2]]
     (found,) = judged(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
     assert isinstance(found.facts, EntryLogLostFacts)
-    assert (*TOLD.some_logs, LostLog(other.path, 1, 3, ((7, 9, 9),), 2)) == found.facts.some_logs
+    assert (*FACTS.some_logs, LostLog(other.path, 1, 3, ((7, 9, 9),), 2)) == found.facts.some_logs
 
 
 @pytest.mark.parametrize(

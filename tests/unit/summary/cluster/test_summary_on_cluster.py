@@ -65,7 +65,7 @@ def test_there_is_no_file_without_an_id() -> None:
     assert {} == NOTHING.files
 
 
-def test_the_run_is_told_what_only_these_know() -> None:
+def test_the_run_gets_what_only_these_know() -> None:
     """Whether the listing was short, the unlisted marks, the next baseline, and whether references
     are known.
     """

@@ -119,7 +119,7 @@ def test_the_next_run_is_held_against_the_last_one_that_was_not_short(
 def test_a_finding_on_which_the_checkers_differ_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    """The next run is held against the same one all the same, and what was not judged is said."""
+    """The next run is still compared with the same one, and a sentence says what was not judged."""
     listed(run, FIRST, 10)
     listed(run, AGAIN, 80)
     ON_BOOKIES_AND_CLUSTER["one ledger less is listed"].plant(monkeypatch, CHECKER)
@@ -143,7 +143,9 @@ def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
 
 
 def test_what_is_back_at_the_second_listing_accuses_nobody_and_was_not_judged(run: Place):
-    """A listing that was short for a moment is told, for what it lacked was not audited."""
+    """A listing that was short for a moment is reported, because the missing ledgers were not
+    audited.
+    """
     listed(run, FIRST, 99)
     listed(run, AGAIN, 200)
     said = population(run, ABOUT)

@@ -44,7 +44,9 @@ def test_every_request_refused_is_counted_by_its_status():
     "status", ["held", "no_such_ledger", "timed_out", "silent", "invalid", "too_large"]
 )
 def test_one_list_that_ended_otherwise_and_it_does_not_fail(status: str):
-    """Silence, time-outs and nonsense are no error status; an answer is an answer."""
+    """Silence, time-outs and undecodable answers are not error statuses; a valid answer ends the
+    finding.
+    """
     assert {} == refusals(rows(*lists(), ("b1", 9, 1, status)), rows())
 
 
@@ -56,7 +58,7 @@ def test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail(statu
 
 
 def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
-    """A wrong certificate or password of ours is no fault of how it serves."""
+    """Our wrong certificate or password is not the bookie's fault."""
     refused = f"{NOT_ADMITTED}the bookie offers no TLS"
     unasked = [
         ("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)

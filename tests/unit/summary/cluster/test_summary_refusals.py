@@ -63,16 +63,14 @@ def found(run: Tables) -> dict[str, Refusals]:
 def test_a_bookie_that_refuses_while_another_serves_is_counted(
     run: Tables, status: AnswerStatus
 ) -> None:
-    """Whatever is no refusal to the other one: a list, or that it has no such ledger."""
+    """A list, and the answer that there is no such ledger, count as service of the other one."""
     lists(run, "b1", status, 1)
     lists(run, "b2", REFUSED, 1, 2)
     assert {"b2": FAILS} == found(run)
 
 
 def test_where_no_bookie_serves_nobody_is_counted(run: Tables) -> None:
-    """Our own credentials are at fault then; silence and lists that make no sense are no
-    service.
-    """
+    """Our own credentials are at fault then; silence and malformed lists are not service."""
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", AnswerStatus.INVALID, 1)
     reads(run, "b1", ReadStatus.NO_ENTRY, 1)
@@ -80,7 +78,7 @@ def test_where_no_bookie_serves_nobody_is_counted(run: Tables) -> None:
 
 
 def test_where_nothing_was_refused_nobody_is_counted(run: Tables) -> None:
-    """A greeting that was refused is no request about a ledger. Who serves is not looked for
+    """A refused greeting is not a request about a ledger. The serving bookies are not determined
     then.
     """
     lists(run, "b1", HELD, 1)
@@ -107,7 +105,7 @@ def test_two_that_refuse_while_a_third_serves_are_both_counted(run: Tables) -> N
 
 
 def test_an_entry_that_was_read_is_service(run: Tables) -> None:
-    """Where the other bookie cannot list; an entry that it lacks is none."""
+    """This counts for a bookie that cannot list; an entry that it lacks does not."""
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", UNSUPPORTED, 1)
     reads(run, "b1", ReadStatus.NO_ENTRY, 1)

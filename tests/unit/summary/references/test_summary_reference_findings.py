@@ -230,7 +230,7 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
 def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
     scene: Scene, status: RecordStatus
 ) -> None:
-    """Whatever the reason: no listed ledger stands for it."""
+    """The reason does not matter: no listed ledger replaces it."""
     scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
     result, found = scene.found()
     assert ([], False) == (found, result.is_complete)
@@ -363,7 +363,7 @@ def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) ->
 
 
 def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
-    """At both looks, with the same end; the range that is cut off is told."""
+    """Both looks see the same end; the finding has the range that is missing."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
     result, (found,) = scene.found()
@@ -659,7 +659,7 @@ def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
     assert (1, 1, 1) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
 
 
-def test_each_look_at_a_ledger_is_told(scene: Scene) -> None:
+def test_each_look_at_a_ledger_is_reported(scene: Scene) -> None:
     """With its time and what there was."""
     _, (found,) = scene.found()
     assert ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"] == [
@@ -691,7 +691,7 @@ def test_the_owner_of_a_lost_cursor_names_the_subscription(scene: Scene) -> None
 def test_what_the_second_checker_denies_is_withheld(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The differences are told, those on ledgers first; no orphan has a line in a file, or is
+    """The differences are reported, those on ledgers first; no orphan has a line in a file, or is
     counted.
     """
     on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
@@ -715,7 +715,9 @@ def test_what_the_second_checker_denies_is_withheld(
 def test_a_ledger_on_which_the_checkers_differ_is_said_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A withheld finding says it; that its ledger is unknown to one of them too is no news."""
+    """A withheld finding says it; that its ledger is also unknown to one of them is not
+    repeated.
+    """
     withheld = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
     same, other = (withheld._replace(ledger_id=one, is_withheld=False) for one in (7, 8))
     count = same._replace(ledger_id=None)

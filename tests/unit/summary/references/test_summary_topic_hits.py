@@ -125,8 +125,8 @@ def test_all_losses_of_a_ledger_block_and_nothing_else_does(
 def test_a_subscription_behind_the_named_losses_may_be_blocked_by_others(
     run: Place, mark_delete: int, blocked: list[str], possibly: list[str]
 ) -> None:
-    """A finding names its first ranges alone; whoever acknowledged the whole ledger needs none of
-    it.
+    """A finding names only its first ranges; a subscription that acknowledged the whole ledger
+    needs none of it.
     """
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(
@@ -178,7 +178,7 @@ def test_losses_of_which_none_is_named_leave_a_subscription_in_doubt(run: Place)
 
 
 def test_a_missing_ledger_of_known_length_lost_no_more(run: Place) -> None:
-    """A subscription that acknowledged its last entry goes on."""
+    """A subscription that acknowledged its last entry is not blocked."""
     cursors = {"s": Cursor(None, Position(7, 9)), "u": Cursor(None, Position(7, 8))}
     (line,) = lines_of(
         hits_of(
@@ -232,7 +232,7 @@ def test_what_is_in_long_term_storage_is_not_hit(run: Place) -> None:
     )
 
 
-def test_each_ledger_and_each_kind_is_told_once_in_order(run: Place) -> None:
+def test_each_ledger_and_each_kind_is_reported_once_in_order(run: Place) -> None:
     """Kinds in the order of the catalogue, ledgers ascending."""
     record = topic(
         "t", 7, 8, cursors={"s": Cursor(8, Position(6, 3)), "u": Cursor(8, Position(6, 3))}
@@ -359,7 +359,7 @@ def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(
 
 
 def test_hits_are_counted_where_not_all_topics_were_listed(run: Place) -> None:
-    """They are known to be hit, whoever else may be."""
+    """They are known to be hit, whether or not others are."""
     write(run, [topic("t", 7)], [], [listing_problem_row(1, 5, "shut")])
     assert 1 == topic_hits(run, [json.dumps(found(7))]).summary["topics_hit"]
 
