@@ -5,12 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 
+from auditor import python_problem
+
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command ended by Ctrl-C, as shells define it; 1 would mean findings."""
 
 
 def main() -> None:
-    """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command."""
+    """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command.
+
+    Exits with 2 on a Python that is too old: what is imported below needs a newer one.
+    """
+    if problem := python_problem(sys.version_info):
+        sys.stderr.write(f"auditor: {problem}\n")
+        sys.exit(2)
     try:
         from auditor.cli import run_command_line
         from auditor.commands.completion import is_completing

@@ -15,12 +15,13 @@ from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Layers, Origin, origins, shown_values
 from auditor.config.secured_settings import SECRETS
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, SparkUnavailable
 from auditor.java import find_java
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.layout import printable
 from auditor.spark.class_archive import archive_path
+from auditor.spark.supported import check_spark_version
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
@@ -83,7 +84,12 @@ def _machine() -> Iterator[str]:
     yield f"{GOOD} python    {sys.version.split()[0]} at {sys.executable}"
     for name in PACKAGES:
         try:
-            yield f"{GOOD} package   {name} {version(name)}"
+            found = version(name)
+            if name == "pyspark":
+                check_spark_version(found, "PySpark")
+            yield f"{GOOD} package   {name} {found}"
+        except SparkUnavailable as error:
+            yield f"{BAD} package   {error}"
         except PackageNotFoundError:
             yield (
                 f"{BAD} package   {name}: install the auditor with its dependencies (pip install"

@@ -19,6 +19,7 @@ from auditor.errors import (
     OutputError,
     SparkJobFailed,
     SparkStalled,
+    SparkUnavailable,
     StoreUnavailable,
     WorkerDied,
 )
@@ -113,6 +114,9 @@ def _ours(failure: BaseException) -> AuditorError:
     full = _NOT_WRITTEN.search(text)
     if full:
         return OutputError(f"a Spark task cannot write: {full.group(1)}")
+    unfit = _WORKERS_UNFIT.search(text)
+    if unfit:
+        return SparkUnavailable(_UNFIT.format(unfit.group()))
     died = _DIED.search(text)
     if died:
         return WorkerDied(died.group(), text)
@@ -134,6 +138,15 @@ _NOT_WRITTEN = re.compile(
     r"|Read-only file system)\b[^\n]*)"
 )
 """What the JVM says of a full file system: the run's directory, or Spark's own."""
+_WORKERS_UNFIT = re.compile(
+    r"\[PYTHON_VERSION_MISMATCH\][^\n]*"
+    r"|EOFException occurred while reading the port number from [^\n]*"
+)
+"""What Spark says when a worker's Python differs from the driver's, or cannot load the auditor."""
+_UNFIT = (
+    "the Python of Spark's workers cannot run the auditor ({}): set PYSPARK_PYTHON to a Python of"
+    " the driver's version, with the auditor and its dependencies, on every machine"
+)
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
 """What Spark says when a process that judged is gone: it was killed, or it ended itself. What it
 may have printed before is not our text.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from pyspark import SparkConf, SparkContext
+from pyspark import __version__ as installed_version
 from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
@@ -28,6 +29,7 @@ from auditor.spark.private_spark import (
     silence_accumulators,
     start_jvm,
 )
+from auditor.spark.supported import check_spark_version
 from auditor.stop import StopRequest
 
 T = TypeVar("T")
@@ -56,8 +58,10 @@ def spark_session(
     `archive_to`: write a class-data archive there when the JVM ends, instead of using an existing
     one. `lock`: a descriptor that a JVM started here keeps open: if this process is killed, the
     lock ends only when nothing writes any more. `lasting`: the session is for many runs, and its
-    code is worth compiling well. Raises SparkUnavailable with what to do.
+    code is worth compiling well. Raises SparkUnavailable with what to do, also for a version that
+    is not supported.
     """
+    check_spark_version(installed_version, "PySpark")
     session = session_of_this_process()
     if session is not None:
         yield session
@@ -96,6 +100,7 @@ def _start(
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         silence_accumulators(context)
         session = SparkSession(context)
+        check_spark_version(session.version, "the Spark of SPARK_HOME or spark-submit")
         if (context.master or "").startswith("local") and not context.getConf().contains(
             _SHUFFLE_PARTITIONS
         ):

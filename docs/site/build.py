@@ -37,6 +37,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
     ),
     "Look up": (
         "docs/configuration.md",
+        "docs/versions.md",
         "docs/names.md",
         "docs/python.md",
         "docs/notebooks/reading-a-run.ipynb",

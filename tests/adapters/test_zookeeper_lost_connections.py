@@ -22,7 +22,7 @@ from support.zookeeper_many_znodes import (
     seed,
     session,
 )
-from support.zookeeper_process import ZooKeeperProcess, zookeeper, zookeeper_3_5_classpath
+from support.zookeeper_process import ZooKeeperProcess, release_classpath, zookeeper
 from support.zookeeper_proxy import refusing
 from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri, znodes
 
@@ -219,7 +219,7 @@ def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
     """
     root = "/old/ledgers"
     with (
-        zookeeper(tmp_path / "zookeeper", zookeeper_3_5_classpath()) as old,
+        zookeeper(tmp_path / "zookeeper", release_classpath("3.5.10")) as old,
         znodes(old.hosts) as client,
     ):
         assert b"Zookeeper version: 3.5." in old.four_letter_word(b"srvr")

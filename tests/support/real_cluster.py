@@ -17,7 +17,7 @@ story runs on both. A sandbox made with `named=True` has the same bookie ids, `b
 cannot be deleted (`wipe` the bookie and `hold` all others, or never send it), and registrations
 are the bookies' own. `storage` is one class name for all bookies, or one for each:
 SortedLedgerStorage, InterleavedLedgerStorage, DbLedgerStorage. `settings` go into each bookie's
-configuration. `bookie_version` is the bookies' release; everything else has the newest release.
+configuration. `version` is the release of bookies, client, shell and ZooKeeper.
 Entries carry a right digest of the ledger's digest type (CRC32C if its znode was not written
 before), so that they read back sound. Bookies collect the entries of a ledger without a znode after
 an hour, not before.
@@ -81,11 +81,11 @@ class RealCluster(RealLedgers):
         settings: Mapping[str, object] | None = None,
         zookeeper: Mapping[str, object] | None = None,
         zookeeper_flag: str = "",
-        bookie_version: str = NEWEST,
+        version: str = NEWEST,
     ) -> None:
         storages = [storage] * bookies if isinstance(storage, str) else list(storage)
         assert len(storages) == bookies, f"{bookies} bookies and {len(storages)} storages"
-        self._jars, self._bookie_jars = bookkeeper_jars(), bookkeeper_jars(bookie_version)
+        self._jars = bookkeeper_jars(version)
         make_archive(self._jars)
         port = free_port()
         self.zookeeper_hosts = f"127.0.0.1:{port}"
@@ -221,7 +221,7 @@ class RealCluster(RealLedgers):
     def start_bookie(self, bookie_id: BookieId, *, read_only: bool = False) -> None:
         """Start a stopped bookie with what it stored, and wait until it is registered. 1-4 s."""
         self.unregister(bookie_id)
-        self._bookies[bookie_id].start(self._bookie_jars, read_only=read_only)
+        self._bookies[bookie_id].start(self._jars, read_only=read_only)
         self._await_registered({bookie_id}, read_only)
 
     def readonly(self, bookie_id: BookieId) -> None:
@@ -269,7 +269,7 @@ class RealCluster(RealLedgers):
 
     def _start_bookies(self, bookie_ids: Sequence[BookieId]) -> None:
         for bookie_id in bookie_ids:
-            self._bookies[bookie_id].start(self._bookie_jars)
+            self._bookies[bookie_id].start(self._jars)
         self._await_registered(set(bookie_ids), read_only=False)
 
     def _process(self, bookie_id: BookieId) -> JavaProcess:

@@ -1,9 +1,8 @@
-"""The jars of a real BookKeeper and a real Pulsar, resolved once by Maven and kept under the
+"""The jars of a real BookKeeper, ZooKeeper and Pulsar, resolved once by Maven and kept under the
 project's `.cache/`.
 
-Each cache is keyed on the hash of its pom below `tests/cluster/` and lists every jar with its size,
-so a half-filled or outdated folder is made again. A lock file keeps two test runs from filling it
-at once.
+Each cache is keyed on the hash of its pom, and lists every jar with its size, so a half-filled or
+outdated folder is made again. A lock file keeps two test runs from filling it at once.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ NEWEST = "4.17.2"
 CACHE = (PROJECT / ".cache").resolve()
 """The resolved path, without links: a class-data archive is for jars of one path."""
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
-PULSAR_CACHE = CACHE / "pulsar-4.0.7"
+PULSAR_NEWEST, PULSAR_OLDEST = "4.0.7", "3.0.7"
+PULSAR_POMS = {PULSAR_NEWEST: PULSAR_POM, PULSAR_OLDEST: PULSAR_POM.parent / "pom-3.0.xml"}
+"""The pom that names each version."""
+ZOOKEEPER_POM = PROJECT / "tests" / "support" / "zookeeper" / "pom.xml"
 OUTPUT_POMS = PROJECT / "tests" / "outputs"
 OFFLOADER_POM = PULSAR_POM.parent / "offloader" / "pom.xml"
 STAMP = "complete.json"
@@ -48,9 +50,16 @@ def bookkeeper_jars(version: str = NEWEST) -> Path:
     return _complete(CACHE / f"bookkeeper-{version}", POM, f"-Dbookkeeper.version={version}")
 
 
-def pulsar_jars() -> Path:
+def pulsar_jars(version: str = PULSAR_NEWEST) -> Path:
     """Return the folder of Pulsar's jars. Maven fills an incomplete one: 30-90 s, once."""
-    return _complete(PULSAR_CACHE, PULSAR_POM)
+    return _complete(CACHE / f"pulsar-{version}", PULSAR_POMS[version])
+
+
+def zookeeper_jars(version: str) -> Path:
+    """Return the folder of a ZooKeeper server's jars. Maven fills an incomplete one, once."""
+    return _complete(
+        CACHE / f"zookeeper-server-{version}", ZOOKEEPER_POM, f"-Dzookeeper.version={version}"
+    )
 
 
 def hdfs_jars() -> Path:

@@ -12,8 +12,9 @@ managed ledgers.
         pulsar.cluster                             # the RealCluster below it, for audits
 
 Each server is a JVM of its own, on loopback, on free ports. It ends with `stop` or with the process
-that started it. Bookies flush every second, so listers list an entry within a second. Everything a
-broker writes stays until a test removes it.
+that started it. Bookies flush every second, so listers list an entry within a second. `version` is
+Pulsar's release. The bookies have the BookKeeper that it brings. Everything a broker writes stays
+until a test removes it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from typing import Any
 from support.raw_bookie import read_request, status_name
 from support.real_broker import CLUSTER, RealBroker, start_broker, start_driver
 from support.real_cluster import RealCluster
-from support.real_jars import pulsar_jars
+from support.real_jars import PULSAR_NEWEST, pulsar_jars
 from support.real_processes import JavaConversation
+from support.supported_versions import PULSARS
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.topic import Cursor, DataLedger, SchemaVersion
@@ -65,11 +67,14 @@ class RealPulsar:
         workdir: Path,
         broker_settings: Mapping[str, object] | None = None,
         bookie_settings: Mapping[str, object] | None = None,
+        version: str = PULSAR_NEWEST,
     ) -> None:
-        self._jars = pulsar_jars()
+        self._jars = pulsar_jars(version)
         self._driver: JavaConversation | None = None
         bookies = {**BOOKIE_SETTINGS, **(bookie_settings or {})}
-        self.cluster = RealCluster(workdir, BOOKIES, "DbLedgerStorage", bookies)
+        self.cluster = RealCluster(
+            workdir, BOOKIES, "DbLedgerStorage", bookies, version=PULSARS[version]
+        )
         self._broker = RealBroker(workdir / "broker", self.cluster.zookeeper_hosts)
         try:
             start_broker(self._jars, self._broker, broker_settings or {})

@@ -7,25 +7,19 @@ that started it.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.real_jars import zookeeper_jars
 from support.real_processes import JavaProcess, free_port
 
-PROJECT = Path(__file__).resolve().parents[2]
-POM_3_5 = PROJECT / "tests" / "support" / "zookeeper35" / "pom.xml"
-CACHE_3_5 = PROJECT / ".cache" / "zookeeper-3.5.10"
-MAVEN_TIMEOUT_S = 300
-"""How long Maven may take to fetch about 4 MB, in seconds."""
 START_TIMEOUT_S = 60.0
 """How long a server may take until it answers `srvr`, in seconds; it needs about one."""
 STOP_TIMEOUT_S = 10.0
@@ -63,33 +57,11 @@ def pyspark_classpath() -> str:
     return os.pathsep.join(found)
 
 
-def zookeeper_3_5_classpath() -> str:
-    """Return the class path of ZooKeeper 3.5.10, which has no multiRead. Maven fetches it once,
-    into the project's `.cache/`.
+def release_classpath(version: str) -> str:
+    """Return the class path of a ZooKeeper server of this release. Maven fetches it once. 3.5.10
+    has no multiRead.
     """
-    CACHE_3_5.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE_3_5.parent / f"{CACHE_3_5.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        complete = CACHE_3_5 / "complete"
-        if not complete.exists():
-            shutil.rmtree(CACHE_3_5, ignore_errors=True)
-            command = [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(POM_3_5),
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={CACHE_3_5}",
-            ]
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False
-            )
-            assert done.returncode == 0, (
-                f"Maven could not fetch ZooKeeper 3.5: {(done.stdout + done.stderr)[-2000:]}"
-            )
-            complete.touch()
-    return f"{CACHE_3_5}/*"
+    return f"{zookeeper_jars(version)}/*"
 
 
 def java() -> str:

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -146,9 +147,9 @@ public final class PulsarDriver {
     private String manage(String name, String compression, int entries, boolean offload) throws Exception {
         ManagedLedgerFactoryConfig factoryConfig = new ManagedLedgerFactoryConfig();
         factoryConfig.setManagedLedgerInfoCompressionType(compression);
-        factoryConfig.setManagedLedgerInfoCompressionThresholdInBytes(0);
+        compressAnySize(factoryConfig, "setManagedLedgerInfoCompressionThresholdInBytes");
         factoryConfig.setManagedCursorInfoCompressionType(compression);
-        factoryConfig.setManagedCursorInfoCompressionThresholdInBytes(0);
+        compressAnySize(factoryConfig, "setManagedCursorInfoCompressionThresholdInBytes");
         MetadataStoreExtended store =
             MetadataStoreExtended.create("zk:" + zookeeper, MetadataStoreConfig.builder().metadataStoreName("driver").build());
         ManagedLedgerFactoryImpl factory = new ManagedLedgerFactoryImpl(store, bookkeeper, factoryConfig);
@@ -157,6 +158,15 @@ public final class PulsarDriver {
         } finally {
             factory.shutdown();
             store.close();
+        }
+    }
+
+    /** Set a threshold to 0 by its setter. Pulsar 3.0 has neither: it compresses metadata of any size. */
+    private static void compressAnySize(ManagedLedgerFactoryConfig config, String setter) throws ReflectiveOperationException {
+        for (Method method : ManagedLedgerFactoryConfig.class.getMethods()) {
+            if (method.getName().equals(setter)) {
+                method.invoke(config, 0);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from auditor.errors import SparkJobFailed
+from auditor.errors import SparkJobFailed, SparkUnavailable
 from auditor.spark import jobs
 from auditor.stop import StopRequest
 
@@ -19,6 +19,13 @@ Caused by: java.lang.ClassNotFoundException: Class a.S3AFileSystem not found
 \tat org.apache.hadoop.conf.Configuration.getClassByName(Configuration.java:2640)
 \t... 25 more
 """
+MISMATCH = (
+    "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver:"
+    " 3.11, PySpark cannot run with different minor versions."
+)
+UNLOADABLE = (
+    "EOFException occurred while reading the port number from auditor.spark.worker_daemon's stdout."
+)
 
 
 class Context:
@@ -46,12 +53,28 @@ def test_the_first_cause_in_java_is_named(
     text: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what an operator can act on. Where Java says nothing, the first line is."""
+    with pytest.raises(SparkJobFailed) as raised:
+        fail_with(text, monkeypatch)
+    assert (said, text) == (str(raised.value), raised.value.detail)
+
+
+@pytest.mark.parametrize("said", [MISMATCH, UNLOADABLE])
+def test_workers_with_an_unfit_python_end_the_run_with_what_to_set(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No fault of the auditor: Spark's words, and PYSPARK_PYTHON."""
+    with pytest.raises(SparkUnavailable) as unfit:
+        fail_with(f"An error occurred while calling o1.parquet.\n: {said}\n\tat a", monkeypatch)
+    assert said in str(unfit.value)
+    assert "set PYSPARK_PYTHON to a Python of the driver's version" in str(unfit.value)
+
+
+def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a job that raises this."""
     monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
 
     def fail() -> None:
         raise ValueError(text)
 
     spark = SimpleNamespace(sparkContext=Context())
-    with pytest.raises(SparkJobFailed) as raised:
-        jobs.run_job(spark, StopRequest(), fail, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
-    assert (said, text) == (str(raised.value), raised.value.detail)
+    jobs.run_job(spark, StopRequest(), fail, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]

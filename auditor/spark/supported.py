@@ -1,0 +1,24 @@
+"""Which versions of Spark the auditor runs on. Imports no Spark."""
+
+from __future__ import annotations
+
+from auditor.errors import SparkUnavailable
+
+SPARK_MAJOR = 4
+"""The supported major version. 3.5 lacks interfaces that every stage uses; 5 was not tried."""
+
+
+def check_spark_version(version: str, what: str) -> None:
+    """Raise SparkUnavailable unless `version` is a supported one of Spark.
+
+    `what` names where it comes from, as the subject of the sentence: `PySpark`, `the Spark in
+    SPARK_HOME`.
+    """
+    major = version.partition(".")[0]
+    if major == str(SPARK_MAJOR):
+        return
+    raise SparkUnavailable(
+        f"{what} is version {version}, and the auditor runs on Spark {SPARK_MAJOR} alone: install"
+        f" 'pyspark>={SPARK_MAJOR},<{SPARK_MAJOR + 1}', or let SPARK_HOME and spark-submit be those"
+        f" of a Spark {SPARK_MAJOR}"
+    )
