@@ -1,4 +1,4 @@
-"""A Python that is too old is told so, by what it can still read."""
+"""A Python that is too old gets a sentence, from what it can still read."""
 
 from __future__ import annotations
 
