@@ -11,6 +11,7 @@ the result of a run that followed it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -55,7 +56,7 @@ class S3Lease:
         another run renews it, and ConditionUnsupportedError where the store does not keep
         conditions.
         """
-        seen, deadline = None, time.monotonic() + LEASE_S
+        seen, lapses_at = None, math.inf
         while not self._take(None):
             etag = self.objects.etag(self.lock)
             if etag is None:
@@ -65,8 +66,9 @@ class S3Lease:
                     f"another run is at work in {self.objects.uri} (it renews {self.lock}): wait"
                     " for it, or use another --output"
                 )
-            seen = etag
-            if time.monotonic() > deadline and self._take(etag):
+            if seen is None:
+                seen, lapses_at = etag, time.monotonic() + LEASE_S
+            if time.monotonic() > lapses_at and self._take(etag):
                 break
             check()
             time.sleep(WATCH_S)

@@ -144,6 +144,12 @@ TESTS = {
         )
     },
     "auditor/summary": ("tests/unit/summary",),
+    **{
+        f"auditor/evidence/{name}.py": tuple(
+            f"tests/unit/evidence/test_evidence_{one}.py" for one in own
+        )
+        for name, own in (("s3_lease", ("s3_lease",)),)
+    },
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
         "tests/unit/judging/test_judging_child.py",
