@@ -148,7 +148,14 @@ TESTS = {
         f"auditor/evidence/{name}.py": tuple(
             f"tests/unit/evidence/test_evidence_{one}.py" for one in own
         )
-        for name, own in (("s3_lease", ("s3_lease",)),)
+        for name, own in (
+            ("file_systems", ("file_systems",)),
+            ("hdfs_files", ("hdfs_files",)),
+            ("hdfs_lock", ("hdfs_lock",)),
+            ("output_lock", ("output_lock", "output_directory")),
+            ("s3_lease", ("s3_lease",)),
+            ("s3_objects", ("s3_objects",)),
+        )
     },
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
