@@ -105,7 +105,7 @@ class Pseudonyms:
         address.
         """
         if self._pattern is None:
-            names = sorted(filter(None, self.known), key=len, reverse=True)
+            names = sorted(filter(None, self.known), reverse=True)  # before their beginnings
             anything = "|".join(map(re.escape, names)) or r"(?!)"
             self._pattern = re.compile(
                 rf"(?<![\w.-])(?:{anything})(?![\w-]|\.\w)|{_ADDRESS.pattern}"

@@ -210,10 +210,10 @@ def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
     assert isinstance(changed, ast.FunctionDef | ast.AsyncFunctionDef)
     if closed_over:  # a mutant without its super() still closes over `__class__`
         changed.body[:0] = ast.parse(f"if False:\n    {', '.join(closed_over)}").body
-    name = function.__name__
+    changed.name = "mutant_of_it"  # one that calls itself by name would be closed over that name
     tree = ast.parse(
         f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return"
-        f" {name}"
+        f" {changed.name}"
     )
     around = tree.body[1]
     assert isinstance(around, ast.FunctionDef)

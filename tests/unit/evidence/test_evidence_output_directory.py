@@ -208,6 +208,14 @@ def test_the_newest_finished_run_is_the_one_that_was_published(root: Place):
     assert latest.path.endswith(NAMES[0])
 
 
+def test_a_run_is_published_through_the_lock_that_it_holds(root: Place):
+    """The lock may know that another run has followed."""
+    output = Output(root)
+    with output.hold_lock() as lock:
+        output.publish(finished(root, NAMES[0]), lock)
+    assert root / NAMES[0] == output.latest()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -144,3 +144,68 @@ def test_every_bookie_of_a_row_is_found():
         "status": "b8",
     }
     assert [f"b{n}" for n in range(1, 8)] == sorted(bookie_ids_in([row]))
+
+
+def test_names_that_nobody_added_are_numbered_as_they_are_met():
+    """Each says what it stands for."""
+    row = {
+        "bookie_id": "bk-a",
+        "host": "zk.acme.example",
+        "locations": {"bk-b": "/eu/rack-a"},
+        "paths": [{"path": "/mnt/a/1.log"}, {"path": "/mnt/b/1.log"}, {"path": "/mnt/a/2.log"}],
+        "detail": "10.1.2.3 and fe80::1:2 and 10.1.2.3",
+    }
+    assert {
+        "bookie_id": "bookie-0001",
+        "host": "host-0002",
+        "locations": {"bookie-0003": "/location-0004/location-0005"},
+        "paths": [
+            {"path": "/directory-0006/1.log"},
+            {"path": "/directory-0007/1.log"},
+            {"path": "/directory-0006/2.log"},
+        ],
+        "detail": "address-0008 and address-0009 and address-0008",
+    } == Pseudonyms().of_row(row)
+
+
+def test_no_name_is_no_name():
+    """What is empty or null stays so, and a number is never a name."""
+    row = {"bookie_id": "", "host": None, "path": "", "detail": "", "reason": 7}
+    names = Pseudonyms()
+    assert row == names.of_row(row)
+    names.add_names_of(row)
+    assert {} == names.known
+
+
+def test_names_of_a_row_are_known_before_a_sentence_names_them():
+    """Hosts and topics, wherever they stand in it, and nothing else of it."""
+    names = Pseudonyms()
+    topic, word = b"acme/shop/persistent/orders", b"cursor-of-acme"
+    names.add_names_of(
+        {
+            "bookies": [{"host": "bk-a", "port": 3181, "status": "held"}, {"host": None}],
+            "host": ["bk-b"],
+            "custom_metadata": [{"key": "k", "value": topic}, {"key": "c", "value": word}],
+        }
+    )
+    expected = {"bk-a": "host-0001", "bk-b": "host-0002", topic.decode(): "name-0003"}
+    assert expected == names.known
+    assert {word.decode(): "word-0001"} == names.words
+    said = names.of_text("bk-b held acme/shop/persistent/orders, bk-a none of cursor-of-acme")
+    assert "host-0002 held name-0003, host-0001 none of cursor-of-acme" == said
+
+
+@pytest.mark.parametrize("topics", [("a/b", "a/b/c"), ("a/b/c", "a/b")])
+def test_a_name_that_begins_with_another_is_replaced_whole(topics: tuple[str, str]):
+    """Whichever was met first."""
+    names = Pseudonyms()
+    for topic in topics:
+        names.of_name(topic, "name")
+    expected = f"{names.known['a/b/c']} and {names.known['a/b']}"
+    assert expected == names.of_text("a/b/c and a/b")
+
+
+def test_only_fields_of_bookies_name_bookies():
+    """A field may be null, and keys of another object are no bookies."""
+    row = {"bookie_id": "b1", "holder": None, "counts": {"b9": "b8"}, "writable": ["b2"]}
+    assert ["b1", "b2"] == sorted(bookie_ids_in([row]))

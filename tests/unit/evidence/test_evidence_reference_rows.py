@@ -11,6 +11,8 @@ from auditor.evidence.reference_rows import (
     TopicLook,
     listing_problem_row,
     namespace_of,
+    partition_problem_row,
+    partition_row,
     reference_rows,
     topic_looks,
     topic_of,
@@ -102,3 +104,18 @@ def test_topics_are_distinguished_and_a_problem_of_the_listing_is_of_none() -> N
 def test_a_name_with_slashes_keeps_its_parts(record: TopicRecord) -> None:
     """The namespace has a column of its own: a topic's own name may hold a slash."""
     assert record.topic == topic_of(namespace_of(record.topic), str(record.topic))
+
+
+def test_a_partition_without_a_znode_is_a_row_of_its_own() -> None:
+    """Of the topic that is not there, or of the namespace in which some may be missed."""
+    topic = TopicName("t", "", "n", "x-partition-1")
+    rows = [partition_row(topic, 2, 7), partition_problem_row(1, 8, "why", "t/n")]
+    of_both = {"namespace": "t/n", "row": "partition"}
+    expected = [
+        {**of_both, "topic": "persistent://t/n/x-partition-1", "look": 2, "read_at_ms": 7},
+        {**of_both, "look": 1, "read_at_ms": 8, "problem": "why"},
+    ]
+    assert expected == [
+        {name: value for name, value in row.items() if value is not None}
+        for row in table(REFERENCES, rows).to_pylist()
+    ]

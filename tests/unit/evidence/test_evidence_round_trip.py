@@ -177,13 +177,16 @@ def test_a_row_is_repeated_but_for_some_columns(count: int) -> None:
         "b1", 7, 1, 2, AnswerStatus.HELD, b"x", missing_logs=(MissingLog("0.log", 1, ((1, 2),)),)
     )
     ids, looks = [9, 8, None][:count], [3, 4, 5][:count]
+    logs = [None, [("1.log", 2, [(3, 4)])], []][:count]
     rows = repeat_row(
-        ANSWERS, answer_row(answer), {"look": looks, "ledger_id": pa.array(ids, pa.int64())}
+        ANSWERS,
+        answer_row(answer),
+        {"look": looks, "ledger_id": pa.array(ids, pa.int64()), "missing_logs": logs},
     )
     cells = [dict(zip(ANSWERS.names, answer_row(answer), strict=True)) for _ in range(count)]
     repeated_rows = [
-        cell | {"ledger_id": one, "look": look}
-        for cell, one, look in zip(cells, ids, looks, strict=True)
+        cell | {"ledger_id": one, "look": look, "missing_logs": missing}
+        for cell, one, look, missing in zip(cells, ids, looks, logs, strict=True)
     ]
     assert pa.RecordBatch.from_pylist(repeated_rows, schema=ANSWERS).equals(rows)
 

@@ -66,7 +66,7 @@ def test_rows_that_end_too_early_leave_no_file(root: Place):
     assert set() == root.files_in("numbers")
 
 
-@pytest.mark.parametrize("error", [OSError, pa.ArrowInvalid])
+@pytest.mark.parametrize("error", [OSError, RuntimeError, pa.ArrowInvalid])
 def test_rows_that_end_too_early_say_why_before_all(
     root: Place, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ):
@@ -120,11 +120,13 @@ def test_a_directory_is_made_with_those_above_it(root: Place):
     assert Path(started.path).is_dir()
 
 
-def test_only_a_directory_is_a_table(root: Place):
-    """A file of that name is none."""
+def test_only_a_directory_is_a_table_and_only_a_file_a_file(root: Place):
+    """What is not there is neither."""
     root.write_table("numbers", rows(1), "a")
     root.write_text("file", "text")
-    assert [True, False, False] == [root.has_table(name) for name in ("numbers", "file", "nothing")]
+    names = ("numbers", "file", "nothing")
+    assert [True, False, False] == [root.has_table(name) for name in names]
+    assert [False, True, False] == [root.has_file(name) for name in names]
 
 
 def test_a_file_system_that_is_not_local_is_used_alike():
@@ -338,3 +340,118 @@ def test_a_text_is_on_the_disk_before_it_gets_its_name(
     monkeypatch.setattr(os, "fsync", watched)
     root.write_text("a.txt", "new")
     assert [(".a.txt.tmp", "old"), ("audits", "new")] == seen
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Place:
+    """A directory on a file system that is not local, below one that is called like a mark."""
+    (tmp_path / "_audits").mkdir()
+    files = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    return Place(files, "_audits", "test://audits")
+
+
+def test_elsewhere_a_table_is_its_files_without_what_spark_writes_beside_them(elsewhere: Place):
+    """At any depth. What a job had not committed, and marks, are no part of it."""
+    elsewhere.write_table("numbers", rows(1), "a")
+    elsewhere.write_table("numbers/part", rows(2), "b")
+    elsewhere.write_table("numbers/_temporary/0", rows(9), "half")
+    (elsewhere / "numbers").write_text("._SUCCESS.crc", "crc")
+    assert [1, 2] == sorted(elsewhere.read_table("numbers", NUMBERS)["n"].to_pylist())
+
+
+def test_elsewhere_a_file_of_a_table_is_read_alone(elsewhere: Place):
+    """A file that is not there, or a directory of that name, is an error and not an empty table."""
+    elsewhere.write_table("numbers", rows(1), "a")
+    elsewhere.write_table("numbers", rows(2), "b")
+    (elsewhere / "numbers" / "c.parquet").create()
+    assert rows(2) == elsewhere.read_table("numbers/b.parquet", NUMBERS)
+    for name in ("c", "d"):
+        with pytest.raises(OutputError, match="is not there, although it was written"):
+            elsewhere.read_table(f"numbers/{name}.parquet", NUMBERS)
+
+
+def test_elsewhere_a_table_without_files_is_empty_and_a_missing_one_is_an_error(elsewhere: Place):
+    """Spark writes no file for no rows. Only a dead run may lack the directory."""
+    (elsewhere / "numbers").create()
+    assert 0 == elsewhere.count("numbers", NUMBERS)
+    with pytest.raises(OutputError, match="is not there, although it was written"):
+        elsewhere.count("nothing", NUMBERS)
+    assert 0 == replace(elsewhere, missing_is_empty=True).count("nothing", NUMBERS)
+
+
+def test_elsewhere_files_are_found_at_any_depth(elsewhere: Place):
+    """A directory that is not there has none."""
+    elsewhere.write_table("numbers/part", rows(1), "a")
+    assert {"numbers/part/a.parquet"} == elsewhere.files_in("numbers", "nothing")
+
+
+def test_a_command_names_a_local_directory_by_its_path(root: Place, elsewhere: Place):
+    """Another by its URI."""
+    assert (root.path, "test://audits") == (root.address, elsewhere.address)
+
+
+@pytest.fixture
+def object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file system counts as an object store."""
+    monkeypatch.setattr(run_directory, "is_object_store", lambda _files: True)
+
+
+@pytest.mark.usefixtures("object_store")
+def test_an_object_is_written_under_its_own_name(elsewhere: Place, tmp_path: Path):
+    """It appears when it is whole: no other name is needed."""
+    (tmp_path / "_audits" / ".a.txt.tmp").mkdir()
+    elsewhere.write_text("a.txt", "größe")
+    assert "größe" == elsewhere.read_text("a.txt")
+
+
+class Stubborn:
+    """A file system that refuses so many deletions of a directory."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals, self.asked = refusals, []
+
+    asked: list[str]
+
+    def get_file_info(self, path: str) -> fs.FileInfo:
+        return fs.FileInfo(path, fs.FileType.Directory)
+
+    def delete_dir(self, path: str) -> None:
+        self.asked.append(path)
+        if len(self.asked) <= self.refusals:
+            raise OSError("directory not empty")
+
+
+@pytest.mark.usefixtures("object_store")
+@pytest.mark.parametrize("levels", [0, 1, 4])
+def test_a_store_may_delete_a_directory_level_by_level(levels: int):
+    """Each refusal has deleted one level of its files."""
+    files = Stubborn(levels)
+    Place(files, "bucket/audits", "s3a://bucket/audits").remove("run-1")
+    assert ["bucket/audits/run-1"] * (levels + 1) == files.asked
+
+
+@pytest.mark.usefixtures("object_store")
+def test_a_store_that_deletes_nothing_is_a_sentence():
+    """A directory has no more levels than a run."""
+    with pytest.raises(OutputError, match="cannot remove s3a://bucket/audits/run-1: directory not"):
+        Place(Stubborn(5), "bucket/audits", "s3a://bucket/audits").remove("run-1")
+
+
+def test_a_file_system_deletes_a_directory_at_once(monkeypatch: pytest.MonkeyPatch):
+    """What it refuses once it refuses again."""
+    files = Stubborn(1)
+    monkeypatch.setattr(run_directory, "is_object_store", lambda _files: False)
+    with pytest.raises(OutputError, match="cannot remove"):
+        Place(files, "/audits", "hdfs://nn/audits").remove("run-1")
+    assert ["/audits/run-1"] == files.asked
+
+
+def test_only_a_local_path_depends_on_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Spark is given the whole path of it."""
+    (tmp_path / "a*b").mkdir()
+    monkeypatch.chdir(tmp_path / "a*b")
+    with pytest.raises(OutputError, match="pattern"):
+        place("audits")
+    assert "mock:///audits" == place("mock:///audits").uri

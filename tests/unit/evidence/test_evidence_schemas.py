@@ -96,3 +96,8 @@ def test_column_names_are_unique_and_lower_case(table: str) -> None:
 def test_a_table_of_what_zookeeper_said_counts_the_reads_behind_its_own_columns() -> None:
     """Rows of the table itself fit as they are."""
     assert [*schemas.LISTING, *schemas.READ_COUNTS] == [*schemas.with_read_counts(schemas.LISTING)]
+
+
+def test_a_pace_follows_the_columns_of_a_table() -> None:
+    """Rows with one are those without and one cell more."""
+    assert [*schemas.READS, schemas.PACE] == list(schemas.with_pace(schemas.READS))
