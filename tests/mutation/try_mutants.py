@@ -153,6 +153,9 @@ TESTS = {
             ("hdfs_files", ("hdfs_files",)),
             ("hdfs_lock", ("hdfs_lock",)),
             ("output_lock", ("output_lock", "output_directory")),
+            ("pseudonyms", ("pseudonyms",)),
+            ("reference_rows", ("reference_rows", "reference_rows_of_topics")),
+            ("run_directory", ("run_directory",)),
             ("s3_lease", ("s3_lease",)),
             ("s3_objects", ("s3_objects",)),
         )

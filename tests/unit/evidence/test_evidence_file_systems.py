@@ -17,7 +17,6 @@ from auditor.evidence import file_systems
 from auditor.evidence.file_systems import is_hdfs, is_object_store, own_umask, refuse_secrets
 from auditor.evidence.hdfs_files import HdfsFiles
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.s3_objects import S3Objects
 
 
 class OutOfOrder(AbstractFileSystem):
@@ -65,17 +64,6 @@ def test_no_message_repeats_secrets_of_a_uri(uri: str, named: str):
     with pytest.raises(OutputError, match="without credentials") as refused:
         place(uri)
     assert str(refused.value).startswith(f"{named}: ")
-
-
-def test_the_lock_is_on_the_server_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Files take the endpoint from variables only, so an AWS configuration file does not count."""
-    config = tmp_path / "config"
-    config.write_text("[default]\nendpoint_url = http://127.0.0.1:9\nregion = eu-central-1\n")
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    objects = S3Objects("bucket/audits", "s3a://bucket/audits", "eu-central-1")
-    assert "https://s3.eu-central-1.amazonaws.com" == objects.endpoint
 
 
 @pytest.mark.parametrize(

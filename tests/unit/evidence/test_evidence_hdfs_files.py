@@ -56,12 +56,14 @@ def umask(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("authority", "url"),
-    [("nn.example:8020", "hdfs://nn.example:8020"), ("prod", "hdfs://prod"), ("", "hdfs://")],
+    ("authority", "host", "port"),
+    [("nn.example:8020", "nn.example", 8020), ("prod", "prod", None), ("", None, None)],
 )
-def test_the_name_node_is_that_of_the_uri(authority: str, url: str):
+def test_the_name_node_is_that_of_the_uri(authority: str, host: str | None, port: int | None):
     """A host with its port, a name service, or Hadoop's default."""
-    assert url == HdfsFiles(authority).client.url
+    files = HdfsFiles(authority)
+    assert (host, port) == (files.host, files.port)
+    assert f"hdfs://{authority}" == files.client.url
 
 
 def test_a_directory_gets_what_the_umask_leaves(umask: tuple[int, int]):

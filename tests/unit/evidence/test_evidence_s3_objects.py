@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,17 +169,9 @@ def test_an_object_that_is_not_there_need_not_have_a_code(
     assert objects.etag(".lock") is None
 
 
-@pytest.mark.parametrize(("region", "used"), [("eu-north-1", "eu-north-1"), ("", "us-west-2")])
-def test_the_region_is_that_of_the_files(region: str, used: str):
-    """A store without one gets what the SDK knows."""
-    assert used == S3Objects("bucket/audits", URI, region)._client.meta.region_name
-
-
-def test_requests_end_soon_and_are_repeated_once(objects: S3Objects):
-    """A lease lapses meanwhile."""
-    config = objects._client.meta.config
-    assert (5.0, 10.0) == (config.connect_timeout, config.read_timeout)
-    assert {"mode": "standard", "total_max_attempts": 2} == config.retries
+def opened(region: str = "eu-north-1") -> S3Objects:
+    """Return objects with a client of their own."""
+    return S3Objects("bucket/deep/audits", URI, region)
 
 
 def addressed(objects: S3Objects) -> str:
@@ -186,13 +179,43 @@ def addressed(objects: S3Objects) -> str:
     return str(objects._client.generate_presigned_url("get_object", OF_LOCK)).partition("?")[0]
 
 
-def test_a_bucket_of_amazon_is_a_host_and_of_another_store_a_path(
-    objects: S3Objects, monkeypatch: pytest.MonkeyPatch
-):
-    """Other stores have one host, as a rule."""
-    assert addressed(objects).startswith("https://bucket.s3.")
-    assert "https://s3.eu-north-1.amazonaws.com" == objects.endpoint
+def test_the_place_is_that_of_the_files():
+    """As pyarrow names it, and as Spark does in sentences."""
+    found = opened()
+    assert ("bucket", "deep/audits", URI) == (found.bucket, found.prefix, found.uri)
+
+
+@pytest.mark.parametrize(("region", "used"), [("eu-north-1", "eu-north-1"), ("", "us-west-2")])
+def test_the_region_is_that_of_the_files(region: str, used: str):
+    """Where they have none it is what the SDK knows."""
+    assert used == opened(region)._client.meta.region_name
+
+
+def test_requests_end_soon_and_are_repeated_once():
+    """A lease lapses meanwhile."""
+    config = opened()._client.meta.config
+    assert (5.0, 10.0) == (config.connect_timeout, config.read_timeout)
+    assert {"mode": "standard", "total_max_attempts": 2} == config.retries
+
+
+CONFIGURED = """[default]
+endpoint_url = http://127.0.0.1:9
+region = eu-central-1
+s3 =
+  addressing_style = virtual
+"""
+
+
+def test_the_lock_is_on_the_server_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Files take the server from variables only, so an AWS configuration file does not count. A
+    bucket is a host at Amazon, and a path at another server.
+    """
+    (tmp_path / "config").write_text(CONFIGURED)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    of_amazon = opened()
+    assert "https://s3.eu-north-1.amazonaws.com" == of_amazon.endpoint
+    assert addressed(of_amazon).startswith("https://bucket.s3.")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://minio.example:9000")
-    of_store = S3Objects("bucket/audits", URI, "eu-north-1")
-    assert "https://minio.example:9000/bucket/deep/audits/.lock" == addressed(of_store)
+    of_store = opened()
     assert "https://minio.example:9000" == of_store.endpoint
+    assert "https://minio.example:9000/bucket/deep/audits/.lock" == addressed(of_store)
