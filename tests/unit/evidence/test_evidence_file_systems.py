@@ -253,3 +253,18 @@ def test_the_umask_is_read_and_not_changed(mask: int):
         assert mask == own_umask()
     finally:
         assert mask == os.umask(before)
+
+
+def test_what_another_thread_makes_while_the_umask_is_read_is_private(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It can only be read by setting it. Files of a run may name hosts."""
+    masks: list[int] = [0o022]
+
+    def swap(mask: int) -> int:
+        masks.append(mask)
+        return masks[-2]
+
+    monkeypatch.setattr(os, "umask", swap)
+    assert 0o022 == own_umask()
+    assert [0o022, 0o077, 0o022] == masks
