@@ -158,7 +158,7 @@ TESTS = {
             ("pseudonyms", ("pseudonyms",)),
             ("reference_rows", ("reference_rows", "reference_rows_of_topics")),
             ("rows", ("reference_rows", "round_trip")),
-            ("run_directory", ("run_directory", "local_files", "text_file")),
+            ("run_directory", ("run_directory", "text_file")),
             ("s3_lease", ("s3_lease",)),
             ("s3_objects", ("s3_objects",)),
             ("schemas", ("schemas",)),
