@@ -105,7 +105,8 @@ class Pseudonyms:
         address.
         """
         if self._pattern is None:
-            names = sorted(filter(None, self.known), reverse=True)  # before their beginnings
+            # Where one name begins with another, the longer one comes first.
+            names = sorted(filter(None, self.known), reverse=True)
             anything = "|".join(map(re.escape, names)) or r"(?!)"
             self._pattern = re.compile(
                 rf"(?<![\w.-])(?:{anything})(?![\w-]|\.\w)|{_ADDRESS.pattern}"

@@ -210,7 +210,7 @@ def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
     assert isinstance(changed, ast.FunctionDef | ast.AsyncFunctionDef)
     if closed_over:  # a mutant without its super() still closes over `__class__`
         changed.body[:0] = ast.parse(f"if False:\n    {', '.join(closed_over)}").body
-    changed.name = "mutant_of_it"  # one that calls itself by name would be closed over that name
+    changed.name = "mutant_of_it"  # a function that calls itself would close over its own name
     tree = ast.parse(
         f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return"
         f" {changed.name}"

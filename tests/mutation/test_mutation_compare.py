@@ -23,6 +23,7 @@ from records import (
     read_record,
     write_record,
 )
+from small_changes import mutants_of, planted
 from trial import EXPLAINED_CPU_S, first_of
 from try_mutants import (
     ON_TRIAL,
@@ -261,3 +262,12 @@ def test_a_child_that_waits_is_ended_and_one_that_computes_is_not(
             time.sleep(0.05)
         child.kill()
     assert runs_out is found
+
+
+def test_a_function_that_calls_itself_can_be_changed() -> None:
+    """Its mutant calls itself by the same name."""
+    file = "auditor/evidence/pseudonyms.py"
+    text = (SURVIVORS.parents[2] / file).read_text()
+    mutants = [one for one in mutants_of(file, text) if one.function == "bookie_ids_in"]
+    assert mutants
+    assert all(planted(one) for one in mutants)
