@@ -96,7 +96,7 @@ def test_a_path_in_hdfs_is_not_taken_for_a_url(path: str):
         "gs://bucket",
     ],
 )
-def test_what_is_no_secret_is_let_through(uri: str):
+def test_a_uri_without_secrets_is_let_through(uri: str):
     """A container of Azure, an @ in a path, and a name service that Hadoop resolves."""
     refuse_secrets(uri)
 

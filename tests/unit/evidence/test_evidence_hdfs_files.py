@@ -109,7 +109,7 @@ def test_pyarrow_makes_files_and_directories_so(umask: tuple[int, int]):
 
 
 def test_a_file_is_read_and_appended_to_as_hdfs_native_does():
-    """Nothing is made of it."""
+    """The call goes to hdfs-native unchanged."""
     files = HdfsFiles("prod")
     assert "read" == files._open("/a/b").by
     assert "read" == files._open("/a/b", "rb").by

@@ -168,8 +168,8 @@ def test_names_that_nobody_added_are_numbered_as_they_are_met():
     } == Pseudonyms().of_row(row)
 
 
-def test_no_name_is_no_name():
-    """What is empty or null stays so, and a number is never a name."""
+def test_empty_fields_and_numbers_are_not_names():
+    """They stay as they are, and get no pseudonym."""
     row = {"bookie_id": "", "host": None, "path": "", "detail": "", "reason": 7}
     names = Pseudonyms()
     assert row == names.of_row(row)
@@ -206,6 +206,6 @@ def test_a_name_that_begins_with_another_is_replaced_whole(topics: tuple[str, st
 
 
 def test_only_fields_of_bookies_name_bookies():
-    """A field may be null, and keys of another object are no bookies."""
+    """A field may be null. The keys of other objects are not bookies."""
     row = {"bookie_id": "b1", "holder": None, "counts": {"b9": "b8"}, "writable": ["b2"]}
     assert ["b1", "b2"] == sorted(bookie_ids_in([row]))

@@ -351,7 +351,7 @@ def elsewhere(tmp_path: Path) -> Place:
 
 
 def test_elsewhere_a_table_is_its_files_without_what_spark_writes_beside_them(elsewhere: Place):
-    """At any depth. What a job had not committed, and marks, are no part of it."""
+    """At any depth. Marks, and what a job had not committed, are not a part of it."""
     elsewhere.write_table("numbers", rows(1), "a")
     elsewhere.write_table("numbers/part", rows(2), "b")
     elsewhere.write_table("numbers/_temporary/0", rows(9), "half")
@@ -432,7 +432,7 @@ def test_a_store_may_delete_a_directory_level_by_level(levels: int):
 
 @pytest.mark.usefixtures("object_store")
 def test_a_store_that_deletes_nothing_is_a_sentence():
-    """A directory has no more levels than a run."""
+    """A directory of a run has LEVELS_MAX levels at most."""
     with pytest.raises(OutputError, match="cannot remove s3a://bucket/audits/run-1: directory not"):
         Place(Stubborn(5), "bucket/audits", "s3a://bucket/audits").remove("run-1")
 

@@ -152,7 +152,7 @@ def test_a_lease_that_nobody_renews_lapses(store: ObjectsInMemory, clock: Sleepi
 def test_a_lease_is_watched_for_its_whole_time_however_slow_the_first_requests_are(
     store: ObjectsInMemory, clock: SleepingTime
 ):
-    """What passed before the lock was seen for the first time says nothing of its holder."""
+    """The time before the first look at the lock says nothing about its holder."""
     store.bodies[LOCK] = b"of a run that died"
 
     def answer_slowly_once() -> None:
@@ -205,7 +205,7 @@ def test_a_lock_that_is_removed_while_it_is_looked_at_is_taken(
 
 @pytest.mark.usefixtures("clock")
 def test_a_store_that_ignores_conditions_is_found_out(store: ObjectsInMemory):
-    """A lock that two can write is none, and is removed."""
+    """Two runs could hold such a lock. It is removed."""
     store.keeps_conditions = False
     with pytest.raises(ConditionUnsupportedError):
         held(store)
@@ -213,7 +213,7 @@ def test_a_store_that_ignores_conditions_is_found_out(store: ObjectsInMemory):
 
 
 def test_each_renewal_changes_the_lock(store: ObjectsInMemory, clock: SleepingTime):
-    """Its number is in it: a store may make the ETag from the content."""
+    """Its content has the number of the renewal: a store may make the ETag from the content."""
     lease, etags = held(store), []
     renew(lease, clock, *[lambda: etags.append(store.etag(LOCK))] * 4)
     assert 4 == renewals_in(store) == len(set(etags))
@@ -248,7 +248,9 @@ def test_a_lease_whose_lock_was_removed_is_lost(store: ObjectsInMemory, clock: S
     assert {} == store.bodies
 
 
-def test_a_renewal_whose_answer_was_lost_is_no_loss(store: ObjectsInMemory, clock: SleepingTime):
+def test_a_renewal_whose_answer_was_lost_keeps_the_lease(
+    store: ObjectsInMemory, clock: SleepingTime
+):
     """The SDK repeats the request, and its condition fails because of what the first one wrote."""
     lease = held(store)
 
@@ -340,7 +342,7 @@ def test_only_its_own_lock_is_removed_at_the_end(store: ObjectsInMemory):
 
 @pytest.mark.usefixtures("clock")
 def test_a_lock_that_was_lost_is_not_removed(store: ObjectsInMemory):
-    """Whatever it says by now."""
+    """Whatever its content is by now."""
     lease = held(store)
     lease.is_lost = True
     lease.release()
@@ -373,7 +375,7 @@ def asked(store: ObjectsInMemory, monkeypatch: pytest.MonkeyPatch) -> list[tuple
 def test_the_lease_of_a_directory_is_renewed_by_a_thread_that_ends_with_it(
     store: ObjectsInMemory, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ):
-    """A thread that keeps no process from its end, and the lock goes after it."""
+    """The thread is a daemon. The lock is removed after it has ended."""
     renewed: list[tuple[S3Lease, threading.Thread]] = []
 
     def wait_for_release(lease: S3Lease) -> None:

@@ -80,7 +80,7 @@ def test_an_object_is_read_with_its_etag_up_to_a_bound(objects: S3Objects, stub:
 
 
 def test_an_object_is_removed_by_its_name(objects: S3Objects, stub: Stubber):
-    """It is of no account what it says."""
+    """Whatever its content is."""
     stub.add_response("delete_object", {}, OF_LOCK)
     objects.delete(".lock")
 
@@ -116,7 +116,7 @@ def test_an_object_that_is_not_as_expected_is_none(
 
 @pytest.mark.parametrize("request_name", CONDITIONAL)
 def test_a_store_without_conditions_says_so(objects: S3Objects, stub: Stubber, request_name: str):
-    """501 is an answer of the store, and no failed request."""
+    """501 is an answer of the store, and not a failed request."""
     stub.add_client_error(request_name, "NotImplemented", http_status_code=501)
     with pytest.raises(ConditionUnsupportedError, match="NotImplemented"):
         USES[request_name][1](objects)
@@ -132,8 +132,8 @@ def test_a_request_that_failed_is_a_sentence(
     code: str,
     status: int,
 ):
-    """What could not be done, to which object, and what the store said. No bucket is no object
-    that is not there.
+    """It says what could not be done, to which object, and what the store said. A missing bucket
+    is a failure, and not a missing object.
     """
     stub.add_client_error(request_name, code, "as the store says", http_status_code=status)
     with pytest.raises(OutputError) as raised:
@@ -160,7 +160,7 @@ def test_an_error_that_says_nothing_is_an_error(
 def test_an_object_that_is_not_there_need_not_have_a_code(
     objects: S3Objects, monkeypatch: pytest.MonkeyPatch
 ):
-    """The answer to HEAD has no body, and so no code of an error."""
+    """The answer to HEAD has no body. The code of an error would be in it."""
 
     def fail(**_: object) -> None:
         raise ClientError({"ResponseMetadata": {"HTTPStatusCode": 404}}, "HeadObject")
