@@ -245,7 +245,7 @@ def test_a_key_or_value_of_another_size_makes_no_list(
 ) -> None:
     """It is no index of locations, or one of a format that we do not know."""
     index.put_raw((bytes(7) + b"\x07\x01" + bytes(8))[:key_bytes], bytes(value_bytes))
-    with pytest.raises(IndexInDoubt, match="no location"):
+    with pytest.raises(IndexInDoubt, match="not a location"):
         lists.list_ledger(7)
 
 

@@ -190,7 +190,7 @@ def test_a_key_of_another_size_is_a_doubt_about_its_own_ledger(
     view.refresh()
     if asked_before:
         assert [(0, 3, 0)] == list(view.runs_of(7, lambda _: None))
-    with pytest.raises(IndexInDoubt, match="no location"):
+    with pytest.raises(IndexInDoubt, match="not a location"):
         list(view.runs_of(8, lambda _: None))
     for ledger_id in (7, 9, 7):
         assert [(0, 3, 0)] == list(view.runs_of(ledger_id, lambda _: None))

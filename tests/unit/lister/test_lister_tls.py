@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import contract_of_connections, contract_of_ledgers
-from support.bookie_contract import CASES, connect, groups, listing, statuses
+from support.bookie_contract import connect, groups, listing, statuses
 from support.command_line import command
+from support.contract_of_listers import CASES_OF_LISTERS, check_lister
 from support.listers import INSTANCE, ListerUnderTest, lister_command, lister_in_process
 from support.pki import Pki
 from support.raw_bookie import (
@@ -24,7 +24,6 @@ from support.raw_bookie import (
     request,
     status_name,
 )
-from test_lister_server import DIFFERENT, SAME
 
 from auditor.bookie.client import Lane
 from auditor.bookie.lister_conversation import ListerLane
@@ -39,7 +38,6 @@ from auditor.sandbox.listener import HOST
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.lister_identity import ListerIdentity
 
-CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them enters their cases
 CANARY = "canary-of-a-lister"
 IN_CLEAR_ONLY = "start_tls_is_a_bad_request_and_the_connection_stays_usable"
 LIMITS = BookieLimits(rpc_timeout_ms=5_000, connect_timeout_ms=5_000, deadline_ms=60_000)
@@ -83,14 +81,12 @@ def ask(lister: ListerUnderTest, access: BookieAccess) -> tuple[Greeting, str, l
         return greeting, why, [one.status for one in lane.lists([ListQuestion(7)])]
 
 
-@pytest.mark.parametrize("name", [one for one in (*SAME, *DIFFERENT) if one != IN_CLEAR_ONLY])
+@pytest.mark.parametrize("name", [one for one in CASES_OF_LISTERS if one != IN_CLEAR_ONLY])
 def test_a_lister_keeps_the_contract_of_bookies_inside_tls(
     lister: ListerUnderTest, name: str
 ) -> None:
     """Each case as it is in clear; but for the one that TLS is not offered."""
-    (case,) = (one for one in CASES if one.name == name)
-    expected = DIFFERENT.get(name, case.expected_of("SortedLedgerStorage"))
-    assert expected == case.observe(lister, case.ledger_id)
+    check_lister(name, lister)
 
 
 def test_nothing_is_said_in_clear(lister: ListerUnderTest) -> None:
