@@ -235,6 +235,7 @@ def test_another_file_system_is_pyarrows(tmp_path: Path):
     found = place(f"file://{tmp_path}/auditsX/")
     assert isinstance(found.files, fs.LocalFileSystem)
     assert f"{tmp_path}/auditsX" == found.path
+    assert "audits/ofX" == place("mock:///audits/ofX//").path
 
 
 def test_a_file_appears_whole_in_an_object_store_only():
