@@ -54,6 +54,7 @@ P99 = tuple[float, float]
 
 def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iterator[Target]:
     """Measure the three rows, two clusters one after another; some five minutes."""
+    scratch.mkdir(exist_ok=True)
     with RealCluster(scratch / "sorted", bookies=BOOKIES) as cluster:
         seed(cluster, ledgers)
         yield compare("lists", cluster, scratch / "lists", ledgers, rounds)

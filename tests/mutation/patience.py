@@ -1,4 +1,5 @@
-"""End a child that waits for ever, and the processes that a child leaves behind.
+"""How long a trial of a mutant may take: end a child that waits for ever, and the processes that a
+child leaves behind; try what is explained with few tests.
 
 CPU time distinguishes a busy machine from a mutant that waits: a child with work to do is never
 ended here, however slow it is. Only Linux shows both; elsewhere a child waits until `trial.WALL_S`
@@ -13,14 +14,22 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 WAIT_S = 30.0
 """Wall time in which a child that only waits uses less than WAITING_CPU_S of CPU time."""
 WAITING_CPU_S = 0.3
+EXPLAINED_CPU_S = 5.0
+"""CPU seconds of tests for a mutant that is explained, its own module's first: an explanation that
+is wrong by now is found by these. With ALL=1 it is tried with every test.
+"""
 _PR_SET_CHILD_SUBREAPER = 36
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -78,3 +87,9 @@ def end_orphans(children: Collection[int]) -> None:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+
+
+def first_of(ordered: Sequence[T], costs_s: Sequence[float]) -> list[T]:
+    """Return the first tests, as many as EXPLAINED_CPU_S is enough for, one at least."""
+    spent = [0.0, *accumulate(costs_s)]
+    return [one for one, before in zip(ordered, spent, strict=False) if before < EXPLAINED_CPU_S]

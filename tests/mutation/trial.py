@@ -21,18 +21,18 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from patience import Patience, adopt_orphans, end_orphans
+from patience import Patience, adopt_orphans, end_orphans, first_of
+from planting import Mutant, planted
 from records import Record, digests, files_used, killers_of, read_record, write_record, write_whole
-from small_changes import Mutant, mutants_of, planted
+from small_changes import mutants_of
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
 FREE_CPU_S = 2.0
@@ -52,16 +52,11 @@ TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/l
 """Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail
 twice.
 """
-EXPLAINED_CPU_S = 5.0
-"""CPU seconds of tests for a mutant that is explained, its own module's first: an explanation that
-is wrong by now is found by these. With ALL=1 it is tried with every test.
-"""
 QUIET_S = 30.0
 """Seconds after which a module is mentioned before it is done."""
 MEMORY_BYTES = 2 * 2**30
 """Memory that a mutant may take beyond what is in use at the fork, in bytes."""
 
-T = TypeVar("T")
 Reached = tuple[str, str]
 """A file and a function."""
 Tried = Sequence[Sequence[str]]
@@ -408,12 +403,6 @@ class Trial:
         if os.getpid() == self.child:
             os.write(tell, json.dumps(["survived", ""]).encode())
         os._exit(0)
-
-
-def first_of(ordered: Sequence[T], costs_s: Sequence[float]) -> list[T]:
-    """Return the first tests, as many as EXPLAINED_CPU_S is enough for, one at least."""
-    spent = [0.0, *accumulate(costs_s)]
-    return [one for one, before in zip(ordered, spent, strict=False) if before < EXPLAINED_CPU_S]
 
 
 def key(mutant: Mutant) -> str:
