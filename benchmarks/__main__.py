@@ -2,8 +2,8 @@
 
 .venv/bin/python -m benchmarks [--long]
 
-Takes some fifteen minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten more.
-Each part says what it measures before it begins.
+Takes some fifteen minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten
+more. Each part says what it measures before it begins.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ and f-strings with a blank, messages of exceptions and assertions. The other is 
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
@@ -107,9 +108,18 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
         after = _text(
             module, file_mutation.deep_replace(bare, mutation.original_node, mutation.mutated_node)
         )
-        if after != before:
+        if after != before and _is_code(after):
             found.append(Mutant(file, name, *_difference(before, after), after))
     return found
+
+
+def _is_code(text: str) -> bool:
+    """Return whether Python reads it: mutmut drops brackets together with what they hold."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _functions(body: Iterable[Any], prefix: str) -> Iterator[tuple[cst.FunctionDef, str]]:
