@@ -164,8 +164,9 @@ def decode_request(body: bytes) -> Request | WrongVersion:
         raise PeerProtocolError("a request that is not a protobuf message of version 3") from error
     if not message.IsInitialized():
         # proto2 moves an unknown enum value to the unknown fields: its required field is unset.
-        why = "a request without a field it must have, or with an unknown operation"
-        raise PeerProtocolError(why)
+        raise PeerProtocolError(
+            "a request without a field it must have, or with an unknown operation"
+        )
     request = _request(message)
     return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
 

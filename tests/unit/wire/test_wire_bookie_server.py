@@ -309,6 +309,16 @@ def test_frames_come_out_whole_however_they_arrive() -> None:
         assert expected == bodies, f"pieces of {piece}, seed {seed}"
 
 
+def test_bytes_of_a_frame_that_is_not_whole_are_seen_to_be_there() -> None:
+    """More of it is to come; behind a whole frame nothing is left."""
+    buffer = RequestBuffer()
+    assert not buffer.has_unfinished
+    buffer.feed(INFO_BOTH[:-1])
+    assert buffer.has_unfinished
+    buffer.feed(INFO_BOTH[-1:])
+    assert not buffer.has_unfinished
+
+
 def test_an_empty_frame_is_a_frame() -> None:
     """A length of 0 is a whole frame, in front of another one and alone."""
     empty = struct.pack(">i", 0)

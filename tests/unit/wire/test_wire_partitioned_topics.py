@@ -15,6 +15,7 @@ from auditor.wire.partitioned_topics import BYTES_MAX, PARTITIONS_MAX, decode_pa
         (b'{"partitions":4,"deleted":false,"properties":{"a":"b"}}', 4),
         (b'{"partitions":4,"deleted":true}', 0),
         (b'{"partitions":%d}' % PARTITIONS_MAX, PARTITIONS_MAX),
+        (b'{"partitions":7}'.ljust(BYTES_MAX), 7),
     ],
 )
 def test_the_number_of_partitions_is_read(data: bytes, partitions: int) -> None:

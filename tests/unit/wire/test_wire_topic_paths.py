@@ -13,7 +13,10 @@ from auditor.wire.topic_paths import (
     encode_name,
     holds_topics,
     is_canonical,
+    namespace_at,
     parse_topic,
+    partitioned_path,
+    partitioned_topic_at,
     partitions_among,
     schema_path,
     topic_at,
@@ -156,3 +159,25 @@ def test_pulsar_reads_a_topic_at_its_own_encoding_alone(name: str, is_read: bool
     path counts.
     """
     assert is_read is is_canonical(f"/managed-ledgers/a%2f/n/persistent/{name}")
+
+
+@pytest.mark.parametrize(
+    ("topic", "path"),
+    [
+        (ORDERS, "/admin/partitioned-topics/acme/shop/persistent/orders"),
+        (
+            TopicName("acme", "us", "shop", "a/b"),
+            "/admin/partitioned-topics/acme/us/shop/persistent/a%2Fb",
+        ),
+    ],
+)
+def test_the_znode_of_a_partitioned_topic_is_that_of_its_name(topic: TopicName, path: str) -> None:
+    """It is below another root than the topic's own, and is read back as the topic."""
+    assert path == partitioned_path(topic)
+    assert topic == partitioned_topic_at(path)
+
+
+@pytest.mark.parametrize("namespace", ["acme/shop", "acme/us/shop"])
+def test_the_znode_above_topics_names_their_namespace(namespace: str) -> None:
+    """With a cluster in it, as before Pulsar 2.0, or without."""
+    assert namespace == namespace_at(f"/managed-ledgers/{namespace}/persistent")
