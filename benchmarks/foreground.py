@@ -15,15 +15,13 @@ niceness that takes one too and asks nobody anything: what is left is what the b
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -35,7 +33,7 @@ from support.real_cluster import RealCluster
 
 from benchmarks import PROJECT
 from benchmarks.seeding import ensemble_of, seed
-from benchmarks.targets import Target
+from benchmarks.targets import Target, measure_rows
 
 LEDGERS, ROUNDS, BOOKIES = 4_000, 5, 3
 RATIO_MAX = 1.2
@@ -158,7 +156,6 @@ def audits(cluster: RealCluster, scratch: Path, flags: Sequence[str]) -> Iterato
                 capture_output=True,
                 timeout=RUN_TIMEOUT_S,
                 check=False,
-                env=_environment(),
                 preexec_fn=lambda: os.nice(NICENESS) and None,
             )
             finished.append(done.returncode)
@@ -188,24 +185,5 @@ def a_process_that_computes() -> Iterator[None]:
             process.kill()
 
 
-def _environment() -> Mapping[str, str]:
-    return {**os.environ, "PYTHONPATH": str(PROJECT)}
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--ledgers", type=int, default=LEDGERS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = parser.parse_args()
-    missed = 0
-    with tempfile.TemporaryDirectory() as directory:
-        for target in targets(Path(directory), chosen.ledgers, chosen.rounds):
-            print(target, flush=True)
-            missed += not target.met
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure_rows(__doc__, targets, LEDGERS, ROUNDS))

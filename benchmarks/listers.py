@@ -11,11 +11,9 @@ while nobody lists and while its lister, with the default limits, is asked witho
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import multiprocessing
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +33,7 @@ from support.real_cluster import RealCluster
 from auditor.config import BookieLimits
 from auditor.lister.index_view import IndexView
 from benchmarks.bookie_requests import floor_round
-from benchmarks.targets import Target
+from benchmarks.targets import Target, measure_rows
 
 LEDGERS, ENTRIES, ROUNDS = 10_000, 100, 5
 LONG_LEDGERS, LONG_ENTRIES, LONG_FIRST = 40, 10_000, 20_000_000
@@ -219,20 +217,5 @@ def per_s(rates: Sequence[float]) -> str:
     return " ".join(f"{rate:10,.0f}" for rate in rates)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--ledgers", type=int, default=LEDGERS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = parser.parse_args()
-    missed = 0
-    with tempfile.TemporaryDirectory() as directory:
-        for target in targets(Path(directory), chosen.ledgers, chosen.rounds):
-            print(target, flush=True)
-            missed += not target.met
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure_rows(__doc__, targets, LEDGERS, ROUNDS))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
+from auditor.errors import BookieRefused, KdcUnreachable, StoreUnavailable
 from auditor.report import text
+
+UNREACHABLE = (StoreUnavailable, BookieRefused, KdcUnreachable)
+"""What ends a command without a verdict because ZooKeeper, every bookie or the KDC does not let us
+ask."""
 
 SENTENCE_LINES_MAX = 15
 """Lines of the reason on a first screen, which has 25. --full shows all of it."""

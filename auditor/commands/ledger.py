@@ -10,10 +10,9 @@ from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
 from auditor.commands.admission import check_admission
 from auditor.commands.context import Context, new_run_id
-from auditor.commands.endings import end_without_verdict
+from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.judged_ledgers import LedgersReport, report_on
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.errors import BookieRefused, KdcUnreachable, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
@@ -37,7 +36,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     log.bind_run(run_id)
     try:
         report = judge_ledgers(context, ids, run_id)
-    except (StoreUnavailable, BookieRefused, KdcUnreachable) as error:
+    except UNREACHABLE as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))

@@ -12,7 +12,7 @@ from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.admission import check_admission
 from auditor.commands.assembly import assemble, hours_of
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
-from auditor.commands.endings import end_without_verdict
+from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.mutes_file import read_mutes
@@ -26,13 +26,10 @@ from auditor.commands.shown_report import show_report
 from auditor.errors import (
     AccountingError,
     AuditorError,
-    BookieRefused,
     ConfigError,
-    KdcUnreachable,
     OutputError,
     SparkJobFailed,
     SparkUnavailable,
-    StoreUnavailable,
 )
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
@@ -117,13 +114,7 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
         raise
     except ConfigError:
         raise
-    except (
-        StoreUnavailable,
-        BookieRefused,
-        KdcUnreachable,
-        SparkUnavailable,
-        OutputError,
-    ) as error:
+    except (*UNREACHABLE, SparkUnavailable, OutputError) as error:
         return _end_without_verdict(state, "UNREACHABLE", f"{error}{state.resume_advice()}")
     except AccountingError as error:
         return _end_without_verdict(state, "AUDITOR_FAULT", str(error))

@@ -9,12 +9,11 @@ from contextlib import ExitStack
 from auditor.clock import now_ms, utc_now
 from auditor.commands.admission import check_admission
 from auditor.commands.context import Context, new_run_id
-from auditor.commands.endings import end_without_verdict
+from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
 from auditor.commands.ledger import asker_for
 from auditor.commands.pulsar import open_pulsar
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.errors import BookieRefused, KdcUnreachable, StoreUnavailable
 from auditor.evidence.newest_run import newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.readability import TopicReadability
@@ -52,7 +51,7 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
             asker = asker_for(context, store, newest, facts)
             audited = audit_topics(asker, topics, names, terms)
             reads = store.counts.reads + topics.counts.reads
-    except (StoreUnavailable, BookieRefused, KdcUnreachable) as error:
+    except UNREACHABLE as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
