@@ -53,8 +53,8 @@ def is_kdc_away(status: GssStatus) -> bool:
 
 def is_expired(status: GssStatus) -> bool:
     """Return whether the ticket that we have is too old."""
-    is_told = _as_signed(status.minor) - _BASE == _TICKET_EXPIRED
-    return is_told or status.major == _CREDENTIALS_EXPIRED
+    code = _as_signed(status.minor) - _BASE
+    return code == _TICKET_EXPIRED or status.major == _CREDENTIALS_EXPIRED
 
 
 def _as_signed(minor: int) -> int:
